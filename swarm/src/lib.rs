@@ -1,0 +1,1 @@
+//! The load generator: very many clients on the same drivers as the node.
