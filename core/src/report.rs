@@ -1,0 +1,94 @@
+//! What the engine tells the server (reports) and what the server tells the engine (orders), both in batches.
+//! Owns the two lists; how they cross to Python is the bridge's.
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::codes::Code;
+use crate::command::Outcome;
+use crate::message::LogId;
+use crate::position::Position;
+use crate::rights::{Action, Rights, Rule};
+
+/// A connection for as long as the node runs: shard (8 bits), serial (32), slot (24). Never reused within 2³² connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+impl ConnectionId {
+    pub fn new(shard: u8, serial: u32, slot: u32) -> Self {
+        Self(u64::from(shard) << 56 | u64::from(serial) << 24 | u64::from(slot & 0xff_ffff))
+    }
+
+    pub fn shard(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+
+    pub fn serial(self) -> u32 {
+        (self.0 >> 24) as u32
+    }
+
+    pub fn slot(self) -> u32 {
+        (self.0 & 0xff_ffff) as u32
+    }
+}
+
+/// What happened, for the server. Questions (`Authorize`, `Ask`) are never dropped; the rest may be, and is counted.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// A token was shown; the connection is not read until an order answers.
+    Authorize { connection: ConnectionId, token: Option<String>, client: Option<String>, address: SocketAddr, is_renewal: bool },
+    /// A rule says "ask": the connection is not read until an order answers.
+    Ask { connection: ConnectionId, identity: Arc<str>, action: Action, selector: String },
+    Connected { connection: ConnectionId, identity: Arc<str>, client: Arc<str>, address: SocketAddr, wire: &'static str },
+    Subscribed { connection: ConnectionId, selector: String, outcome: Outcome, at: Option<Position> },
+    Unsubscribed { connection: ConnectionId, selector: String },
+    Disconnected { connection: ConnectionId, code: Code, lived_ms: u64 },
+    /// A connection that never became a session, or a handshake that was refused.
+    Refused { address: SocketAddr, code: Code, reason: String },
+    Drained { shard: u8 },
+    /// A shard's thread gave up; its connections are gone.
+    ShardFailed { shard: u8, reason: String },
+    Connections { ask: u64, shard: u8, rows: Vec<ConnectionRow> },
+}
+
+/// One connection, as operators see it.
+#[derive(Clone, Debug)]
+pub struct ConnectionRow {
+    pub connection: ConnectionId,
+    pub address: SocketAddr,
+    pub identity: Arc<str>,
+    pub client: Arc<str>,
+    pub wire: &'static str,
+    pub connected_ms: u64,
+    pub subscriptions: u32,
+    /// Subscriptions that are not at the head of their stream.
+    pub behind: u32,
+}
+
+/// One subject, as operators see it.
+#[derive(Clone, Debug)]
+pub struct SubjectRow {
+    pub subject: Arc<str>,
+    pub log: LogId,
+    pub at: Position,
+    pub messages: u64,
+    pub bytes: u64,
+    pub listeners: u32,
+    pub has_snapshot: bool,
+    pub last_ms: u64,
+}
+
+/// What the server decided.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Answers `Authorize`: who it is, what it may do, and until when (wall clock; none: no end).
+    Grant { connection: ConnectionId, identity: Arc<str>, rights: Arc<Rights>, expires_ms: Option<u64> },
+    /// Answers `Authorize` with a no: the connection is closed with the code.
+    Refuse { connection: ConnectionId, code: Code, reason: String },
+    /// Answers `Ask` with a rule that is added to the connection's rights.
+    Answer { connection: ConnectionId, rule: Rule },
+    Close { connection: ConnectionId, code: Code, reason: String },
+    /// Stop accepting, tell every client to reconnect within `spread_ms`, close what is left after `grace_ms`.
+    Drain { grace_ms: u64, spread_ms: u64 },
+    ListConnections { ask: u64, after: ConnectionId, limit: u32, search: Option<String> },
+    Stop,
+}

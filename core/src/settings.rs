@@ -1,0 +1,67 @@
+//! What the operator decided, compiled by the server into one value that crosses to the engine once.
+//! Owns the shape; defaults and bounds of single limits are the generated limits table's.
+use serde::Deserialize;
+
+use crate::limits::Limits;
+
+/// Everything a node is told at start.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub node: String,
+    /// This run's number; marks carry it in hexadecimal.
+    pub run: u64,
+    /// The epoch that numbers subjects from start on.
+    pub epoch: u64,
+    /// 0: one for each core.
+    pub shards: u8,
+    /// "auto", "io_uring" or "readiness".
+    pub driver: String,
+    pub listeners: Vec<Listener>,
+    pub limits: Limits,
+    /// What a connection may do that showed no token; none: it must show one.
+    pub anonymous: Option<Vec<RuleSettings>>,
+    /// A shown token is judged by the server. False: tokens are ignored and all are anonymous.
+    pub asks_on_connect: bool,
+    pub patterns: Vec<PatternSettings>,
+}
+
+/// One address to listen on.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Listener {
+    /// "client".
+    pub name: String,
+    /// HOST:PORT; port 0 lets the system choose.
+    pub address: String,
+}
+
+/// One rule of what an identity may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RuleSettings {
+    pub pattern: String,
+    /// "subscribe", "publish" or "both".
+    pub actions: String,
+    /// "allow", "deny" or "ask".
+    pub verdict: String,
+}
+
+/// What differs for the subjects of a pattern; the most specific pattern that names a value decides it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PatternSettings {
+    pub pattern: String,
+    pub log_messages_max: Option<u32>,
+    pub log_age_ms_max: Option<u64>,
+    /// False: no snapshot is kept.
+    pub snapshot: Option<bool>,
+    /// The snapshot expires this long after its last message; 0 never.
+    pub snapshot_age_ms_max: Option<u64>,
+    /// A slow reader gets one merged message a subject when it falls off the window.
+    pub conflate_when_slow: Option<bool>,
+    /// Batching: frames of these subjects wait this long for company, 0 not.
+    pub hold_ms: Option<u32>,
+    /// Batching: a stream that holds this many bytes goes out at once.
+    pub hold_bytes_max: Option<u32>,
+}
