@@ -1,0 +1,95 @@
+"""Everything that Godwit raises on purpose, one tree, one word each.
+
+    GodwitError
+    ├── ConfigInvalid          the operator's mistake: key, value, bound, hint; exit 2 before a port opens
+    ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
+    ├── PositionInvalid        a text that is no position (also a ValueError)
+    ├── CommandRefused         the node answered one command with an error code; the session lives
+    ├── SessionClosed          the session ended with a closing code, which says whether to come back
+    ├── AuthorizerFailed       a user's authorizer raised, was late, or answered something else
+    └── NodeFailed             the node itself could not do what it was asked
+        └── ListenFailed       a port could not be opened
+
+Each says what is wrong and, where there is one, what to do; codes are those of protocol/codes.toml.
+"""
+
+from __future__ import annotations
+
+EXIT_CONFIG_INVALID = 2
+EXIT_LISTEN_FAILED = 3
+
+
+class GodwitError(Exception):
+    """The root: catch this to catch everything that Godwit raises on purpose."""
+
+
+class ConfigInvalid(GodwitError):
+    """A configuration value that cannot be used: which, where it came from, what would be accepted, what to try."""
+
+    def __init__(self, key: str, value: object, bound: str, *, hint: str = "", source: str = "") -> None:
+        self.key = key
+        self.value = value
+        self.bound = bound
+        self.hint = hint
+        self.source = source
+        where = f" (from {source})" if source else ""
+        after = f"; {hint}" if hint else ""
+        super().__init__(f"{key}{where}: {value!r} {bound}{after}")
+
+
+class SubjectInvalid(GodwitError, ValueError):
+    """A subject or pattern that the contract does not allow, and which of its rules it breaks."""
+
+    def __init__(self, subject: str, reason: str) -> None:
+        self.subject = subject
+        self.reason = reason
+        super().__init__(f"{subject[:80]!r} {reason}")
+
+
+class PositionInvalid(GodwitError, ValueError):
+    """A text that is no position `EPOCH.SEQUENCE`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(f"{text[:80]!r} is no position: two decimal numbers below 2^64 joined by a dot, such as 7.42")
+
+
+class CommandRefused(GodwitError):
+    """The node refused one command. `retry` says whether the same command may succeed later."""
+
+    def __init__(self, code: int, name: str, reason: str, *, retry: bool = False) -> None:
+        self.code = code
+        self.name = name
+        self.reason = reason
+        self.retry = retry
+        super().__init__(f"{name} ({code}): {reason}")
+
+
+class SessionClosed(GodwitError):
+    """The session is over. `reconnect` says whether to come back, `reconnect_after_ms` when (None: by own back-off)."""
+
+    def __init__(
+        self, code: int, reason: str, *, reconnect: bool = True, reconnect_after_ms: int | None = None
+    ) -> None:
+        self.code = code
+        self.reason = reason
+        self.reconnect = reconnect
+        self.reconnect_after_ms = reconnect_after_ms
+        super().__init__(f"closed with {code}: {reason}")
+
+
+class AuthorizerFailed(GodwitError):
+    """A user's authorizer raised, was late, or answered something that is no answer; the question is refused."""
+
+
+class NodeFailed(GodwitError):
+    """The node could not do what it was asked; the sentence says what and why."""
+
+
+class ListenFailed(NodeFailed):
+    """A port could not be opened."""
+
+    def __init__(self, listener: str, address: str, reason: str) -> None:
+        self.listener = listener
+        self.address = address
+        super().__init__(f"cannot listen for {listener} on {address}: {reason}")

@@ -1,0 +1,68 @@
+"""Subjects and patterns: which are legal, and which pattern holds which subject.
+
+A subject is one or more non-empty segments, each after a slash; `*` (any one segment) and `**` (any rest, also none) are
+wildcards when they are a whole segment, `**` only last. `/$…` is the server's own: no leading wildcard matches it.
+Pure; the Rust core has the same rules and both are tested with protocol/vectors.
+"""
+
+from __future__ import annotations
+
+from .errors import SubjectInvalid
+
+SUBJECT_BYTES_MAX = 1024
+"""The contract's limit on a subject or pattern, in UTF-8 bytes; not to be configured."""
+
+
+def check_subject(subject: str) -> str:
+    """Returns the subject itself; raises SubjectInvalid naming the rule it breaks."""
+    segments = _check_segments(subject)
+    for segment in segments:
+        if segment in ("*", "**"):
+            raise SubjectInvalid(subject, "has a wildcard segment, which only a pattern may have")
+    return subject
+
+
+def check_pattern(pattern: str) -> str:
+    """Returns the pattern itself (a subject is one too); raises SubjectInvalid naming the rule it breaks."""
+    segments = _check_segments(pattern)
+    if "**" in segments[:-1]:
+        raise SubjectInvalid(pattern, "has ** before its last segment, where only * is allowed")
+    return pattern
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a legal pattern holds a wildcard, so that it may hold many subjects."""
+    return any(segment in ("*", "**") for segment in text.split("/"))
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether a legal pattern holds a legal subject."""
+    wanted, given = pattern.split("/")[1:], subject.split("/")[1:]
+    if given[0].startswith("$") and wanted[0] in ("*", "**"):
+        return False
+    if wanted[-1] == "**":
+        wanted.pop()
+        given = given[: len(wanted)] if len(given) >= len(wanted) else given
+    return len(wanted) == len(given) and all(w in ("*", g) for w, g in zip(wanted, given, strict=True))
+
+
+def _check_segments(text: str) -> list[str]:
+    if not text.startswith("/"):
+        raise SubjectInvalid(text, "does not begin with a slash")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise SubjectInvalid(text, "is not UTF-8") from error
+    if size > SUBJECT_BYTES_MAX:
+        raise SubjectInvalid(text, f"is {size} bytes long, {SUBJECT_BYTES_MAX} are allowed")
+    segments = text.split("/")[1:]
+    if "" in segments:
+        raise SubjectInvalid(text, "has an empty segment")
+    if any(_is_control(character) for character in text):
+        raise SubjectInvalid(text, "has a control character")
+    return segments
+
+
+def _is_control(character: str) -> bool:
+    code = ord(character)
+    return code < 0x20 or 0x7F <= code <= 0x9F
