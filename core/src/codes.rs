@@ -1,4 +1,259 @@
-//! Placeholder until the generated table lands.
-/// The number of an error or a close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Code(pub u16);
+//! Every code a client can be told, as an enum: number, name, may the client retry, HTTP status, one sentence.
+//!
+//! Generated from protocol/codes.toml by `make generate`; change it there.
+
+/// Why a command failed, a connection closed or a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Code {
+    /// The connection ended because one side asked for it.
+    ClosedNormally = 1000,
+    /// The peer is leaving: a page was closed, or a node stops.
+    GoingAway = 1001,
+    /// The peer broke RFC 6455.
+    ProtocolBroken = 1002,
+    /// A text frame came on the binary wire, or a binary frame on the JSON wire.
+    DataUnsupported = 1003,
+    /// A text frame or a close reason is not UTF-8.
+    TextInvalid = 1007,
+    /// The peer did something that is allowed once but not without end.
+    PolicyViolated = 1008,
+    /// A message is larger than message_bytes_max.
+    MessageTooBig = 1009,
+    /// The peer met a fault of its own.
+    PeerFault = 1011,
+    /// An operator closed this connection and does not want it back.
+    ClosedByOperator = 4000,
+    /// The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one.
+    ConnectMissing = 4001,
+    /// The token is not one this node accepts.
+    TokenInvalid = 4002,
+    /// The token expired and was not renewed in time.
+    TokenExpired = 4003,
+    /// The authorizer refused this client.
+    ConnectRefused = 4004,
+    /// What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id.
+    CommandMalformed = 4100,
+    /// The name is no subject that this wire can use.
+    SubjectInvalid = 4101,
+    /// The name is neither a subject nor a pattern.
+    PatternInvalid = 4102,
+    /// The verb is not known.
+    CommandUnknown = 4103,
+    /// A field has the wrong type, is outside its bounds, or does not go with another.
+    FieldInvalid = 4104,
+    /// The verb has no such field.
+    FieldUnknown = 4105,
+    /// A publish has no content, more than one, or bytes that are not base64.
+    ContentInvalid = 4106,
+    /// The content nests deeper than content_depth_max.
+    ContentTooDeep = 4107,
+    /// An array holds more commands than commands_in_flight_max; none of it was executed.
+    CommandsTooMany = 4108,
+    /// `after` is no position, or no map of positions.
+    PositionInvalid = 4109,
+    /// `since` is no mark of this server.
+    MarkInvalid = 4110,
+    /// There is no such subscription on this connection.
+    SubscriptionUnknown = 4111,
+    /// The connection has subscriptions_per_connection_max subscriptions or watches.
+    SubscriptionsTooMany = 4112,
+    /// This identity may not subscribe to all of that, or no longer.
+    SubscribeForbidden = 4113,
+    /// This identity may not publish there.
+    PublishForbidden = 4114,
+    /// Watching needs the right to publish on the whole pattern.
+    WatchForbidden = 4115,
+    /// The idempotence key is empty, too long, or too short for an anonymous client.
+    KeyInvalid = 4116,
+    /// The idempotence key was used with other content.
+    KeyConflict = 4117,
+    /// The node cannot reach the level of acknowledgement that was asked for.
+    AckUnavailable = 4118,
+    /// The disk is known to fail, so a publish that asks for it was not numbered.
+    DiskFailing = 4119,
+    /// The node holds subjects_max subjects; no new one can begin now.
+    SubjectsTooMany = 4120,
+    /// The shard holds streams_per_shard_max streams; no new one can begin now.
+    StreamsTooMany = 4121,
+    /// The connection published more than publishes_per_second_max in a second.
+    RateExceeded = 4122,
+    /// A byte limit of the whole node is reached; the command was not executed.
+    NodeBusy = 4123,
+    /// The node is draining and takes no new publish or subscription.
+    NodeDraining = 4124,
+    /// The HTTP request is malformed or could be read in two ways.
+    RequestMalformed = 4150,
+    /// There is nothing at this path.
+    PathUnknown = 4151,
+    /// This path does not know the method.
+    MethodForbidden = 4152,
+    /// Only version 13 of WebSocket is spoken here.
+    VersionUnsupported = 4153,
+    /// None of the subprotocols asked for is spoken here.
+    SubprotocolUnsupported = 4154,
+    /// The head of the request is larger than header_bytes_max, or has more fields than headers_max.
+    HeaderTooBig = 4155,
+    /// The body is larger than message_bytes_max, or there should be none.
+    BodyTooBig = 4156,
+    /// The media type of the body is not taken here.
+    MediaUnsupported = 4157,
+    /// Pages of this origin may not connect.
+    OriginForbidden = 4158,
+    /// The request did not arrive within handshake_ms_max.
+    RequestSlow = 4159,
+    /// Only HTTP/1.1 is spoken here.
+    HttpUnsupported = 4160,
+    /// This request needs a token.
+    TokenMissing = 4161,
+    /// The subject has no snapshot.
+    SnapshotMissing = 4162,
+    /// Expect is not met here: send the request without it.
+    ExpectationFailed = 4163,
+    /// The server met a fault of its own while it did this.
+    CommandFault = 4199,
+    /// The node stops or makes room; reconnect after reconnect_after_ms.
+    Draining = 4200,
+    /// The node holds connections_max connections.
+    ConnectionsTooMany = 4201,
+    /// Nothing came from the peer, and its socket took nothing, for idle_ms_max.
+    PeerSilent = 4202,
+    /// A message did not arrive within message_ms_max of its first byte.
+    MessageSlow = 4203,
+    /// The authorizer did not answer.
+    AuthorizerUnavailable = 4204,
+    /// Half-received messages use held_bytes_max on this node.
+    HeldTooMuch = 4205,
+    /// The server met a fault of its own and gave this connection up.
+    ConnectionFault = 4206,
+    /// An operator asks this client to connect to another node.
+    MovedByOperator = 4207,
+}
+
+struct Row {
+    code: Code,
+    name: &'static str,
+    retry: bool,
+    http: u16,
+    sentence: &'static str,
+}
+
+#[rustfmt::skip]
+static ROWS: [Row; 61] = [
+    Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
+    Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
+    Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
+    Row { code: Code::DataUnsupported, name: "DataUnsupported", retry: false, http: 415, sentence: "A text frame came on the binary wire, or a binary frame on the JSON wire." },
+    Row { code: Code::TextInvalid, name: "TextInvalid", retry: false, http: 400, sentence: "A text frame or a close reason is not UTF-8." },
+    Row { code: Code::PolicyViolated, name: "PolicyViolated", retry: false, http: 403, sentence: "The peer did something that is allowed once but not without end." },
+    Row { code: Code::MessageTooBig, name: "MessageTooBig", retry: false, http: 413, sentence: "A message is larger than message_bytes_max." },
+    Row { code: Code::PeerFault, name: "PeerFault", retry: true, http: 500, sentence: "The peer met a fault of its own." },
+    Row { code: Code::ClosedByOperator, name: "ClosedByOperator", retry: false, http: 403, sentence: "An operator closed this connection and does not want it back." },
+    Row { code: Code::ConnectMissing, name: "ConnectMissing", retry: false, http: 401, sentence: "The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one." },
+    Row { code: Code::TokenInvalid, name: "TokenInvalid", retry: false, http: 401, sentence: "The token is not one this node accepts." },
+    Row { code: Code::TokenExpired, name: "TokenExpired", retry: false, http: 401, sentence: "The token expired and was not renewed in time." },
+    Row { code: Code::ConnectRefused, name: "ConnectRefused", retry: false, http: 403, sentence: "The authorizer refused this client." },
+    Row { code: Code::CommandMalformed, name: "CommandMalformed", retry: false, http: 400, sentence: "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id." },
+    Row { code: Code::SubjectInvalid, name: "SubjectInvalid", retry: false, http: 400, sentence: "The name is no subject that this wire can use." },
+    Row { code: Code::PatternInvalid, name: "PatternInvalid", retry: false, http: 400, sentence: "The name is neither a subject nor a pattern." },
+    Row { code: Code::CommandUnknown, name: "CommandUnknown", retry: false, http: 400, sentence: "The verb is not known." },
+    Row { code: Code::FieldInvalid, name: "FieldInvalid", retry: false, http: 400, sentence: "A field has the wrong type, is outside its bounds, or does not go with another." },
+    Row { code: Code::FieldUnknown, name: "FieldUnknown", retry: false, http: 400, sentence: "The verb has no such field." },
+    Row { code: Code::ContentInvalid, name: "ContentInvalid", retry: false, http: 400, sentence: "A publish has no content, more than one, or bytes that are not base64." },
+    Row { code: Code::ContentTooDeep, name: "ContentTooDeep", retry: false, http: 400, sentence: "The content nests deeper than content_depth_max." },
+    Row { code: Code::CommandsTooMany, name: "CommandsTooMany", retry: true, http: 429, sentence: "An array holds more commands than commands_in_flight_max; none of it was executed." },
+    Row { code: Code::PositionInvalid, name: "PositionInvalid", retry: false, http: 400, sentence: "`after` is no position, or no map of positions." },
+    Row { code: Code::MarkInvalid, name: "MarkInvalid", retry: false, http: 400, sentence: "`since` is no mark of this server." },
+    Row { code: Code::SubscriptionUnknown, name: "SubscriptionUnknown", retry: false, http: 404, sentence: "There is no such subscription on this connection." },
+    Row { code: Code::SubscriptionsTooMany, name: "SubscriptionsTooMany", retry: false, http: 429, sentence: "The connection has subscriptions_per_connection_max subscriptions or watches." },
+    Row { code: Code::SubscribeForbidden, name: "SubscribeForbidden", retry: false, http: 403, sentence: "This identity may not subscribe to all of that, or no longer." },
+    Row { code: Code::PublishForbidden, name: "PublishForbidden", retry: false, http: 403, sentence: "This identity may not publish there." },
+    Row { code: Code::WatchForbidden, name: "WatchForbidden", retry: false, http: 403, sentence: "Watching needs the right to publish on the whole pattern." },
+    Row { code: Code::KeyInvalid, name: "KeyInvalid", retry: false, http: 400, sentence: "The idempotence key is empty, too long, or too short for an anonymous client." },
+    Row { code: Code::KeyConflict, name: "KeyConflict", retry: false, http: 409, sentence: "The idempotence key was used with other content." },
+    Row { code: Code::AckUnavailable, name: "AckUnavailable", retry: false, http: 422, sentence: "The node cannot reach the level of acknowledgement that was asked for." },
+    Row { code: Code::DiskFailing, name: "DiskFailing", retry: true, http: 503, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." },
+    Row { code: Code::SubjectsTooMany, name: "SubjectsTooMany", retry: true, http: 503, sentence: "The node holds subjects_max subjects; no new one can begin now." },
+    Row { code: Code::StreamsTooMany, name: "StreamsTooMany", retry: true, http: 503, sentence: "The shard holds streams_per_shard_max streams; no new one can begin now." },
+    Row { code: Code::RateExceeded, name: "RateExceeded", retry: true, http: 429, sentence: "The connection published more than publishes_per_second_max in a second." },
+    Row { code: Code::NodeBusy, name: "NodeBusy", retry: true, http: 503, sentence: "A byte limit of the whole node is reached; the command was not executed." },
+    Row { code: Code::NodeDraining, name: "NodeDraining", retry: true, http: 503, sentence: "The node is draining and takes no new publish or subscription." },
+    Row { code: Code::RequestMalformed, name: "RequestMalformed", retry: false, http: 400, sentence: "The HTTP request is malformed or could be read in two ways." },
+    Row { code: Code::PathUnknown, name: "PathUnknown", retry: false, http: 404, sentence: "There is nothing at this path." },
+    Row { code: Code::MethodForbidden, name: "MethodForbidden", retry: false, http: 405, sentence: "This path does not know the method." },
+    Row { code: Code::VersionUnsupported, name: "VersionUnsupported", retry: false, http: 426, sentence: "Only version 13 of WebSocket is spoken here." },
+    Row { code: Code::SubprotocolUnsupported, name: "SubprotocolUnsupported", retry: false, http: 400, sentence: "None of the subprotocols asked for is spoken here." },
+    Row { code: Code::HeaderTooBig, name: "HeaderTooBig", retry: false, http: 431, sentence: "The head of the request is larger than header_bytes_max, or has more fields than headers_max." },
+    Row { code: Code::BodyTooBig, name: "BodyTooBig", retry: false, http: 413, sentence: "The body is larger than message_bytes_max, or there should be none." },
+    Row { code: Code::MediaUnsupported, name: "MediaUnsupported", retry: false, http: 415, sentence: "The media type of the body is not taken here." },
+    Row { code: Code::OriginForbidden, name: "OriginForbidden", retry: false, http: 403, sentence: "Pages of this origin may not connect." },
+    Row { code: Code::RequestSlow, name: "RequestSlow", retry: true, http: 408, sentence: "The request did not arrive within handshake_ms_max." },
+    Row { code: Code::HttpUnsupported, name: "HttpUnsupported", retry: false, http: 505, sentence: "Only HTTP/1.1 is spoken here." },
+    Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This request needs a token." },
+    Row { code: Code::SnapshotMissing, name: "SnapshotMissing", retry: true, http: 404, sentence: "The subject has no snapshot." },
+    Row { code: Code::ExpectationFailed, name: "ExpectationFailed", retry: false, http: 417, sentence: "Expect is not met here: send the request without it." },
+    Row { code: Code::CommandFault, name: "CommandFault", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
+    Row { code: Code::Draining, name: "Draining", retry: true, http: 503, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." },
+    Row { code: Code::ConnectionsTooMany, name: "ConnectionsTooMany", retry: true, http: 503, sentence: "The node holds connections_max connections." },
+    Row { code: Code::PeerSilent, name: "PeerSilent", retry: true, http: 408, sentence: "Nothing came from the peer, and its socket took nothing, for idle_ms_max." },
+    Row { code: Code::MessageSlow, name: "MessageSlow", retry: true, http: 408, sentence: "A message did not arrive within message_ms_max of its first byte." },
+    Row { code: Code::AuthorizerUnavailable, name: "AuthorizerUnavailable", retry: true, http: 503, sentence: "The authorizer did not answer." },
+    Row { code: Code::HeldTooMuch, name: "HeldTooMuch", retry: true, http: 503, sentence: "Half-received messages use held_bytes_max on this node." },
+    Row { code: Code::ConnectionFault, name: "ConnectionFault", retry: true, http: 500, sentence: "The server met a fault of its own and gave this connection up." },
+    Row { code: Code::MovedByOperator, name: "MovedByOperator", retry: true, http: 503, sentence: "An operator asks this client to connect to another node." },
+];
+
+impl Code {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The code of a number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        let row = ROWS.iter().find(|row| row.code as u16 == number)?;
+        Some(row.code)
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// May the same thing succeed later, unchanged?
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        self.row().retry
+    }
+
+    /// The HTTP status that goes with it; 0 when HTTP never carries it.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        self.row().http
+    }
+
+    /// One sentence for a person.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        self.row().sentence
+    }
+
+    /// Does this code end a connection (and not just one command)?
+    #[must_use]
+    pub const fn is_close(self) -> bool {
+        !matches!(self as u16, 4100..=4199)
+    }
+
+    /// All of them, by number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.code)
+    }
+
+    fn row(self) -> &'static Row {
+        let place = ROWS.partition_point(|row| row.code < self);
+        &ROWS[place]
+    }
+}

@@ -1,5 +1,147 @@
-//! Placeholder until the generated table lands.
-/// Every limit.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
-#[serde(default)]
-pub struct Limits {}
+//! Every limit of a node, one plain struct, and the fixed limits of the wire.
+//!
+//! Generated from protocol/limits.toml by `make generate`; change it there. Bounds are checked where the configuration is read.
+
+use serde::Deserialize;
+
+/// Longest subject or pattern.
+pub const SUBJECT_BYTES_MAX: usize = 1_024;
+/// Longest id, as it is written.
+pub const ID_BYTES_MAX: usize = 256;
+/// Longest idempotence key.
+pub const KEY_BYTES_MAX: usize = 256;
+/// Shortest idempotence key of an anonymous client.
+pub const KEY_BYTES_MIN_ANONYMOUS: usize = 16;
+/// Longest token.
+pub const TOKEN_BYTES_MAX: usize = 65_536;
+/// Longest client name in `connect`.
+pub const CLIENT_BYTES_MAX: usize = 256;
+/// Longest mark.
+pub const MARK_BYTES_MAX: usize = 128;
+
+/// Limits that can be configured. Times are milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest WebSocket message or HTTP body, all fragments together.
+    pub message_bytes_max: usize,
+    /// Largest HTTP request head.
+    pub header_bytes_max: usize,
+    /// Most fields in an HTTP request head.
+    pub headers_max: usize,
+    /// Most connections at once; one more is closed at once or answered 503.
+    pub connections_max: usize,
+    /// Most subscriptions and watches of one connection.
+    pub subscriptions_per_connection_max: usize,
+    /// Most commands in one array, and most commands that wait for an answer; past it the connection is not read.
+    pub commands_in_flight_max: usize,
+    /// Most subjects in the map that `after` may be for a pattern.
+    pub positions_per_subscribe_max: usize,
+    /// Most publishes of one connection in a second.
+    pub publishes_per_second_max: usize,
+    /// Time from accepting a connection to its complete request head, and from there to `connect` where one is asked for.
+    pub handshake_ms_max: u64,
+    /// Time from the first byte of a message to its last.
+    pub message_ms_max: u64,
+    /// A connection that was silent this long is sent a ping.
+    pub ping_interval_ms: u64,
+    /// A connection from which nothing came, and whose socket took nothing, for this long is closed.
+    pub idle_ms_max: u64,
+    /// Time the peer has to answer a close; then the socket is closed.
+    pub close_ms_max: u64,
+    /// Replies kept for one connection; past it the connection is not read.
+    pub reply_buffer_bytes_max: usize,
+    /// Most bytes of a stream in one send.
+    pub slice_bytes_max: usize,
+    /// Most bytes read from logs in one turn for connections that catch up; the rest waits a turn.
+    pub catch_up_bytes_max: usize,
+    /// Most streams; those that linger without a listener go first.
+    pub streams_per_shard_max: usize,
+    /// Encoded frames one stream keeps; who is further behind is caught up from the logs.
+    pub stream_window_bytes_max: usize,
+    /// Encoded frames all streams of a shard keep; past it the oldest go.
+    pub windows_bytes_max: usize,
+    /// Time a stream outlives its last listener.
+    pub stream_linger_ms: u64,
+    /// Half-received messages, parked commands and partly sent frames of all connections.
+    pub held_bytes_max: usize,
+    /// Most subjects with messages, a snapshot or a listener.
+    pub subjects_max: usize,
+    /// Messages a log keeps; the oldest go.
+    pub log_messages_max: usize,
+    /// Age at which a log lets a message go.
+    pub log_age_ms_max: u64,
+    /// Messages of all logs; past it the largest of a few sampled logs lose their oldest.
+    pub logs_bytes_max: usize,
+    /// Largest merged snapshot of a subject; past it the last content alone is kept.
+    pub snapshot_bytes_max: usize,
+    /// Age at which a snapshot expires; 0 keeps it.
+    pub snapshot_age_ms_max: u64,
+    /// Merged fields of all snapshots; past it a snapshot keeps the last content alone.
+    pub snapshots_bytes_max: usize,
+    /// Idempotence keys remembered; the oldest go.
+    pub keys_max: usize,
+    /// Age at which an idempotence key is forgotten.
+    pub keys_age_ms_max: u64,
+    /// Entries of the feed; publishers are not read while the slowest shard is half of it behind.
+    pub feed_entries_max: usize,
+    /// Messages the feed may hold for shards that have not read them; as feed_entries_max.
+    pub feed_bytes_max: usize,
+    /// Arrivals the feed remembers for marks; a mark before them gets a gap.
+    pub index_entries_max: usize,
+    /// Time between two marks of a wildcard subscription.
+    pub mark_interval_ms: u64,
+    /// Time after the last listener left before watchers hear of it.
+    pub interest_hold_ms: u64,
+    /// Shortest conflation window a subscription may ask for.
+    pub conflate_ms_min: u64,
+    /// Longest conflation window a subscription may ask for.
+    pub conflate_ms_max: u64,
+    /// Deepest nesting of JSON content.
+    pub content_depth_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 1_048_576,
+            header_bytes_max: 16_384,
+            headers_max: 100,
+            connections_max: 1_000_000,
+            subscriptions_per_connection_max: 1_000,
+            commands_in_flight_max: 1_000,
+            positions_per_subscribe_max: 10_000,
+            publishes_per_second_max: 1_000_000,
+            handshake_ms_max: 10_000,
+            message_ms_max: 10_000,
+            ping_interval_ms: 25_000,
+            idle_ms_max: 60_000,
+            close_ms_max: 5_000,
+            reply_buffer_bytes_max: 16_384,
+            slice_bytes_max: 262_144,
+            catch_up_bytes_max: 1_048_576,
+            streams_per_shard_max: 1_000_000,
+            stream_window_bytes_max: 1_048_576,
+            windows_bytes_max: 134_217_728,
+            stream_linger_ms: 10_000,
+            held_bytes_max: 268_435_456,
+            subjects_max: 1_000_000,
+            log_messages_max: 1_000,
+            log_age_ms_max: 180_000,
+            logs_bytes_max: 536_870_912,
+            snapshot_bytes_max: 1_048_576,
+            snapshot_age_ms_max: 0,
+            snapshots_bytes_max: 268_435_456,
+            keys_max: 100_000,
+            keys_age_ms_max: 300_000,
+            feed_entries_max: 1_048_576,
+            feed_bytes_max: 268_435_456,
+            index_entries_max: 4_194_304,
+            mark_interval_ms: 1_000,
+            interest_hold_ms: 1_000,
+            conflate_ms_min: 100,
+            conflate_ms_max: 3_600_000,
+            content_depth_max: 128,
+        }
+    }
+}

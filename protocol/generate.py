@@ -1,0 +1,323 @@
+"""Write everything that is made from codes.toml and limits.toml: Rust and Python modules, and the tables of protocol.md.
+
+Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write.
+Standard library only. Invariant: the output depends on the two TOML files and on nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+Table = dict[str, dict[str, Any]]
+
+
+def read_codes() -> Table:
+    codes: Table = tomllib.loads((ROOT / "protocol/codes.toml").read_text("utf-8"))
+    numbers = [row["number"] for row in codes.values()]
+    if numbers != sorted(set(numbers)):
+        raise SystemExit("codes.toml: numbers must rise and be unique")
+    return codes
+
+
+def read_limits(codes: Table) -> tuple[Table, Table]:
+    tables = tomllib.loads((ROOT / "protocol/limits.toml").read_text("utf-8"))
+    limits, fixed = tables["limit"], tables["fixed"]
+    for name, row in {**limits, **fixed}.items():
+        if row.get("code", "ClosedNormally") not in codes:
+            raise SystemExit(f"limits.toml: {name} names an unknown code")
+    for name, row in limits.items():
+        low, high = row["bounds"]
+        if not low <= row["default"] <= high:
+            raise SystemExit(f"limits.toml: the default of {name} is outside its bounds")
+    return limits, fixed
+
+
+def constant(name: str) -> str:
+    """SubjectInvalid -> SUBJECT_INVALID."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+
+
+def grouped(number: int) -> str:
+    """Digits grouped by underscores, which Rust and Python both read."""
+    return f"{number:_}"
+
+
+def rust_codes(codes: Table) -> str:
+    variants = "".join(f"    /// {row['sentence']}\n    {name} = {row['number']},\n" for name, row in codes.items())
+    rows = "".join(
+        f'    Row {{ code: Code::{name}, name: "{name}", retry: {str(row["retry"]).lower()}, '
+        f'http: {row.get("http", 0)}, sentence: "{row["sentence"]}" }},\n'
+        for name, row in codes.items()
+    )
+    return f"""\
+//! Every code a client can be told, as an enum: number, name, may the client retry, HTTP status, one sentence.
+//!
+//! Generated from protocol/codes.toml by `make generate`; change it there.
+
+/// Why a command failed, a connection closed or a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Code {{
+{variants}}}
+
+struct Row {{
+    code: Code,
+    name: &'static str,
+    retry: bool,
+    http: u16,
+    sentence: &'static str,
+}}
+
+#[rustfmt::skip]
+static ROWS: [Row; {len(codes)}] = [
+{rows}];
+
+impl Code {{
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u16 {{
+        self as u16
+    }}
+
+    /// The code of a number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {{
+        let row = ROWS.iter().find(|row| row.code as u16 == number)?;
+        Some(row.code)
+    }}
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {{
+        self.row().name
+    }}
+
+    /// May the same thing succeed later, unchanged?
+    #[must_use]
+    pub fn is_retryable(self) -> bool {{
+        self.row().retry
+    }}
+
+    /// The HTTP status that goes with it; 0 when HTTP never carries it.
+    #[must_use]
+    pub fn http_status(self) -> u16 {{
+        self.row().http
+    }}
+
+    /// One sentence for a person.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {{
+        self.row().sentence
+    }}
+
+    /// Does this code end a connection (and not just one command)?
+    #[must_use]
+    pub const fn is_close(self) -> bool {{
+        !matches!(self as u16, 4100..=4199)
+    }}
+
+    /// All of them, by number.
+    pub fn all() -> impl Iterator<Item = Self> {{
+        ROWS.iter().map(|row| row.code)
+    }}
+
+    fn row(self) -> &'static Row {{
+        let place = ROWS.partition_point(|row| row.code < self);
+        &ROWS[place]
+    }}
+}}
+"""
+
+
+def rust_type(name: str) -> str:
+    return "u64" if "_ms" in name else "usize"
+
+
+def rust_limits(limits: Table, fixed: Table) -> str:
+    fields = "".join(
+        f"    /// {row['sentence']}\n    pub {name}: {rust_type(name)},\n" for name, row in limits.items()
+    )
+    defaults = "".join(f"            {name}: {grouped(row['default'])},\n" for name, row in limits.items())
+    constants = "".join(
+        f"/// {row['sentence']}\npub const {name.upper()}: usize = {grouped(row['value'])};\n"
+        for name, row in fixed.items()
+    )
+    return f"""\
+//! Every limit of a node, one plain struct, and the fixed limits of the wire.
+//!
+//! Generated from protocol/limits.toml by `make generate`; change it there. Bounds are checked where the configuration is read.
+
+use serde::Deserialize;
+
+{constants}
+/// Limits that can be configured. Times are milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {{
+{fields}}}
+
+impl Default for Limits {{
+    fn default() -> Self {{
+        Self {{
+{defaults}        }}
+    }}
+}}
+"""
+
+
+def python_codes(codes: Table) -> str:
+    members = "".join(f"    {constant(name)} = {row['number']}\n" for name, row in codes.items())
+    rows = "".join(
+        f"    Code.{constant(name)}: CodeFacts(\n        {row['number']}, \"{name}\", {row['retry']}, "
+        f"{row.get('http', 0)},\n        \"{row['sentence']}\",\n    ),\n"
+        for name, row in codes.items()
+    )
+    return f'''\
+# ruff: noqa: E501 - sentences of a generated table keep their length
+# fmt: off - a generated table keeps its shape
+"""Every code a client can be told: number, name, may the client retry, HTTP status, one sentence.
+
+Generated from protocol/codes.toml by `make generate`; change it there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Code(IntEnum):
+    """Why a command failed, a connection closed or a request was refused."""
+
+{members}
+
+class CodeFacts(NamedTuple):
+    """One row of codes.toml; `http` is 0 when HTTP never carries the code."""
+
+    number: int
+    name: str
+    retry: bool
+    http: int
+    sentence: str
+
+
+CODES: dict[int, CodeFacts] = {{
+{rows}}}
+
+
+def is_close(number: int) -> bool:
+    """Does this code end a connection, and not just one command?"""
+    return not 4100 <= number <= 4199
+
+
+def may_reconnect(number: int) -> bool:
+    """May a client come back after it was closed with this code? Unknown codes outside 4000-4099: yes."""
+    facts = CODES.get(number)
+    return facts.retry if facts is not None else not 4000 <= number <= 4099
+'''
+
+
+def python_limits(limits: Table, fixed: Table) -> str:
+    rows = "".join(
+        f'    Limit("{name}", {grouped(row["default"])}, {grouped(row["bounds"][0])}, {grouped(row["bounds"][1])},\n'
+        f'          "{row["scope"]}", "{row.get("code", "")}",\n          "{row["sentence"]}"),\n'
+        for name, row in limits.items()
+    )
+    constants = "".join(f"{name.upper()} = {grouped(row['value'])}\n" for name, row in fixed.items())
+    return f'''\
+# ruff: noqa: E501 - sentences of a generated table keep their length
+# fmt: off - a generated table keeps its shape
+"""Every limit of a node with its default, bounds and meaning, and the fixed limits of the wire.
+
+Generated from protocol/limits.toml by `make generate`; change it there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Limit(NamedTuple):
+    """One configurable limit; `code` is the name of what a client is told at it, empty when it is told nothing."""
+
+    name: str
+    default: int
+    minimum: int
+    maximum: int
+    scope: str
+    code: str
+    sentence: str
+
+
+LIMITS: tuple[Limit, ...] = (
+{rows})
+
+{constants}'''
+
+
+def markdown_codes(codes: Table) -> str:
+    rows = "".join(
+        f"| {row['number']} | `{name}` | {'yes' if row['retry'] else 'no'} | {row.get('http') or ''} | {row['sentence']} |\n"
+        for name, row in codes.items()
+    )
+    return f"| number | name | retry | HTTP | meaning |\n|---|---|---|---|---|\n{rows}"
+
+
+def markdown_limits(limits: Table, fixed: Table) -> str:
+    rows = "".join(
+        f"| `{name}` | {row['default']:,} | {row['bounds'][0]:,} to {row['bounds'][1]:,} | {row['scope']} | {row.get('code', '')} "
+        f"| {row['sentence']} |\n"
+        for name, row in limits.items()
+    )
+    rows += "".join(
+        f"| `{name}` | {row['value']:,} | fixed | wire | {row['code']} | {row['sentence']} |\n"
+        for name, row in fixed.items()
+    )
+    return f"| limit | default | bounds | whose | code | meaning |\n|---|---|---|---|---|---|\n{rows}"
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """Replace what stands between `<!-- NAME -->` and `<!-- /NAME -->`."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    if begin not in text or end not in text:
+        raise SystemExit(f"protocol.md: the marks of the table of {name} are missing")
+    return text[: text.index(begin) + len(begin)] + table + text[text.index(end) :]
+
+
+def outputs() -> dict[str, str]:
+    codes = read_codes()
+    limits, fixed = read_limits(codes)
+    contract = (ROOT / "protocol/protocol.md").read_text("utf-8")
+    contract = with_table(contract, "codes", markdown_codes(codes))
+    contract = with_table(contract, "limits", markdown_limits(limits, fixed))
+    return {
+        "core/src/codes.rs": rust_codes(codes),
+        "core/src/limits.rs": rust_limits(limits, fixed),
+        "server/godwit/codes.py": python_codes(codes),
+        "server/godwit/limits.py": python_limits(limits, fixed),
+        "protocol/protocol.md": contract,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for name, text in outputs().items():
+        path = ROOT / name
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+    if stale:
+        print(("not current, run `make generate`: " if "--check" in arguments else "written: ") + ", ".join(stale))
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

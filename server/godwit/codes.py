@@ -1,0 +1,346 @@
+# ruff: noqa: E501 - sentences of a generated table keep their length
+# fmt: off - a generated table keeps its shape
+"""Every code a client can be told: number, name, may the client retry, HTTP status, one sentence.
+
+Generated from protocol/codes.toml by `make generate`; change it there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Code(IntEnum):
+    """Why a command failed, a connection closed or a request was refused."""
+
+    CLOSED_NORMALLY = 1000
+    GOING_AWAY = 1001
+    PROTOCOL_BROKEN = 1002
+    DATA_UNSUPPORTED = 1003
+    TEXT_INVALID = 1007
+    POLICY_VIOLATED = 1008
+    MESSAGE_TOO_BIG = 1009
+    PEER_FAULT = 1011
+    CLOSED_BY_OPERATOR = 4000
+    CONNECT_MISSING = 4001
+    TOKEN_INVALID = 4002
+    TOKEN_EXPIRED = 4003
+    CONNECT_REFUSED = 4004
+    COMMAND_MALFORMED = 4100
+    SUBJECT_INVALID = 4101
+    PATTERN_INVALID = 4102
+    COMMAND_UNKNOWN = 4103
+    FIELD_INVALID = 4104
+    FIELD_UNKNOWN = 4105
+    CONTENT_INVALID = 4106
+    CONTENT_TOO_DEEP = 4107
+    COMMANDS_TOO_MANY = 4108
+    POSITION_INVALID = 4109
+    MARK_INVALID = 4110
+    SUBSCRIPTION_UNKNOWN = 4111
+    SUBSCRIPTIONS_TOO_MANY = 4112
+    SUBSCRIBE_FORBIDDEN = 4113
+    PUBLISH_FORBIDDEN = 4114
+    WATCH_FORBIDDEN = 4115
+    KEY_INVALID = 4116
+    KEY_CONFLICT = 4117
+    ACK_UNAVAILABLE = 4118
+    DISK_FAILING = 4119
+    SUBJECTS_TOO_MANY = 4120
+    STREAMS_TOO_MANY = 4121
+    RATE_EXCEEDED = 4122
+    NODE_BUSY = 4123
+    NODE_DRAINING = 4124
+    REQUEST_MALFORMED = 4150
+    PATH_UNKNOWN = 4151
+    METHOD_FORBIDDEN = 4152
+    VERSION_UNSUPPORTED = 4153
+    SUBPROTOCOL_UNSUPPORTED = 4154
+    HEADER_TOO_BIG = 4155
+    BODY_TOO_BIG = 4156
+    MEDIA_UNSUPPORTED = 4157
+    ORIGIN_FORBIDDEN = 4158
+    REQUEST_SLOW = 4159
+    HTTP_UNSUPPORTED = 4160
+    TOKEN_MISSING = 4161
+    SNAPSHOT_MISSING = 4162
+    EXPECTATION_FAILED = 4163
+    COMMAND_FAULT = 4199
+    DRAINING = 4200
+    CONNECTIONS_TOO_MANY = 4201
+    PEER_SILENT = 4202
+    MESSAGE_SLOW = 4203
+    AUTHORIZER_UNAVAILABLE = 4204
+    HELD_TOO_MUCH = 4205
+    CONNECTION_FAULT = 4206
+    MOVED_BY_OPERATOR = 4207
+
+
+class CodeFacts(NamedTuple):
+    """One row of codes.toml; `http` is 0 when HTTP never carries the code."""
+
+    number: int
+    name: str
+    retry: bool
+    http: int
+    sentence: str
+
+
+CODES: dict[int, CodeFacts] = {
+    Code.CLOSED_NORMALLY: CodeFacts(
+        1000, "ClosedNormally", True, 0,
+        "The connection ended because one side asked for it.",
+    ),
+    Code.GOING_AWAY: CodeFacts(
+        1001, "GoingAway", True, 503,
+        "The peer is leaving: a page was closed, or a node stops.",
+    ),
+    Code.PROTOCOL_BROKEN: CodeFacts(
+        1002, "ProtocolBroken", False, 400,
+        "The peer broke RFC 6455.",
+    ),
+    Code.DATA_UNSUPPORTED: CodeFacts(
+        1003, "DataUnsupported", False, 415,
+        "A text frame came on the binary wire, or a binary frame on the JSON wire.",
+    ),
+    Code.TEXT_INVALID: CodeFacts(
+        1007, "TextInvalid", False, 400,
+        "A text frame or a close reason is not UTF-8.",
+    ),
+    Code.POLICY_VIOLATED: CodeFacts(
+        1008, "PolicyViolated", False, 403,
+        "The peer did something that is allowed once but not without end.",
+    ),
+    Code.MESSAGE_TOO_BIG: CodeFacts(
+        1009, "MessageTooBig", False, 413,
+        "A message is larger than message_bytes_max.",
+    ),
+    Code.PEER_FAULT: CodeFacts(
+        1011, "PeerFault", True, 500,
+        "The peer met a fault of its own.",
+    ),
+    Code.CLOSED_BY_OPERATOR: CodeFacts(
+        4000, "ClosedByOperator", False, 403,
+        "An operator closed this connection and does not want it back.",
+    ),
+    Code.CONNECT_MISSING: CodeFacts(
+        4001, "ConnectMissing", False, 401,
+        "The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one.",
+    ),
+    Code.TOKEN_INVALID: CodeFacts(
+        4002, "TokenInvalid", False, 401,
+        "The token is not one this node accepts.",
+    ),
+    Code.TOKEN_EXPIRED: CodeFacts(
+        4003, "TokenExpired", False, 401,
+        "The token expired and was not renewed in time.",
+    ),
+    Code.CONNECT_REFUSED: CodeFacts(
+        4004, "ConnectRefused", False, 403,
+        "The authorizer refused this client.",
+    ),
+    Code.COMMAND_MALFORMED: CodeFacts(
+        4100, "CommandMalformed", False, 400,
+        "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id.",
+    ),
+    Code.SUBJECT_INVALID: CodeFacts(
+        4101, "SubjectInvalid", False, 400,
+        "The name is no subject that this wire can use.",
+    ),
+    Code.PATTERN_INVALID: CodeFacts(
+        4102, "PatternInvalid", False, 400,
+        "The name is neither a subject nor a pattern.",
+    ),
+    Code.COMMAND_UNKNOWN: CodeFacts(
+        4103, "CommandUnknown", False, 400,
+        "The verb is not known.",
+    ),
+    Code.FIELD_INVALID: CodeFacts(
+        4104, "FieldInvalid", False, 400,
+        "A field has the wrong type, is outside its bounds, or does not go with another.",
+    ),
+    Code.FIELD_UNKNOWN: CodeFacts(
+        4105, "FieldUnknown", False, 400,
+        "The verb has no such field.",
+    ),
+    Code.CONTENT_INVALID: CodeFacts(
+        4106, "ContentInvalid", False, 400,
+        "A publish has no content, more than one, or bytes that are not base64.",
+    ),
+    Code.CONTENT_TOO_DEEP: CodeFacts(
+        4107, "ContentTooDeep", False, 400,
+        "The content nests deeper than content_depth_max.",
+    ),
+    Code.COMMANDS_TOO_MANY: CodeFacts(
+        4108, "CommandsTooMany", True, 429,
+        "An array holds more commands than commands_in_flight_max; none of it was executed.",
+    ),
+    Code.POSITION_INVALID: CodeFacts(
+        4109, "PositionInvalid", False, 400,
+        "`after` is no position, or no map of positions.",
+    ),
+    Code.MARK_INVALID: CodeFacts(
+        4110, "MarkInvalid", False, 400,
+        "`since` is no mark of this server.",
+    ),
+    Code.SUBSCRIPTION_UNKNOWN: CodeFacts(
+        4111, "SubscriptionUnknown", False, 404,
+        "There is no such subscription on this connection.",
+    ),
+    Code.SUBSCRIPTIONS_TOO_MANY: CodeFacts(
+        4112, "SubscriptionsTooMany", False, 429,
+        "The connection has subscriptions_per_connection_max subscriptions or watches.",
+    ),
+    Code.SUBSCRIBE_FORBIDDEN: CodeFacts(
+        4113, "SubscribeForbidden", False, 403,
+        "This identity may not subscribe to all of that, or no longer.",
+    ),
+    Code.PUBLISH_FORBIDDEN: CodeFacts(
+        4114, "PublishForbidden", False, 403,
+        "This identity may not publish there.",
+    ),
+    Code.WATCH_FORBIDDEN: CodeFacts(
+        4115, "WatchForbidden", False, 403,
+        "Watching needs the right to publish on the whole pattern.",
+    ),
+    Code.KEY_INVALID: CodeFacts(
+        4116, "KeyInvalid", False, 400,
+        "The idempotence key is empty, too long, or too short for an anonymous client.",
+    ),
+    Code.KEY_CONFLICT: CodeFacts(
+        4117, "KeyConflict", False, 409,
+        "The idempotence key was used with other content.",
+    ),
+    Code.ACK_UNAVAILABLE: CodeFacts(
+        4118, "AckUnavailable", False, 422,
+        "The node cannot reach the level of acknowledgement that was asked for.",
+    ),
+    Code.DISK_FAILING: CodeFacts(
+        4119, "DiskFailing", True, 503,
+        "The disk is known to fail, so a publish that asks for it was not numbered.",
+    ),
+    Code.SUBJECTS_TOO_MANY: CodeFacts(
+        4120, "SubjectsTooMany", True, 503,
+        "The node holds subjects_max subjects; no new one can begin now.",
+    ),
+    Code.STREAMS_TOO_MANY: CodeFacts(
+        4121, "StreamsTooMany", True, 503,
+        "The shard holds streams_per_shard_max streams; no new one can begin now.",
+    ),
+    Code.RATE_EXCEEDED: CodeFacts(
+        4122, "RateExceeded", True, 429,
+        "The connection published more than publishes_per_second_max in a second.",
+    ),
+    Code.NODE_BUSY: CodeFacts(
+        4123, "NodeBusy", True, 503,
+        "A byte limit of the whole node is reached; the command was not executed.",
+    ),
+    Code.NODE_DRAINING: CodeFacts(
+        4124, "NodeDraining", True, 503,
+        "The node is draining and takes no new publish or subscription.",
+    ),
+    Code.REQUEST_MALFORMED: CodeFacts(
+        4150, "RequestMalformed", False, 400,
+        "The HTTP request is malformed or could be read in two ways.",
+    ),
+    Code.PATH_UNKNOWN: CodeFacts(
+        4151, "PathUnknown", False, 404,
+        "There is nothing at this path.",
+    ),
+    Code.METHOD_FORBIDDEN: CodeFacts(
+        4152, "MethodForbidden", False, 405,
+        "This path does not know the method.",
+    ),
+    Code.VERSION_UNSUPPORTED: CodeFacts(
+        4153, "VersionUnsupported", False, 426,
+        "Only version 13 of WebSocket is spoken here.",
+    ),
+    Code.SUBPROTOCOL_UNSUPPORTED: CodeFacts(
+        4154, "SubprotocolUnsupported", False, 400,
+        "None of the subprotocols asked for is spoken here.",
+    ),
+    Code.HEADER_TOO_BIG: CodeFacts(
+        4155, "HeaderTooBig", False, 431,
+        "The head of the request is larger than header_bytes_max, or has more fields than headers_max.",
+    ),
+    Code.BODY_TOO_BIG: CodeFacts(
+        4156, "BodyTooBig", False, 413,
+        "The body is larger than message_bytes_max, or there should be none.",
+    ),
+    Code.MEDIA_UNSUPPORTED: CodeFacts(
+        4157, "MediaUnsupported", False, 415,
+        "The media type of the body is not taken here.",
+    ),
+    Code.ORIGIN_FORBIDDEN: CodeFacts(
+        4158, "OriginForbidden", False, 403,
+        "Pages of this origin may not connect.",
+    ),
+    Code.REQUEST_SLOW: CodeFacts(
+        4159, "RequestSlow", True, 408,
+        "The request did not arrive within handshake_ms_max.",
+    ),
+    Code.HTTP_UNSUPPORTED: CodeFacts(
+        4160, "HttpUnsupported", False, 505,
+        "Only HTTP/1.1 is spoken here.",
+    ),
+    Code.TOKEN_MISSING: CodeFacts(
+        4161, "TokenMissing", False, 401,
+        "This request needs a token.",
+    ),
+    Code.SNAPSHOT_MISSING: CodeFacts(
+        4162, "SnapshotMissing", True, 404,
+        "The subject has no snapshot.",
+    ),
+    Code.EXPECTATION_FAILED: CodeFacts(
+        4163, "ExpectationFailed", False, 417,
+        "Expect is not met here: send the request without it.",
+    ),
+    Code.COMMAND_FAULT: CodeFacts(
+        4199, "CommandFault", True, 500,
+        "The server met a fault of its own while it did this.",
+    ),
+    Code.DRAINING: CodeFacts(
+        4200, "Draining", True, 503,
+        "The node stops or makes room; reconnect after reconnect_after_ms.",
+    ),
+    Code.CONNECTIONS_TOO_MANY: CodeFacts(
+        4201, "ConnectionsTooMany", True, 503,
+        "The node holds connections_max connections.",
+    ),
+    Code.PEER_SILENT: CodeFacts(
+        4202, "PeerSilent", True, 408,
+        "Nothing came from the peer, and its socket took nothing, for idle_ms_max.",
+    ),
+    Code.MESSAGE_SLOW: CodeFacts(
+        4203, "MessageSlow", True, 408,
+        "A message did not arrive within message_ms_max of its first byte.",
+    ),
+    Code.AUTHORIZER_UNAVAILABLE: CodeFacts(
+        4204, "AuthorizerUnavailable", True, 503,
+        "The authorizer did not answer.",
+    ),
+    Code.HELD_TOO_MUCH: CodeFacts(
+        4205, "HeldTooMuch", True, 503,
+        "Half-received messages use held_bytes_max on this node.",
+    ),
+    Code.CONNECTION_FAULT: CodeFacts(
+        4206, "ConnectionFault", True, 500,
+        "The server met a fault of its own and gave this connection up.",
+    ),
+    Code.MOVED_BY_OPERATOR: CodeFacts(
+        4207, "MovedByOperator", True, 503,
+        "An operator asks this client to connect to another node.",
+    ),
+}
+
+
+def is_close(number: int) -> bool:
+    """Does this code end a connection, and not just one command?"""
+    return not 4100 <= number <= 4199
+
+
+def may_reconnect(number: int) -> bool:
+    """May a client come back after it was closed with this code? Unknown codes outside 4000-4099: yes."""
+    facts = CODES.get(number)
+    return facts.retry if facts is not None else not 4000 <= number <= 4099
