@@ -1,0 +1,56 @@
+"""Shows the configuration: the values in force with their sources, and the reference page of everything there is.
+
+Pure texts made from the tree; who prints them is the command line.
+"""
+
+from __future__ import annotations
+
+from .option import Option, list_options, show
+from .tree import OPTIONS, SECTIONS, Config, PatternConfig, list_values, read_value
+
+
+def show_config(config: Config) -> str:
+    """The values in force as a TOML file that gives the same configuration, each with its source as a comment."""
+    lines: list[str] = []
+    for name in SECTIONS:
+        lines.append(f"[{name}]")
+        for found in _options_of(name):
+            value = read_value(config, found.key)
+            shown = '["(secret)"]' if found.is_secret and value else show(value)
+            lines.append(f"{found.key.split('.')[1]} = {shown}  # {config.sources[found.key]}")
+        lines.append("")
+    for pattern in config.patterns:
+        lines.append(f"[patterns.{show(pattern.pattern)}]")
+        given = {name: value for name, value in list_values(pattern).items() if value is not None}
+        lines += [f"{name} = {show(value)}" for name, value in given.items() if name != "pattern"] + [""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def describe_config() -> str:
+    """The reference page, in Markdown."""
+    parts = [_INTRODUCTION]
+    for name, section in SECTIONS.items():
+        parts.append(f"## [{name}]\n\n{section.__doc__}\n\n{_make_table(_options_of(name))}")
+    options = list_options(PatternConfig, 'patterns."PATTERN"')
+    parts.append(f'## [patterns."PATTERN"]\n\n{PatternConfig.__doc__}\n\n{_make_table(options, has_variable=False)}')
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = """# Configuration
+
+Made by `godwit config doc`. Values come from defaults, then the TOML file (`--config FILE` or `GODWIT_CONFIG`), then
+`GODWIT_*` variables, then flags (`--set KEY=VALUE` sets any); later ones win. `godwit config show` tells where each came
+from, `godwit config check` whether a node would start with them."""
+
+
+def _options_of(section: str) -> list[Option]:
+    return [found for found in OPTIONS.values() if found.key.startswith(section + ".")]
+
+
+def _make_table(options: list[Option], *, has_variable: bool = True) -> str:
+    rows = ["| key | default | bounds | meaning |", "|---|---|---|---|"]
+    for found in options:
+        name = found.key.rsplit(".", 1)[1]
+        key = f"`{name}`<br>`{found.environment}`" if has_variable else f"`{name}`"
+        rows.append(f"| {key} | `{show(found.default)}` | {found.bound} | {found.sentence} |")
+    return "\n".join(rows)

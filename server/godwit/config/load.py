@@ -1,0 +1,128 @@
+"""Reads the configuration: defaults ‹ TOML file ‹ GODWIT_* environment ‹ flags, each value knowing where it came from.
+
+Owns the sources and the errors about them; what the values are is tree.py's. The file and environment are given as
+values, so that all but `read_file` is pure. Invariant: the result is valid or ConfigInvalid was raised; there is no half.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import ConfigInvalid, SubjectInvalid
+from .checks import check_config
+from .tree import OPTIONS, SECTIONS, Config, PatternConfig, list_pattern_options
+
+CONFIG_VARIABLE = "GODWIT_CONFIG"
+"""Names the configuration file where no --config flag does."""
+
+_BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
+
+
+def load_config(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+    *,
+    check: bool = True,
+) -> Config:
+    """The configuration of these sources; `flags` are texts by key. Raises ConfigInvalid."""
+    environment = environment or {}
+    if file is None and CONFIG_VARIABLE in environment:
+        file = Path(environment[CONFIG_VARIABLE])
+    table = read_file(file) if file is not None else {}
+    return build_config(table, environment, flags or {}, file_name=str(file), check=check)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A TOML file as it is; raises ConfigInvalid where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigInvalid("--config", str(path), f"cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigInvalid("--config", str(path), f"is not TOML: {error}") from error
+
+
+def build_config(
+    table: Mapping[str, Any],
+    environment: Mapping[str, str],
+    flags: Mapping[str, str],
+    *,
+    file_name: str = "file",
+    check: bool = True,
+) -> Config:
+    """The configuration of sources given as values; later ones win."""
+    values = {key: found.default for key, found in OPTIONS.items()}
+    sources = dict.fromkeys(OPTIONS, "default")
+    patterns = _take_table(table, f"file {file_name}", values, sources)
+    for variable, text in environment.items():
+        if variable.startswith("GODWIT_") and variable != CONFIG_VARIABLE:
+            if variable not in _BY_VARIABLE:
+                raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
+            found = _BY_VARIABLE[variable]
+            values[found.key] = found.parse(text, f"environment {variable}")
+            sources[found.key] = f"environment {variable}"
+    for key, text in flags.items():
+        values[key] = _find_option(key, text, "flag").parse(text, "flag")
+        sources[key] = "flag"
+    sections = {
+        name: section(**{key.split(".")[1]: values[key] for key in OPTIONS if key.startswith(name + ".")})
+        for name, section in SECTIONS.items()
+    }
+    config = Config(**sections, patterns=patterns, sources=MappingProxyType(sources))
+    if check:
+        check_config(config)
+    return config
+
+
+def _take_table(
+    table: Mapping[str, Any], source: str, values: dict[str, Any], sources: dict[str, str]
+) -> tuple[PatternConfig, ...]:
+    patterns: tuple[PatternConfig, ...] = ()
+    for name, section in table.items():
+        if name != "patterns" and name not in SECTIONS:
+            raise ConfigInvalid(
+                name, section, "is no known section", hint=_name_nearest(name, [*SECTIONS, "patterns"]), source=source
+            )
+        if not isinstance(section, dict):
+            raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=source)
+        if name == "patterns":
+            patterns = tuple(_take_pattern(pattern, given, source) for pattern, given in section.items())
+            continue
+        for key, value in section.items():
+            found = _find_option(f"{name}.{key}", value, source)
+            values[found.key] = found.accept(value, source)
+            sources[found.key] = source
+    return patterns
+
+
+def _take_pattern(pattern: str, given: object, source: str) -> PatternConfig:
+    try:
+        known = list_pattern_options(pattern)
+    except SubjectInvalid as error:
+        raise ConfigInvalid("patterns", pattern, error.reason, hint="e.g. /stocks/**", source=source) from error
+    if not isinstance(given, dict):
+        raise ConfigInvalid(f'patterns."{pattern}"', given, "must be a table", source=source)
+    taken = {}
+    for name, value in given.items():
+        if name not in known:
+            hint = _name_nearest(name, known)
+            raise ConfigInvalid(f'patterns."{pattern}".{name}', value, "is no known key", hint=hint, source=source)
+        taken[name] = known[name].accept(value, source)
+    return PatternConfig(pattern=pattern, **taken)
+
+
+def _find_option(key: str, value: object, source: str) -> Any:
+    if key not in OPTIONS:
+        raise ConfigInvalid(key, value, "is no known key", hint=_name_nearest(key, OPTIONS), source=source)
+    return OPTIONS[key]
+
+
+def _name_nearest(word: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
+    return f"did you mean {nearest[0]}?" if nearest else ""

@@ -1,0 +1,172 @@
+"""One configuration value: its type, default, bounds and sentence; and how a text or a TOML value becomes one.
+
+Declared with `option()` as a dataclass field of a section (tree.py); everything else (loading, `config show`,
+the reference page) is derived from these declarations. Pure: nothing is read from file or environment here.
+Invariant: a value that `Option.accept` or `Option.parse` returned has the option's type and lies within its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, get_type_hints
+
+from ..errors import ConfigInvalid
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """HOST:PORT to listen on; port 0 lets the system choose. IPv6 hosts stand in brackets: [::1]:8800."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Reads HOST:PORT; raises ValueError."""
+        host, colon, port = text.rpartition(":")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        if is_bracketed:
+            host = host[1:-1]
+        if not colon or not host or (":" in host) is not is_bracketed or any(c in host for c in " /[]@"):
+            raise ValueError(text)
+        if not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ValueError(text)
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known about one value before anybody sets it."""
+
+    key: str
+    type: Any
+    default: Any
+    sentence: str
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    is_secret: bool = False
+    check: Callable[[Any], object] | None = None
+
+    @property
+    def environment(self) -> str:
+        """The variable that sets it: GODWIT_ and the key in capitals."""
+        return "GODWIT_" + self.key.replace(".", "_").upper()
+
+    @property
+    def bound(self) -> str:
+        """What is accepted, as the end of the sentence "… must be"."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is Address:
+            return "HOST:PORT, such as 127.0.0.1:8800"
+        if self.type == tuple[str, ...]:
+            return "a list of texts"
+        words = _WORDS[self.type]
+        if self.minimum is not None and self.maximum is not None:
+            words += f" from {self.minimum:,} to {self.maximum:,}"
+        return words
+
+    def parse(self, text: str, source: str) -> Any:
+        """A value from a text (environment, flag); raises ConfigInvalid."""
+        if self.type is int:
+            try:
+                return self.accept(int(text), source)
+            except ValueError:
+                raise self._refuse(text, source) from None
+        if self.type is bool:
+            if text.lower() not in _TRUE + _FALSE:
+                raise self._refuse(text, source)
+            return text.lower() in _TRUE
+        if self.type == tuple[str, ...]:
+            return self.accept([part.strip() for part in text.split(",") if part.strip()], source)
+        return self.accept(text, source)
+
+    def accept(self, value: Any, source: str) -> Any:
+        """A value from TOML (already typed); raises ConfigInvalid."""
+        if self.type is Address:
+            try:
+                return Address.parse(value)
+            except (ValueError, AttributeError):
+                raise self._refuse(value, source) from None
+        if self.type == tuple[str, ...]:
+            if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+                raise self._refuse(value, source)
+            value = tuple(value)
+        elif type(value) is not self.type:
+            raise self._refuse(value, source)
+        if self.type is int and self.minimum is not None and self.maximum is not None:
+            if not self.minimum <= value <= self.maximum:
+                raise self._refuse(value, source)
+        if self.choices and value not in self.choices:
+            raise self._refuse(value, source)
+        if self.check is not None:
+            try:
+                self.check(value)
+            except ValueError as error:
+                raise ConfigInvalid(self.key, self._shown(value), str(error), source=source) from error
+        return value
+
+    def _refuse(self, value: object, source: str) -> ConfigInvalid:
+        hint = f"the default is {show(self.default)}" if self.default is not None else "leave it out to use the node's"
+        return ConfigInvalid(self.key, self._shown(value), f"must be {self.bound}", hint=hint, source=source)
+
+    def _shown(self, value: object) -> object:
+        return "(secret)" if self.is_secret else value
+
+
+def option(
+    default: Any,
+    sentence: str,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    choices: tuple[str, ...] = (),
+    is_secret: bool = False,
+    check: Callable[[Any], object] | None = None,
+) -> Any:
+    """Declares one value as a dataclass field; whole numbers must have both bounds."""
+    about = {
+        "sentence": sentence,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "is_secret": is_secret,
+        "check": check,
+    }
+    return field(default=default, metadata=about)
+
+
+def list_options(section: type, prefix: str) -> list[Option]:
+    """The options that a section's dataclass declares, in order, with keys `prefix.name`."""
+    hints = get_type_hints(section)
+    return [_make_option(f"{prefix}.{f.name}", hints[f.name], f) for f in fields(section) if f.metadata]
+
+
+def _make_option(key: str, kind: Any, declared: Field[Any]) -> Option:
+    assert declared.default is not MISSING
+    optional = getattr(kind, "__args__", ())
+    if type(None) in optional:  # `int | None`: what may be left to the node's own setting
+        kind = next(part for part in optional if part is not type(None))
+    return Option(key=key, type=kind, default=declared.default, **declared.metadata)
+
+
+def show(value: object) -> str:
+    """A value as it would stand in TOML."""
+    if value is None:
+        return "(the node's)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(show(part) for part in value) + "]"
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

@@ -1,0 +1,199 @@
+"""The configuration tree: every value a node can be told, each declared once with default, bounds and sentence.
+
+Sections are TOML tables; that of limits is made from the contract's table. How values are read and where each came from is load.py's.
+Invariant: a Config that load.py returned is complete and consistent; nothing else of the node reads file or environment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ..limits import LIMITS
+from ..subject import check_pattern
+from .option import Address, Option, list_options, option
+
+HOUR_MS = 3_600_000
+
+
+class LimitsConfig(dict[str, int]):
+    """Every queue and buffer has a limit, by name; what happens at each, and the code it answers with, is in protocol.md."""
+
+
+def limit_option(name: str) -> Any:
+    """What a pattern may set instead of the node's own limit: the same bounds and sentence, no default."""
+    row = next(row for row in LIMITS if row.name == name)
+    return option(None, row.sentence, minimum=row.minimum, maximum=row.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """The node itself."""
+
+    name: str = option("", "The node's name, told to clients and on every log line; empty: the host's name.")
+    shards: int = option(0, "Threads that hold connections; 0: one for each core.", minimum=0, maximum=64)
+    driver: str = option(
+        "auto",
+        "How sockets are driven; auto tries io_uring and falls back to readiness (epoll, kqueue), saying why.",
+        choices=("auto", "io_uring", "readiness"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """The client port, which serves everybody: WebSocket and HTTP, publishers and subscribers."""
+
+    address: Address = option(
+        Address("127.0.0.1", 8800), "Where clients connect; 0.0.0.0:8800 serves other machines too."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdminConfig:
+    """The admin port: health, metrics, statistics, the page. Not for the public."""
+
+    address: Address = option(Address("127.0.0.1", 8801), "Where operators and monitoring connect.")
+    hosts: tuple[str, ...] = option(
+        (), "Further names the admin port answers to in the Host header, beside its own address and localhost."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessConfig:
+    """Who may do what."""
+
+    entitlement: str = option(
+        "none",
+        "none: everybody may publish and subscribe; basic: publishing needs a token; custom: the authorizer decides.",
+        choices=("none", "basic", "custom"),
+    )
+    publish_tokens: tuple[str, ...] = option((), "With basic: the tokens that may publish.", is_secret=True)
+    publish_tokens_file: str = option("", "With basic: a file with one publishing token a line; # begins a comment.")
+    authorizer: str = option("", "With custom: the authorizer as module:attribute, see godwit.access.")
+    authorizer_timeout_ms: int = option(
+        5_000, "An authorizer that takes longer has said no.", minimum=10, maximum=60_000
+    )
+    authorizer_calls_max: int = option(
+        1_000, "Questions an authorizer works on at once; more wait their turn.", minimum=1, maximum=100_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingConfig:
+    """The node's own log, one event a line on standard error."""
+
+    level: str = option(
+        "info", "The least important events that are written.", choices=("debug", "info", "warning", "error")
+    )
+    format: str = option("auto", "auto: console on a terminal, else JSON.", choices=("auto", "json", "console"))
+    sessions: bool = option(False, "Also log each connect, subscription and disconnect.")
+    events_per_second_max: int = option(
+        20, "Lines a second of one event; what is over is counted and said once.", minimum=1, maximum=100_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DrainConfig:
+    """How the node leaves at SIGTERM or SIGINT."""
+
+    spread_ms: int = option(
+        5_000, "Clients are told to reconnect at moments spread over this time.", minimum=0, maximum=HOUR_MS
+    )
+    grace_ms: int = option(3_000, "What is still connected after this time is closed.", minimum=0, maximum=HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoConfig:
+    """The demonstration: this host's live telemetry."""
+
+    enabled: bool = option(False, "Publish this host's CPU, memory, disk, network and load on /host/NAME/….")
+    interval_ms: int = option(1_000, "How often.", minimum=100, maximum=HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternConfig:
+    """What differs for the subjects of one pattern; the most specific pattern that names a value decides it."""
+
+    pattern: str
+    log_messages_max: int | None = limit_option("log_messages_max")
+    log_age_ms_max: int | None = limit_option("log_age_ms_max")
+    snapshot: bool | None = option(None, "Whether the latest retained state is kept for new subscribers.")
+    snapshot_age_ms_max: int | None = limit_option("snapshot_age_ms_max")
+    conflate_when_slow: bool | None = option(
+        None, "A reader too slow for every message gets one merged message a subject instead of a gap."
+    )
+    hold_ms: int | None = option(
+        None, "Batching: messages wait this long for company; 0: not.", minimum=0, maximum=1_000
+    )
+    hold_bytes_max: int | None = option(
+        None,
+        "Batching: a batch of this size goes out at once.",
+        minimum=1,
+        maximum=1_048_576,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole tree. `sources` says of every key where its value came from."""
+
+    node: NodeConfig = field(default_factory=NodeConfig)
+    client: ClientConfig = field(default_factory=ClientConfig)
+    admin: AdminConfig = field(default_factory=AdminConfig)
+    access: AccessConfig = field(default_factory=AccessConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    drain: DrainConfig = field(default_factory=DrainConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    demo: DemoConfig = field(default_factory=DemoConfig)
+    patterns: tuple[PatternConfig, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {
+        "node": NodeConfig,
+        "client": ClientConfig,
+        "admin": AdminConfig,
+        "access": AccessConfig,
+        "limits": LimitsConfig,
+        "drain": DrainConfig,
+        "logging": LoggingConfig,
+        "demo": DemoConfig,
+    }
+)
+
+
+def _list_limits() -> list[Option]:
+    return [
+        Option(f"limits.{row.name}", int, row.default, row.sentence, minimum=row.minimum, maximum=row.maximum)
+        for row in LIMITS
+    ]
+
+
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {
+        found.key: found
+        for name, section in SECTIONS.items()
+        for found in (_list_limits() if section is LimitsConfig else list_options(section, name))
+    }
+)
+
+
+def list_pattern_options(pattern: str) -> dict[str, Option]:
+    """The options of one pattern's table by their name, with keys as an operator would write them."""
+    prefix = f'patterns."{check_pattern(pattern)}"'
+    return {found.key.removeprefix(prefix + "."): found for found in list_options(PatternConfig, prefix)}
+
+
+def read_value(config: Config, key: str) -> object:
+    """The value of a key such as `limits.message_bytes_max`."""
+    section, name = key.split(".")
+    return config.limits[name] if section == "limits" else getattr(getattr(config, section), name)
+
+
+def list_values(section: object) -> dict[str, object]:
+    """A section's values by name."""
+    return {f.name: getattr(section, f.name) for f in dataclasses.fields(section)}  # type: ignore[arg-type]  # any section

@@ -1,0 +1,152 @@
+"""Where values come from, which are refused, and that the words of a refusal help."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.config import Address, build_config, describe_config, load_config, show_config
+from godwit.config.tree import OPTIONS, SECTIONS, read_value
+from godwit.errors import ConfigInvalid
+from godwit.limits import LIMITS
+
+TOKEN = "correct-horse-battery-staple"
+
+
+def build(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> Any:
+    return build_config(tomllib.loads(toml), environment or {}, flags or {}, file_name="godwit.toml")
+
+
+def refuse(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigInvalid) as caught:
+        build(toml, environment, flags)
+    return str(caught.value)
+
+
+def test_every_value_has_a_sentence_and_numbers_have_bounds_around_their_default() -> None:
+    for found in OPTIONS.values():
+        assert found.sentence.endswith("."), found.key
+        if found.type is int:
+            assert found.minimum is not None and found.maximum is not None, found.key
+            assert found.minimum <= found.default <= found.maximum, found.key
+            assert found.key.endswith(("_ms", "_max", "_bytes", ".shards", "_min")), found.key
+
+
+def test_later_sources_win_and_each_value_knows_its_own() -> None:
+    toml = '[client]\naddress = "127.0.0.1:1"\n[node]\nname = "n"\nshards = 2\n'
+    config = build(
+        toml, {"GODWIT_NODE_SHARDS": "3", "GODWIT_CLIENT_ADDRESS": "127.0.0.1:2"}, {"client.address": "127.0.0.1:3"}
+    )
+    assert (config.node.name, config.node.shards, str(config.client.address)) == ("n", 3, "127.0.0.1:3")
+    assert config.sources["node.name"] == "file godwit.toml"
+    assert config.sources["node.shards"] == "environment GODWIT_NODE_SHARDS"
+    assert config.sources["client.address"] == "flag"
+    assert config.sources["node.driver"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("toml", "expected"),
+    [
+        ("[node]\nshard = 2", "node.shard (from file godwit.toml): 2 is no known key; did you mean node.shards?"),
+        ("[nodes]\nshards = 2", "did you mean node?"),
+        ("node = 1", "must be a table: [node]"),
+        ("[node]\nshards = 65", "65 must be a whole number from 0 to 64; the default is 0"),
+        ("[node]\nshards = -1", "must be a whole number from 0 to 64"),
+        ("[node]\nshards = true", "True must be a whole number"),
+        ("[node]\nshards = 1.0", "1.0 must be a whole number"),
+        ('[node]\nshards = "2"', "'2' must be a whole number"),
+        ('[node]\ndriver = "kqueue"', "must be one of auto, io_uring, readiness"),
+        ("[client]\naddress = 8800", "must be HOST:PORT"),
+        ('[client]\naddress = "localhost"', "must be HOST:PORT"),
+        ('[client]\naddress = "::1:8800"', "must be HOST:PORT"),
+        ('[client]\naddress = "0.0.0.0:65536"', "must be HOST:PORT"),
+        ('[admin]\nhosts = "a"', "must be a list of texts"),
+        ("[demo]\nenabled = 1", "must be true or false"),
+        ('[patterns."/a/**/b"]', "has ** before its last segment"),
+        (
+            '[patterns."/a"]\nlog_mesages_max = 1',
+            'patterns."/a".log_mesages_max (from file godwit.toml): 1 is no known key; did you mean log_messages_max?',
+        ),
+        ('[patterns."/a"]\nlog_messages_max = 0', "from 1 to 1,000,000; leave it out to use the node's"),
+        ('[patterns]\n"/a" = 1', "must be a table"),
+        ('[access]\nentitlement = "basic"', "needs access.publish_tokens"),
+        (f'[access]\npublish_tokens = ["{TOKEN}"]', "does not use publishing tokens"),
+        ('[access]\nentitlement = "custom"', "must name the authorizer as module:attribute"),
+        ('[access]\nauthorizer = "a:b"', "does not use access.authorizer"),
+        ('[access]\nentitlement = "custom"\nauthorizer = "a.b"', "must be module:attribute"),
+        ("[limits]\nidle_ms_max = 20000", "limits.ping_interval_ms (from default): 25000 must not be above"),
+        ('[client]\naddress = "127.0.0.1:8801"', "is the client port's address too"),
+    ],
+)
+def test_wrong_files_are_refused_with_key_source_bound_and_hint(toml: str, expected: str) -> None:
+    assert expected in refuse(toml)
+
+
+def test_wrong_variables_and_flags_are_refused() -> None:
+    assert "did you mean GODWIT_NODE_SHARDS?" in refuse(environment={"GODWIT_NODE_SHARD": "1"})
+    assert "environment GODWIT_NODE_SHARDS" in refuse(environment={"GODWIT_NODE_SHARDS": "two"})
+    assert "did you mean demo.enabled?" in refuse(flags={"demo.enable": "true"})
+    assert "must be true or false" in refuse(flags={"demo.enabled": "maybe"})
+
+
+def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
+    assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = ["short-secret"]')
+    assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = "short-secret"')
+    config = build(f'[access]\nentitlement = "basic"\npublish_tokens = ["{TOKEN}"]')
+    assert TOKEN not in show_config(config)
+
+
+def test_shown_configuration_gives_the_same_configuration() -> None:
+    config = build(
+        '[node]\nname = "a\\"b"\nshards = 3\n[admin]\nhosts = ["x", "y"]\n[patterns."/a/**"]\nsnapshot = false\n'
+    )
+    again = build(show_config(config))
+    assert [read_value(again, key) for key in OPTIONS] == [read_value(config, key) for key in OPTIONS]
+    assert again.patterns == config.patterns
+
+
+def test_reference_page_names_every_key_and_variable() -> None:
+    page = describe_config()
+    for found in OPTIONS.values():
+        assert f"`{found.environment}`" in page
+        assert found.sentence in page
+    for section in SECTIONS.values():
+        assert section.__doc__ and section.__doc__ in page
+
+
+def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="cannot be read: No such file"):
+        load_config(tmp_path / "missing.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[node\n")
+    with pytest.raises(ConfigInvalid, match="is not TOML.*line 1"):
+        load_config(broken)
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigInvalid, match="is not TOML"):
+        load_config(None, {"GODWIT_CONFIG": str(broken)})
+
+
+def test_addresses_of_both_families_round_trip() -> None:
+    for text in ["127.0.0.1:0", "[::1]:8800", "localhost:65535", "0.0.0.0:1"]:
+        assert str(Address.parse(text)) == text
+
+
+@given(st.text())
+def test_no_text_breaks_an_option(text: str) -> None:
+    for found in OPTIONS.values():
+        try:
+            found.parse(text, "test")
+        except ConfigInvalid as refusal:
+            assert refusal.key == found.key
+
+
+def test_limits_are_those_of_the_contract() -> None:
+    rows = {f"limits.{row.name}": (row.default, row.minimum, row.maximum) for row in LIMITS}
+    options = {key: (o.default, o.minimum, o.maximum) for key, o in OPTIONS.items() if key.startswith("limits.")}
+    assert options == rows
+    assert build("[limits]\nlog_messages_max = 7").limits == {row.name: row.default for row in LIMITS} | {
+        "log_messages_max": 7
+    }
