@@ -1,0 +1,90 @@
+# The verbs of the house; `make help` lists them. Set-up is incremental: every step leaves a stamp in .make/.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+
+UV_VERSION := 0.13.9
+BIN := .venv/bin
+UV := VIRTUAL_ENV=.venv $(BIN)/uv
+RUST := $(shell find core engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
+        Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
+CRATES := -p godwit-core -p godwit-engine -p godwit-swarm
+ARGS ?=
+
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+export UV_NO_PROGRESS := 1
+
+.PHONY: help setup run fmt check test test-all test-rust test-python bench docs generate ci clean tools-run tools-test
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .make/engine ## install what is needed and build the engine (only what has changed)
+
+run: .make/engine ## start a node on the default ports with this machine's live telemetry
+	@exec $(BIN)/godwit serve --demo $(ARGS)
+
+fmt: .make/venv ## format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
+
+check: tools-test .make/engine ## formatting, lints, types, layers, generated code, the house's rules
+	cargo fmt --all --check
+	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python protocol/generate.py --check
+	$(BIN)/pytest -q tests/house
+
+test: test-rust test-python ## the fast tests
+
+test-rust: tools-test
+	cargo test --quiet --locked $(CRATES)
+
+test-python: tools-test .make/engine .make/chromium
+	$(BIN)/pytest -q -m "not long" $(ARGS)
+
+test-all: test-rust .make/engine .make/chromium ## every test, the long ones too
+	$(BIN)/pytest -q $(ARGS)
+
+bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
+docs: .make/venv ## build the documentation into site/
+	$(BIN)/mkdocs build --quiet --strict
+
+generate: .make/venv ## write the code that is derived from protocol/
+	$(BIN)/python protocol/generate.py
+
+ci: check test ## what .ci/run runs
+
+clean: ## forget everything that was built
+	rm -rf .make .venv target site server/godwit/_engine*.so
+
+tools-run:
+	@.ci/tools run >/dev/null
+
+tools-test:
+	@.ci/tools run test >/dev/null
+
+.make/venv: requirements.lock | tools-run
+	@mkdir -p .make
+	@test -x $(BIN)/python || { echo "making .venv"; "$$(.ci/tools run)" -m venv .venv; }
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@echo "installing requirements.lock"
+	@$(UV) pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+.make/engine: .make/venv pyproject.toml $(RUST)
+	@echo "building the engine"
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --release --locked --uv
+	@touch $@
+
+.make/chromium:
+	@mkdir -p .make
+	@.ci/chromium
+	@touch $@
