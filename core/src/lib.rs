@@ -4,10 +4,19 @@
 
 pub mod codes;
 pub mod command;
+pub mod conflation;
+pub mod cursor;
+pub mod http;
+pub mod json;
 pub mod limits;
 pub mod message;
 pub mod position;
 pub mod report;
 pub mod rights;
 pub mod settings;
+pub mod slab;
+pub mod stream;
 pub mod subject;
+pub mod websocket;
+pub mod window;
+pub mod wire;

@@ -1,0 +1,73 @@
+//! Conflation: what several messages of one subject become. The last content, for JSON objects the last value of each
+//! field, with the count and the position before the first. Owns merging; windows and their clock are the stream's.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::json;
+use crate::message::{Kind, LogId, Message};
+
+/// One subject's messages of a window, merged.
+#[derive(Debug)]
+pub struct Part {
+    /// The last of them.
+    pub message: Arc<Message>,
+    /// The merged content, where it differs from the last one's.
+    pub merged: Option<Vec<u8>>,
+    /// The sequence before the first of them.
+    pub after: u64,
+    pub count: u32,
+}
+
+/// A window under way. Standard messages are merged apart from guaranteed ones: they have no position to move to.
+#[derive(Debug, Default)]
+pub struct Conflation {
+    parts: HashMap<(LogId, bool), Part>,
+    /// Everything up to here is in closed windows.
+    pub closed: u64,
+    /// When the window under way closes (monotonic ms).
+    pub closes_ms: u64,
+}
+
+impl Conflation {
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub fn add(&mut self, message: &Arc<Message>) {
+        match self.parts.entry((message.log, message.sequence == 0)) {
+            std::collections::hash_map::Entry::Occupied(mut held) => held.get_mut().add(message),
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(Part {
+                    message: Arc::clone(message),
+                    merged: None,
+                    after: message.sequence.saturating_sub(1),
+                    count: 1,
+                });
+            }
+        }
+    }
+
+    /// Closes the window at `arrival`: its parts in order of their last message.
+    pub fn close(&mut self, arrival: u64) -> Vec<Part> {
+        self.closed = arrival;
+        let mut parts: Vec<Part> = self.parts.drain().map(|(_, part)| part).collect();
+        parts.sort_by_key(|part| part.message.arrival);
+        parts
+    }
+}
+
+impl Part {
+    fn add(&mut self, message: &Arc<Message>) {
+        if self.message.kind == Kind::Json && message.kind == Kind::Json {
+            self.merged = json::merge(self.content(), message.content());
+        } else {
+            self.merged = None;
+        }
+        self.message = Arc::clone(message);
+        self.count += 1;
+    }
+
+    pub fn content(&self) -> &[u8] {
+        self.merged.as_deref().unwrap_or(self.message.content())
+    }
+}

@@ -1,0 +1,116 @@
+//! A subscription: where it stands. Owns the states a cursor can be in; how it gets from one to the next is the
+//! shard's (join, deliver, catch_up). Its invariant: everything of its selector before where it stands has been sent.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::message::LogId;
+use crate::position::Position;
+
+/// No slot.
+pub const NONE: u32 = u32::MAX;
+
+/// Where a cursor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// At the head of a stream that keeps no window: what comes next is sent in the turn it comes.
+    Current,
+    /// At a byte place of its stream's window.
+    Live(u64),
+    /// Everything up to this arrival has been sent; the rest comes from the logs, in chunks.
+    Behind(u64),
+    /// A pattern's join is under way; its job knows how far it came.
+    Joining,
+}
+
+#[derive(Debug)]
+pub struct Cursor {
+    pub stream: u32,
+    pub connection: u32,
+    /// The next cursor of the same connection.
+    pub next: u32,
+    /// The next cursor of the same connection that has something to send this turn.
+    pub next_ready: u32,
+    /// Its index among the stream's cursors, so that leaving is not linear.
+    pub seat: u32,
+    /// Standard messages of the stream that were sent or are known to be lost, modulo 2³².
+    pub standard: u32,
+    pub stand: Stand,
+    pub is_ready: bool,
+    /// It waits in the shard's list of cursors to catch up.
+    pub is_queued: bool,
+    /// After a gap it continues from the oldest kept message.
+    pub gap_from_oldest: bool,
+    /// Binary wire: the subject's number has been told.
+    pub is_announced: bool,
+    pub job: Option<Box<Job>>,
+}
+
+/// What a cursor must remember while it is not at the head.
+#[derive(Debug, Default)]
+pub struct Job {
+    /// Subjects that a gap or snapshot placed further on: what is not after the position there has been sent.
+    pub skips: HashMap<LogId, u64>,
+    /// The skips can be forgotten once the cursor stands here.
+    pub skips_until: u64,
+    pub join: Option<Join>,
+}
+
+/// The join of a pattern: subjects in name order, what is sent of each, and the arrival at which the feed takes over.
+#[derive(Debug)]
+pub struct Join {
+    pub bound: u64,
+    pub plan: Plan,
+    /// Subjects up to this one are done.
+    pub done: Option<Arc<str>>,
+    /// The subject under way and the arrival up to which it has been sent.
+    pub inner: Option<(Arc<str>, LogId, u64)>,
+}
+
+/// What a joiner gets of each subject.
+#[derive(Debug)]
+pub enum Plan {
+    Snapshots,
+    /// The last n kept messages.
+    Last(u32),
+    /// Everything after a position; of a subject without one, its snapshot.
+    After(HashMap<Box<str>, Position>),
+}
+
+impl Cursor {
+    pub fn new(stream: u32, connection: u32, next: u32, stand: Stand) -> Self {
+        Self {
+            stream,
+            connection,
+            next,
+            next_ready: NONE,
+            seat: NONE,
+            standard: 0,
+            stand,
+            is_ready: false,
+            is_queued: false,
+            gap_from_oldest: false,
+            is_announced: false,
+            job: None,
+        }
+    }
+
+    /// Whether a message of `log` with this sequence has already been covered by a gap or snapshot.
+    pub fn skips(&self, log: LogId, sequence: u64) -> bool {
+        let skip = self.job.as_ref().and_then(|job| job.skips.get(&log));
+        skip.is_some_and(|&at| sequence > 0 && sequence <= at)
+    }
+
+    /// Remembers that `log` has been placed at `sequence`, which the feed reaches at `arrival`.
+    pub fn skip_to(&mut self, log: LogId, sequence: u64, arrival: u64) {
+        let job = self.job.get_or_insert_default();
+        job.skips.insert(log, sequence);
+        job.skips_until = job.skips_until.max(arrival);
+    }
+
+    /// Forgets what is no longer needed by a cursor that stands at `arrival` with no join under way.
+    pub fn settle(&mut self, arrival: u64) {
+        if self.job.as_ref().is_some_and(|job| job.join.is_none() && arrival >= job.skips_until) {
+            self.job = None;
+        }
+    }
+}

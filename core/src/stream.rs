@@ -1,0 +1,122 @@
+//! A stream: what one kind of subscription listens to (selector × shape × wire), encoded once for all its cursors.
+//! Owns the cursors' seats, the window and the numbers that the binary wire calls subjects by. With a single cursor there
+//! is no window: frames are encoded for the turn, and what is not taken waits in the log.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::conflation::Conflation;
+use crate::message::{LogId, Message};
+use crate::subject::Pattern;
+use crate::window::Window;
+use crate::wire::Wire;
+
+/// Subjects one pattern stream numbers before it begins anew.
+const NUMBERS_MAX: usize = 65_536;
+
+/// What a stream is of.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Subject(LogId),
+    Pattern(Arc<Pattern>),
+}
+
+/// The binary wire's name for a subject within a stream.
+#[derive(Clone, Debug)]
+pub struct Number {
+    pub number: u32,
+    pub subject: Arc<str>,
+    pub epoch: u64,
+    pub base_time_ms: u64,
+    /// The window's segment in which it was last announced.
+    pub segment: u64,
+}
+
+#[derive(Debug)]
+pub struct Stream {
+    pub name: Arc<str>,
+    pub source: Source,
+    pub wire: Wire,
+    /// 0: every message.
+    pub conflate_ms: u32,
+    pub cursors: Vec<u32>,
+    pub window: Option<Box<Window>>,
+    pub conflation: Option<Box<Conflation>>,
+    pub numbers: HashMap<LogId, Number>,
+    /// Standard messages appended so far, modulo 2³².
+    pub standard: u32,
+    /// Batching: frames wait this long for company, or until this many bytes wait. 0: they do not.
+    pub hold_ms: u32,
+    pub hold_bytes_max: u32,
+    /// Since when frames wait, and from which byte place on.
+    pub held: Option<(u64, u64)>,
+    pub is_dirty: bool,
+    /// The arrival that the last mark named.
+    pub marked: u64,
+    /// Since when nobody listens (monotonic ms); it lingers a little.
+    pub empty_since_ms: Option<u64>,
+    /// When something was last appended (monotonic ms).
+    pub used_ms: u64,
+}
+
+impl Stream {
+    pub fn new(name: Arc<str>, source: Source, wire: Wire, conflate_ms: u32) -> Self {
+        Self {
+            name,
+            source,
+            wire,
+            conflate_ms,
+            cursors: Vec::new(),
+            window: None,
+            conflation: (conflate_ms > 0).then(Box::default),
+            numbers: HashMap::new(),
+            standard: 0,
+            hold_ms: 0,
+            hold_bytes_max: 0,
+            held: None,
+            is_dirty: false,
+            marked: 0,
+            empty_since_ms: None,
+            used_ms: 0,
+        }
+    }
+
+    /// The pattern's text on a wildcard stream.
+    pub fn pattern(&self) -> Option<&str> {
+        matches!(self.source, Source::Pattern(_)).then_some(&*self.name)
+    }
+
+    /// Seats a cursor; returns its seat.
+    pub fn seat(&mut self, cursor: u32) -> u32 {
+        if self.cursors.is_empty() {
+            self.cursors.reserve_exact(1);
+        }
+        self.cursors.push(cursor);
+        self.empty_since_ms = None;
+        (self.cursors.len() - 1) as u32
+    }
+
+    /// Frees a seat; returns the cursor that took it over, if one did.
+    pub fn unseat(&mut self, seat: u32) -> Option<u32> {
+        if (seat as usize) < self.cursors.len() {
+            self.cursors.swap_remove(seat as usize);
+        }
+        self.cursors.get(seat as usize).copied()
+    }
+
+    /// The number of `message`'s subject, made at first use with the next free number.
+    pub fn number(&mut self, message: &Message, next: &mut u32) -> &mut Number {
+        if self.numbers.len() >= NUMBERS_MAX && !self.numbers.contains_key(&message.log) {
+            self.numbers.clear();
+        }
+        self.numbers.entry(message.log).or_insert_with(|| {
+            *next += 1;
+            Number {
+                number: *next,
+                subject: Arc::clone(&message.subject),
+                epoch: message.epoch,
+                base_time_ms: message.time_ms,
+                segment: 0,
+            }
+        })
+    }
+}
