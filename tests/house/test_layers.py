@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.house.source import ROOT, code_files, read
 
 TOOLS = Path(sys.executable).parent
@@ -29,15 +28,26 @@ def imported_modules(text: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("line", ["import godwit._engine", "from godwit._engine import Engine", "from godwit import _engine"])
+@pytest.mark.parametrize(
+    "line", ["import godwit._engine", "from godwit._engine import Engine", "from godwit import _engine"]
+)
 def test_ruff_sees_a_second_door_to_the_engine(line: str) -> None:
-    command = [TOOLS / "ruff", "check", "--no-cache", "--select=TID251", "--stdin-filename=server/godwit/planted.py", "-"]
+    command = [
+        TOOLS / "ruff",
+        "check",
+        "--no-cache",
+        "--select=TID251",
+        "--stdin-filename=server/godwit/planted.py",
+        "-",
+    ]
     done = subprocess.run(command, cwd=ROOT, input=line + "\n", text=True, capture_output=True)
     assert done.returncode == 1 and "TID251" in done.stdout
 
 
 def test_only_the_doors_import_the_compiled_engine() -> None:
-    importers = {path for path in code_files(".py") if any("godwit._engine" in name for name in imported_modules(read(path)))}
+    importers = {
+        path for path in code_files(".py") if any("godwit._engine" in name for name in imported_modules(read(path)))
+    }
     inside = {path for path in importers if path.parts[0] == "server"}
     assert inside <= DOORS | {path for path in inside if "bench" in path.parts[2]}
 
@@ -47,13 +57,16 @@ def test_folders_that_stand_apart_never_import_the_server() -> None:
         f"{path} imports {name}"
         for path in code_files(".py")
         for name in imported_modules(read(path))
-        if name.split(".")[0] == LAYERS_BELOW.get(path.parts[0], None)
+        if name.split(".")[0] == LAYERS_BELOW.get(path.parts[0])
     ]
     assert not crossing
 
 
-@pytest.mark.parametrize("planted", ["import socket", "import asyncio", "from godwit import cli"])
-def test_import_linter_sees_a_planted_fault(planted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "module, planted",
+    [("model", "import socket"), ("subject", "import asyncio"), ("errors", "from godwit import model")],
+)
+def test_import_linter_sees_a_planted_fault(module: str, planted: str, tmp_path: Path) -> None:
     for path in code_files(".py"):
         if path.parts[0] == "server":
             (tmp_path / path.parent).mkdir(parents=True, exist_ok=True)
@@ -66,7 +79,7 @@ def test_import_linter_sees_a_planted_fault(planted: str, tmp_path: Path) -> Non
         return subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True)
 
     assert run().returncode == 0, run().stdout
-    with (tmp_path / "server/godwit/model.py").open("a") as model:
-        model.write(f"\n{planted}\n")
+    with (tmp_path / f"server/godwit/{module}.py").open("a") as opened:
+        opened.write(f"\n{planted}\n")
     broken = run()
     assert broken.returncode == 1 and "BROKEN" in broken.stdout

@@ -2,7 +2,7 @@
 
 from tests.house.source import python_functions, rust_functions
 
-RUST = r'''
+RUST = r"""
 fn one() {}
 pub(crate) fn four<'a>(
     text: &'a str,
@@ -14,7 +14,7 @@ fn six() {
     /* } */
     let inner = || { 1 };
 }
-'''
+"""
 
 
 def test_rust_functions_are_measured_past_strings_comments_and_bodiless_signatures() -> None:

@@ -12,13 +12,20 @@ FOREIGN = re.compile(
     "|".join(
         [
             r"(?<![\w/$])/" + r"(?:work|root|home)/\w",  # paths of one machine
-            r"python" + r"hosted\.org|\bpypi" + r"\.org|crates" + r"\.io|npm" + r"js\.(?:org|com)|proxy\.golang" + r"\.org",
+            r"python"
+            + r"hosted\.org|\bpypi"
+            + r"\.org|crates"
+            + r"\.io|npm"
+            + r"js\.(?:org|com)|proxy\.golang"
+            + r"\.org",
             r"repo1?\.maven" + r"\.apache|deb\.debian" + r"\.org",
         ]
     )
 )
 MARKS = {
-    "unfinished": re.compile(r"\b(?:TODO|FIX" + r"ME|XXX)\b|\b(?:todo|unimplemented)!\(|\braise NotImplemented" + r"Error"),
+    "unfinished": re.compile(
+        r"\b(?:TODO|FIX" + r"ME|XXX)\b|\b(?:todo|unimplemented)!\(|\braise NotImplemented" + r"Error"
+    ),
     "noqa": re.compile(r"#\s*noqa(?!: [A-Z]+\d+(?:, [A-Z]+\d+)* +\S)"),
     "type: ignore": re.compile(r"#\s*type:\s*ignore(?!\[[\w, -]+\]  # \S)"),
     "skip": re.compile(r"pytest\.mark\.(?:skip|xfail)(?!\w*\(.*reason=)|#\[ignore\]"),
