@@ -139,9 +139,7 @@ def rust_type(name: str) -> str:
 
 
 def rust_limits(limits: Table, fixed: Table) -> str:
-    fields = "".join(
-        f"    /// {row['sentence']}\n    pub {name}: {rust_type(name)},\n" for name, row in limits.items()
-    )
+    fields = "".join(f"    /// {row['sentence']}\n    pub {name}: {rust_type(name)},\n" for name, row in limits.items())
     defaults = "".join(f"            {name}: {grouped(row['default'])},\n" for name, row in limits.items())
     constants = "".join(
         f"/// {row['sentence']}\npub const {name.upper()}: usize = {grouped(row['value'])};\n"
@@ -173,8 +171,8 @@ impl Default for Limits {{
 def python_codes(codes: Table) -> str:
     members = "".join(f"    {constant(name)} = {row['number']}\n" for name, row in codes.items())
     rows = "".join(
-        f"    Code.{constant(name)}: CodeFacts(\n        {row['number']}, \"{name}\", {row['retry']}, "
-        f"{row.get('http', 0)},\n        \"{row['sentence']}\",\n    ),\n"
+        f'    Code.{constant(name)}: CodeFacts(\n        {row["number"]}, "{name}", {row["retry"]}, '
+        f'{row.get("http", 0)},\n        "{row["sentence"]}",\n    ),\n'
         for name, row in codes.items()
     )
     return f'''\

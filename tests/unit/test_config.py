@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> 
         load_config(tmp_path / "missing.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("[node\n")
-    with pytest.raises(ConfigInvalid, match="is not TOML.*line 1"):
+    with pytest.raises(ConfigInvalid, match=r"is not TOML.*line 1"):
         load_config(broken)
     broken.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigInvalid, match="is not TOML"):

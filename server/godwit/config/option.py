@@ -102,9 +102,8 @@ class Option:
             value = tuple(value)
         elif type(value) is not self.type:
             raise self._refuse(value, source)
-        if self.type is int and self.minimum is not None and self.maximum is not None:
-            if not self.minimum <= value <= self.maximum:
-                raise self._refuse(value, source)
+        if self.minimum is not None and self.maximum is not None and not self.minimum <= value <= self.maximum:
+            raise self._refuse(value, source)
         if self.choices and value not in self.choices:
             raise self._refuse(value, source)
         if self.check is not None:

@@ -34,6 +34,10 @@ class NodeConfig:
     """The node itself."""
 
     name: str = option("", "The node's name, told to clients and on every log line; empty: the host's name.")
+    data_directory: str = option(
+        "",
+        "Where the node keeps what must survive it; in this version its epoch alone, messages stay in memory. Empty: nowhere.",
+    )
     shards: int = option(0, "Threads that hold connections; 0: one for each core.", minimum=0, maximum=64)
     driver: str = option(
         "auto",

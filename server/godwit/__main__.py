@@ -1,0 +1,5 @@
+"""`python -m godwit` is `godwit`."""
+
+from .cli import main
+
+main()

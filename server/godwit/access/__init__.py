@@ -1,0 +1,9 @@
+"""Who may do what: the authorizer's interface, its rules, and the entitlements that come with Godwit.
+
+Write an authorizer with what is exported here (see authorizer.py); the node uses gate.py to ask it.
+"""
+
+from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .rights import Action, Grant, Refusal, Rule, Verdict
+
+__all__ = ["Action", "Authorizer", "ConnectQuestion", "Grant", "Refusal", "Rule", "SelectorQuestion", "Verdict"]

@@ -1,0 +1,73 @@
+"""The interface an authorizer implements: four questions, answered in async Python.
+
+An authorizer is asked when a client connects or renews its token, and for what its rules say `ask`; never for a message.
+What it answers compiles into rules that the engine judges by itself. An authorizer that raises, is late (see
+`access.authorizer_timeout_ms`) or answers something else has said no: it fails closed.
+
+    class Desk(Authorizer):
+        async def connect(self, question):
+            user = await lookup(question.token)
+            if user is None:
+                return Refusal("no such user", Code.TOKEN_INVALID)
+            return Grant(user.name, [Rule.allow("/news/**", "subscribe"), Rule.ask("/orders/**")])
+
+        async def publish(self, question):
+            return await may_trade(question.identity, question.selector)
+
+Name it in the configuration: `[access] entitlement = "custom"`, `authorizer = "desk:Desk"`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from .rights import Grant, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectQuestion:
+    """May this client come in, or go on with a new token? `token` is None where it showed none; it is never logged."""
+
+    connection: int
+    token: str | None = field(repr=False)
+    client: str | None
+    address: str
+    is_renewal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorQuestion:
+    """May this identity do this? `selector` is a subject, or for a subscription possibly a pattern, meant whole."""
+
+    connection: int
+    identity: str
+    selector: str
+
+
+class Authorizer(ABC):
+    """Subclass it, or pass any object with these methods. One object serves the whole node, on its event loop."""
+
+    @abstractmethod
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        """Who is it and what may they do?"""
+
+    async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
+        """A connected client shows another token; the answer replaces its rights. As connect, unless overridden."""
+        return await self.connect(question)
+
+    async def subscribe(self, question: SelectorQuestion) -> bool:
+        """Asked where the most specific rule for a subscription says `ask`."""
+        return False
+
+    async def publish(self, question: SelectorQuestion) -> bool:
+        """Asked where the most specific rule for a publish says `ask`."""
+        return False
+
+    async def start(self) -> None:
+        """Called before the node listens: open what you need; raising keeps the node from starting."""
+        return None
+
+    async def stop(self) -> None:
+        """Called after the node has drained."""
+        return None

@@ -1,0 +1,93 @@
+"""The entitlements that come with Godwit: who may do what before anybody writes an authorizer.
+
+`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `custom`:
+a user's authorizer decides about everybody. The node's own subjects `/$…` may not be published on by anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..codes import Code
+from ..config.checks import check_token
+from ..config.tree import AccessConfig
+from ..errors import ConfigInvalid
+from .authorizer import Authorizer, ConnectQuestion
+from .rights import Grant, Refusal, Rule
+
+EVERYTHING = (Rule.allow("/**"),)
+LISTENING = (Rule.allow("/**", "subscribe"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What the engine is told at start: the rules of who shows no token (None: they must), and who judges tokens."""
+
+    anonymous: tuple[Rule, ...] | None
+    authorizer: Authorizer | None
+
+
+class BasicAuthorizer(Authorizer):
+    """Tokens that may publish. All are compared, in constant time, so that timing tells nothing about any."""
+
+    def __init__(self, tokens: tuple[str, ...]) -> None:
+        self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        if question.token is None:
+            return Grant("anonymous", LISTENING)
+        shown = hashlib.sha256(question.token.encode()).digest()
+        matches = [hmac.compare_digest(shown, known) for known in self._digests]
+        if not any(matches):
+            return Refusal("the token is not one that may publish", Code.TOKEN_INVALID)
+        return Grant(f"publisher-{shown.hex()[:8]}", EVERYTHING)
+
+
+def build_entitlement(access: AccessConfig) -> Entitlement:
+    """The entitlement that the configuration asks for; raises ConfigInvalid."""
+    if access.entitlement == "none":
+        return Entitlement(EVERYTHING, None)
+    if access.entitlement == "basic":
+        tokens = access.publish_tokens
+        if access.publish_tokens_file:
+            tokens += read_tokens(Path(access.publish_tokens_file))
+        return Entitlement(LISTENING, BasicAuthorizer(tokens))
+    return Entitlement(None, load_authorizer(access.authorizer))
+
+
+def read_tokens(path: Path) -> tuple[str, ...]:
+    """The tokens of a file, one a line; raises ConfigInvalid also where there is none (a node nobody can publish on)."""
+    key = "access.publish_tokens_file"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(key, str(path), f"cannot be read: {error}") from error
+    tokens = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    if not tokens:
+        raise ConfigInvalid(key, str(path), "holds no token", hint="one token a line; # begins a comment")
+    for token in tokens:
+        check_token(token, key, str(path))
+    return tokens
+
+
+def load_authorizer(name: str) -> Authorizer:
+    """A user's authorizer from `module:attribute`: an object, or a class or function that makes one; raises ConfigInvalid."""
+    key, (module_name, attribute) = "access.authorizer", name.split(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module beside the command is found, as with `python -m`
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+        authorizer = found() if isinstance(found, type) or not hasattr(found, "connect") else found
+    except (
+        Exception
+    ) as error:  # a user's module may raise anything; all of it is the operator's mistake, told before a port opens
+        raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
+    missing = [verb for verb in ("connect", "update_token", "subscribe", "publish") if not hasattr(authorizer, verb)]
+    if missing:
+        raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass godwit.access.Authorizer")
+    return authorizer  # type: ignore[no-any-return]  # any object with these methods will do

@@ -1,0 +1,140 @@
+"""Answers the engine's questions: each goes to the authorizer as a task of its own, its answer back as an order.
+
+Owns time limits and failing closed. An authorizer that is late or raises refuses a connection with AuthorizerUnavailable
+(the client may come back) and denies a selector (until the client reconnects or renews its token). A connection that waits
+for an answer is not read, so it has one question at most; their number is bounded by that of connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from ..codes import Code
+from ..engine import AnswerOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
+from ..errors import AuthorizerFailed
+from ..logs import read_logger
+from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .rights import Grant, Refusal, Rule
+
+Question = AuthorizeReport | AskReport
+
+
+class Gate:
+    """One for a node. `send` takes the orders; answers of one turn of the event loop leave as one batch."""
+
+    def __init__(
+        self, authorizer: Authorizer | None, send: Callable[[list[Order]], None], *, timeout_ms: int, calls_max: int
+    ) -> None:
+        self.counts: Counter[str] = Counter(asked=0, granted=0, refused=0, failed=0)
+        self._authorizer = authorizer
+        self._send = send
+        self._timeout_s = timeout_ms / 1000
+        self._places = asyncio.Semaphore(calls_max)
+        self._waiting: dict[int, tuple[asyncio.Task[Order], asyncio.TimerHandle]] = {}
+        self._answers: list[Order] = []
+
+    def ask(self, question: Question) -> None:
+        """Begins to answer; returns at once."""
+        self.withdraw(question.connection)
+        self.counts["asked"] += 1
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._judge_in_turn(question))
+        # a timer of its own, and not a cancelled wait: an authorizer that swallows its cancellation is late all the same
+        timer = loop.call_later(self._timeout_s, self._expire, question)
+        self._waiting[question.connection] = (task, timer)
+        task.add_done_callback(lambda done: self._finish(question, done))
+
+    def withdraw(self, connection: int) -> None:
+        """The connection is gone: its question needs no answer."""
+        task, timer = self._waiting.pop(connection, (None, None))
+        if task and timer:
+            task.cancel()
+            timer.cancel()
+
+    @property
+    def waiting(self) -> int:
+        """Questions without an answer yet."""
+        return len(self._waiting)
+
+    def stop(self) -> None:
+        """Drops all questions."""
+        for connection in list(self._waiting):
+            self.withdraw(connection)
+
+    def _expire(self, question: Question) -> None:
+        task, _ = self._waiting.pop(question.connection)
+        task.cancel()
+        self._fail(question, f"no answer in {self._timeout_s:g} s")
+
+    def _finish(self, question: Question, done: asyncio.Task[Order]) -> None:
+        waiting = self._waiting.get(question.connection)
+        if waiting is None or waiting[0] is not done:
+            _ = done.cancelled() or done.exception()  # withdrawn, or refused for being late: nobody wants its outcome
+            return
+        del self._waiting[question.connection]
+        waiting[1].cancel()
+        error = None if done.cancelled() else done.exception()
+        if error is not None or done.cancelled():
+            self._fail(question, f"{type(error).__name__}: {error}" if error else "it gave up")
+        else:
+            self._reply(done.result())
+
+    def _fail(self, question: Question, why: str) -> None:
+        """Whatever went wrong in a user's authorizer, the answer is no."""
+        self.counts["failed"] += 1
+        token = question.token if isinstance(question, AuthorizeReport) else None
+        why = why.replace(token, "(secret)") if token else why
+        read_logger().warning("authorizer_failed", connection=question.connection, why=why)
+        self._reply(_fail_closed(question))
+
+    def _reply(self, order: Order) -> None:
+        self.counts["refused" if _is_no(order) else "granted"] += 1
+        if not self._answers:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._answers.append(order)
+
+    def _flush(self) -> None:
+        answers, self._answers = self._answers, []
+        self._send(answers)
+
+    async def _judge_in_turn(self, question: Question) -> Order:
+        async with self._places:
+            return await self._judge(question)
+
+    async def _judge(self, question: Question) -> Order:
+        if self._authorizer is None:
+            raise AuthorizerFailed("nobody can answer: there is no authorizer")
+        if isinstance(question, AskReport):
+            return await self._judge_selector(self._authorizer, question)
+        put = ConnectQuestion(
+            question.connection, question.token, question.client, question.address, question.is_renewal
+        )
+        answer = await (self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put))
+        if isinstance(answer, Grant):
+            return GrantOrder(question.connection, answer.identity, _compile(answer.rules), answer.expires_ms)
+        if isinstance(answer, Refusal):
+            return RefuseOrder(question.connection, int(answer.code), answer.reason)
+        raise AuthorizerFailed(f"connect answered a {type(answer).__name__}, neither Grant nor Refusal")
+
+    async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Order:
+        put = SelectorQuestion(question.connection, question.identity, question.selector)
+        answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
+        if not isinstance(answer, bool):
+            raise AuthorizerFailed(f"{question.action} answered a {type(answer).__name__}, neither True nor False")
+        return AnswerOrder(question.connection, (question.selector, question.action, "allow" if answer else "deny"))
+
+
+def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
+    return [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
+
+
+def _fail_closed(question: Question) -> Order:
+    if isinstance(question, AskReport):
+        return AnswerOrder(question.connection, (question.selector, question.action, "deny"))
+    return RefuseOrder(question.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the authorizer did not answer")
+
+
+def _is_no(order: Order) -> bool:
+    return isinstance(order, RefuseOrder) or (isinstance(order, AnswerOrder) and order.rule[2] == "deny")

@@ -1,0 +1,78 @@
+"""The admin port: health, metrics, statistics as JSON, and one page. It reads; nothing can be changed through it.
+
+Owns its routes and what a stranger's page may not do here (Host, framing, scripts). The figures are the engine's and
+monitoring's. Never public by default; every list is paged, so that a million subjects cost a page.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from aiohttp import web
+
+from ..config import Address
+from ..config.tree import AdminConfig
+from ..errors import ListenFailed
+from . import health, lists, metrics, page
+from .hosts import is_host_allowed
+from .view import NodeView
+
+REQUEST_BYTES_MAX = 16_384
+
+
+class AdminPort:
+    """Listens from start to stop."""
+
+    def __init__(self, config: AdminConfig, view: NodeView) -> None:
+        self._config = config
+        self._app = build_app(config, view)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> Address:
+        """Opens the port; returns what was bound; raises ListenFailed."""
+        wanted = self._config.address
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0, handle_signals=False)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, wanted.host, wanted.port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ListenFailed("admin", str(wanted), error.strerror or str(error)) from error
+        host, port = self._runner.addresses[0][:2]
+        return Address(host, port)
+
+    async def stop(self) -> None:
+        """Closes the port."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+def build_app(config: AdminConfig, view: NodeView) -> web.Application:
+    """All routes over one node."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: page.Handler) -> web.StreamResponse:
+        if not is_host_allowed(request.headers.get("Host", ""), config.hosts):
+            return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = refuse(error.status, error.reason)
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        return response
+
+    app = web.Application(middlewares=[guard], client_max_size=REQUEST_BYTES_MAX)
+    health.add_routes(app.router, view)
+    metrics.add_routes(app.router, view)
+    lists.add_routes(app.router, view)
+    page.add_routes(app.router, view, Path(__file__).parent / "page")
+    return app
+
+
+def refuse(status: int, reason: str) -> web.Response:
+    """An error as application/problem+json."""
+    body = json.dumps({"status": status, "title": reason})
+    return web.Response(status=status, body=body.encode(), content_type="application/problem+json")

@@ -1,0 +1,27 @@
+"""/health/live: restart me if this fails. /health/ready: send me new clients while this holds."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from .view import NodeView
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+    """Both answer 200 or 503, with the condition in words."""
+
+    async def show_live(_request: web.Request) -> web.Response:
+        return _answer(view, view.health.is_alive)
+
+    async def show_ready(_request: web.Request) -> web.Response:
+        return _answer(view, view.health.is_ready)
+
+    router.add_get("/health/live", show_live)
+    router.add_get("/health/ready", show_ready)
+
+
+def _answer(view: NodeView, is_well: bool) -> web.Response:
+    told = {"condition": str(view.health.condition)}
+    if view.health.reason:
+        told["reason"] = view.health.reason
+    return web.json_response(told, status=200 if is_well else 503)

@@ -1,0 +1,26 @@
+"""What the admin port may see of the node: given by the server, so that nothing here reaches upwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Address
+from ..engine import Engine
+from ..monitoring.figures import Figure
+from ..monitoring.health import Health
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One running node, read only.
+
+    `describe` gives what does not come from the engine (name, version, uptime…), `count` what Python counts itself.
+    """
+
+    engine: Engine
+    health: Health
+    client: Address
+    describe: Callable[[], dict[str, Any]]
+    count: Callable[[], Mapping[Figure, float]]

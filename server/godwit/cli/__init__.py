@@ -1,0 +1,82 @@
+"""The command line: `godwit serve, publish, tail, config, bench`.
+
+Each command is a module of its own, loaded when it is the one that was asked for. Owns the words and exit codes: 0 done,
+1 it did not work, 2 the operator's mistake (nothing was opened), 3 a port could not be opened.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from .. import __version__
+from ..errors import EXIT_CONFIG_INVALID, EXIT_LISTEN_FAILED, ConfigInvalid, GodwitError, ListenFailed
+
+COMMANDS = {
+    "serve": "godwit.cli.serve:serve",
+    "publish": "godwit.cli.publish:publish",
+    "tail": "godwit.cli.tail:tail",
+    "config": "godwit.cli.config:config",
+    "bench": "godwit.bench:bench",
+}
+"""Command → module:attribute."""
+
+
+class _Commands(click.Group):
+    """Loads a command's module when it is named; `--help` needs all of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in COMMANDS if self.get_command(ctx, name) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        try:
+            command = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            return None  # an installation without the load generator
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            nearest = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {nearest[0]}?" if nearest else ""
+            raise click.UsageError(f"{error.message}{hint}", ctx) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="godwit")
+def godwit() -> None:
+    """Publish and subscribe in which nobody ever loses their place."""
+
+
+def main() -> None:
+    """The program: turns what went wrong into a sentence on standard error and an exit code."""
+    try:
+        godwit(prog_name="godwit")
+    except ConfigInvalid as error:
+        _leave(error, EXIT_CONFIG_INVALID)
+    except ListenFailed as error:
+        _leave(error, EXIT_LISTEN_FAILED)
+    except GodwitError as error:
+        _leave(error, 1)
+    except BrokenPipeError:  # whoever read our output has left, as `head` does
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _leave(error: GodwitError, code: int) -> None:
+    click.echo(f"godwit: {error}", err=True)
+    sys.exit(code)

@@ -1,0 +1,84 @@
+"""`godwit serve`: one node in the foreground, until a signal asks it to leave.
+
+Owns signals and standard output: the line `listening client=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
+and exits 0; a second one stops at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import config_options, read_config
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+EXIT_AT_ONCE = 1
+"""The exit code after a second signal: connections were cut, not drained."""
+
+
+@click.command()
+@config_options
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="DIR", help="Where the node keeps what must survive it."
+)
+@click.option("--client", metavar="HOST:PORT", help="Where clients connect (127.0.0.1:8800).")
+@click.option("--admin", metavar="HOST:PORT", help="Where operators connect (127.0.0.1:8801).")
+@click.option("--shards", metavar="N", help="Threads that hold connections; 0: one for each core.")
+@click.option("--demo", is_flag=True, help="Publish this host's live telemetry on /host/NAME/….")
+def serve(
+    file: Path | None,
+    settings: tuple[str, ...],
+    data: Path | None,
+    client: str | None,
+    admin: str | None,
+    shards: str | None,
+    demo: bool,
+) -> None:
+    """Start a node."""
+    flags = {
+        "client.address": client,
+        "admin.address": admin,
+        "node.shards": shards,
+        "node.data_directory": str(data) if data else None,
+        "demo.enabled": "true" if demo else None,
+    }
+    config = read_config(file, settings, flags)
+    raise SystemExit(asyncio.run(run_node(config)))
+
+
+async def run_node(config: Config) -> int:
+    """Runs a node until a signal; returns the exit code."""
+    from ..logs import read_logger, start_logs
+    from ..server import Node
+
+    start_logs(config.logging, config.node.name)
+    signals = _listen_to_signals()
+    node = Node(config)
+    listeners = await node.start()
+    click.echo(str(listeners))
+    if config.demo.enabled:
+        click.echo(f"live telemetry of this machine: http://{listeners.admin}/")
+    asked = await signals.get()
+    read_logger().info("signal_received", signal=asked.name)
+    drain = asyncio.create_task(node.drain())
+    again = asyncio.create_task(signals.get())
+    await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
+    is_drained = drain.done()
+    for task in (drain, again):
+        task.cancel()
+    await asyncio.gather(drain, again, return_exceptions=True)
+    await node.stop()
+    return 0 if is_drained else EXIT_AT_ONCE
+
+
+def _listen_to_signals() -> asyncio.Queue[signal.Signals]:
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
+    return signals

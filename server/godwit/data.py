@@ -1,0 +1,79 @@
+"""The data directory: what must survive the node. In this version that is the epoch alone; messages stay in memory.
+
+Owns the directory's lock and the ceiling of the epochs given out, so that no position is ever given twice even where the
+wall clock was set back. Invariant: the ceiling on disk is above every epoch in use before that epoch is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from .errors import ConfigInvalid, NodeFailed
+
+KEY = "node.data_directory"
+EPOCHS_RESERVED = 100_000_000
+"""A running node raises its epoch at most once a second: this many last three years."""
+
+
+class DataDirectory:
+    """Held by one node at a time, from open to close."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the directory where there is none; raises ConfigInvalid where it cannot be had."""
+        self._path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigInvalid(KEY, str(path), f"cannot be used: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise ConfigInvalid(KEY, str(path), "is in use by another node") from error
+
+    def reserve_epoch(self, wall_ms: int) -> int:
+        """An epoch above all that this directory knows, kept before it is returned; raises NodeFailed."""
+        epoch = max(wall_ms, self._read_ceiling() + 1)
+        self._write_ceiling(epoch + EPOCHS_RESERVED)
+        return epoch
+
+    def close(self) -> None:
+        """Lets another node have it."""
+        os.close(self._lock)
+
+    def _read_ceiling(self) -> int:
+        file = self._path / "epoch"
+        try:
+            text = file.read_text(encoding="ascii").strip()
+            if not text.isdigit():
+                raise ValueError(text)
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError) as error:
+            why = f"{file} does not hold a number: restore it, or remove it to begin with the clock's epoch"
+            raise NodeFailed(why) from error
+        return int(text)
+
+    def _write_ceiling(self, ceiling: int) -> None:
+        file, fresh = self._path / "epoch", self._path / "epoch.new"
+        try:
+            with fresh.open("w", encoding="ascii") as output:
+                output.write(f"{ceiling}\n")
+                output.flush()
+                os.fsync(output.fileno())
+            fresh.replace(file)
+            directory = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise NodeFailed(
+                f"{file} cannot be written: {error.strerror}; the node would not know its epochs"
+            ) from error

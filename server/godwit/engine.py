@@ -1,0 +1,182 @@
+"""The only door to the compiled engine: settings in, reports out, orders in, each in batches.
+
+Owns the translation between the node's values and the engine's tuples (their shapes are `_engine.pyi`'s). It decides
+nothing and never runs for a delivered message. Invariant: no other module imports `_engine`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from .config import Address, Config
+from .config.tree import list_values
+from .errors import ListenFailed, NodeFailed
+from .model import Kind, Position
+
+RuleTuple = tuple[str, str, str]
+"""(pattern, actions, verdict) as the engine takes them."""
+
+
+class CompiledEngine(Protocol):
+    """What `_engine.Engine` offers, and godwit.testing's stand-in too."""
+
+    def start(self) -> dict[str, Any]: ...
+    def report_fd(self) -> int: ...
+    def reports(self) -> list[tuple[Any, ...]]: ...
+    def order(self, orders: list[tuple[Any, ...]]) -> None: ...
+    def publish_many(self, messages: list[tuple[str, bytes, str, bool]]) -> list[tuple[int, str]]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]: ...
+    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, Any]]: ...
+    def drain(self, grace_ms: int, spread_ms: int) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizeReport:
+    """A client shows a token (or none, where everybody must be judged); its connection waits for Grant or Refuse."""
+
+    connection: int
+    token: str | None = field(repr=False)
+    client: str | None
+    address: str
+    is_renewal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskReport:
+    """A rule says ask; the connection waits for an Answer."""
+
+    connection: int
+    identity: str
+    action: str
+    selector: str
+
+
+class GrantOrder(NamedTuple):
+    connection: int
+    identity: str
+    rules: list[RuleTuple]
+    expires_ms: int | None
+
+
+class RefuseOrder(NamedTuple):
+    connection: int
+    code: int
+    reason: str
+
+
+class AnswerOrder(NamedTuple):
+    connection: int
+    rule: RuleTuple
+
+
+class CloseOrder(NamedTuple):
+    connection: int
+    code: int
+    reason: str
+
+
+Order = GrantOrder | RefuseOrder | AnswerOrder | CloseOrder
+_VERBS: dict[type, str] = {GrantOrder: "grant", RefuseOrder: "refuse", AnswerOrder: "answer", CloseOrder: "close"}
+
+
+class Draft(NamedTuple):
+    """A message to publish from within the node."""
+
+    subject: str
+    content: bytes
+    kind: Kind = Kind.JSON
+    retain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where the engine listens and how it drives its sockets; the reason says why not io_uring, empty otherwise."""
+
+    client: Address
+    driver: str
+    driver_reason: str
+
+
+class Engine:
+    """The engine of one node, built from its settings and not yet listening."""
+
+    def __init__(self, compiled: CompiledEngine, address: Address) -> None:
+        self.compiled = compiled
+        self._address = address
+        self.report_fd = compiled.report_fd
+        self.reports = compiled.reports
+        self.stats = compiled.stats
+        self.subjects = compiled.subjects
+        self.connections = compiled.connections
+        self.drain = compiled.drain
+        self.stop = compiled.stop
+
+    def start(self) -> Listening:
+        """Opens the port and starts the shards; raises ListenFailed."""
+        try:
+            told = self.compiled.start()
+        except OSError as error:
+            raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
+        return Listening(Address.parse(told["client"]), str(told["driver"]), str(told.get("driver_reason") or ""))
+
+    def order(self, orders: Iterable[Order]) -> None:
+        """Sends a batch of decisions."""
+        self.compiled.order([(_VERBS[type(order)], *order) for order in orders])
+
+    def publish_many(self, drafts: Sequence[Draft]) -> list[Position | int]:
+        """Publishes a batch as the node itself; for each its position, or the code of what went wrong."""
+        outcomes = self.compiled.publish_many([(d.subject, d.content, str(d.kind), d.retain) for d in drafts])
+        return [code if code else Position.parse(at) for code, at in outcomes]
+
+
+def open_engine(config: Config, *, run: int, epoch: int, anonymous: Sequence[RuleTuple] | None, asks: bool) -> Engine:
+    """Builds the compiled engine with these settings; raises NodeFailed where it does not take them."""
+    from . import _engine  # loaded only when a node is built: `godwit config` works without it
+
+    settings = make_settings(config, run=run, epoch=epoch, anonymous=anonymous, asks=asks)
+    try:
+        return Engine(_engine.Engine(json.dumps(settings)), config.client.address)
+    except ValueError as error:
+        raise NodeFailed(f"the engine does not take its settings: {error}") from error
+
+
+def make_settings(
+    config: Config, *, run: int, epoch: int, anonymous: Sequence[RuleTuple] | None, asks: bool
+) -> dict[str, Any]:
+    """The one value that crosses to the engine at start; its shape is core/src/settings.rs."""
+    rules = [
+        {"pattern": pattern, "actions": actions, "verdict": verdict} for pattern, actions, verdict in anonymous or ()
+    ]
+    return {
+        "node": config.node.name,
+        "run": run,
+        "epoch": epoch,
+        "shards": config.node.shards,
+        "driver": config.node.driver,
+        "listeners": [{"name": "client", "address": str(config.client.address)}],
+        "limits": dict(config.limits),
+        "anonymous": None if anonymous is None else rules,
+        "asks_on_connect": asks,
+        "patterns": [
+            {name: value for name, value in list_values(pattern).items() if value is not None}
+            for pattern in config.patterns
+        ],
+    }
+
+
+def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:
+    """("authorize", connection, token, client, address, is_renewal) as a value."""
+    return AuthorizeReport(*report[1:])
+
+
+def make_ask(report: tuple[Any, ...]) -> AskReport:
+    """("ask", connection, identity, action, selector) as a value."""
+    return AskReport(*report[1:])
+
+
+OpenEngine = Callable[..., Engine]

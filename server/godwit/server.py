@@ -1,0 +1,220 @@
+"""The node: builds its parts, starts them, drains, stops. Start reading here.
+
+Owns the order of things: what cannot be right is refused before a port opens; the client port listens before the admin
+port says ready; on the way out the node stops being ready, then drains, then stops. What clients say to each other
+happens in the engine; Python hears of it in batches. Invariant: every start is followed by exactly one stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+from .access.entitlement import build_entitlement
+from .access.gate import Gate
+from .config import Address, Config
+from .data import DataDirectory
+from .engine import Engine, Listening, OpenEngine, make_ask, make_authorize, open_engine
+from .logs import read_logger
+from .monitoring.figures import Figure
+from .monitoring.health import Condition, Health
+
+if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest of all
+    from .admin.app import AdminPort
+    from .demo import Demo
+
+_read_kind = itemgetter(0)
+_SAID_ONLY_WHEN_ASKED = frozenset({"connected", "subscribed", "unsubscribed", "disconnected"})
+DRAIN_MARGIN_S = 2.0
+"""How much longer than its grace a drain may take before the node stops all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """What was bound."""
+
+    client: Address
+    admin: Address
+
+    def __str__(self) -> str:
+        return f"listening client={self.client} admin={self.admin}"
+
+
+class Node:
+    """One node. `start`, then `drain` (or not), then `stop`; `run` in cli/serve.py does it with signals."""
+
+    def __init__(self, config: Config, *, open_engine: OpenEngine = open_engine) -> None:
+        self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
+        self.health = Health()
+        self.counts: Counter[str] = Counter()
+        self._entitlement = build_entitlement(config.access)
+        rules = self._entitlement.anonymous
+        wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
+        self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
+        self.engine: Engine = open_engine(
+            self.config,
+            run=secrets.randbits(63),
+            epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
+            anonymous=None if rules is None else [(r.pattern, str(r.actions), str(r.verdict)) for r in rules],
+            asks=self._entitlement.authorizer is not None,
+        )
+        self.gate = Gate(
+            self._entitlement.authorizer,
+            self.engine.order,
+            timeout_ms=config.access.authorizer_timeout_ms,
+            calls_max=config.access.authorizer_calls_max,
+        )
+        self._admin: AdminPort | None = None
+        self._demo: Demo | None = None
+        self._drained = asyncio.Event()
+        self._is_listening = False
+        self._began = time.monotonic()
+
+    async def start(self) -> Listeners:
+        """Opens both ports; raises ListenFailed, NodeFailed. Whatever is raised, what had begun is stopped."""
+        try:
+            if self._entitlement.authorizer is not None:
+                await self._entitlement.authorizer.start()
+            listening = self.engine.start()
+            self._is_listening = True
+            asyncio.get_running_loop().add_reader(self.engine.report_fd(), self._take_reports)
+            admin = await self._start_admin(listening)
+            if self.config.demo.enabled:
+                self._start_demo()
+        except BaseException:
+            await self.stop()
+            raise
+        self.health.change(Condition.READY)
+        self._say_started(listening, admin)
+        return Listeners(listening.client, admin)
+
+    async def drain(self) -> None:
+        """Takes no new clients, tells all when to come back, finishes what was acknowledged; returns when done."""
+        drain = self.config.drain
+        self.health.change(Condition.DRAINING)
+        read_logger().info("drain_began", spread_ms=drain.spread_ms, grace_ms=drain.grace_ms)
+        if self._demo is not None:
+            await self._demo.stop()
+        self.engine.drain(drain.grace_ms, drain.spread_ms)
+        try:
+            async with asyncio.timeout(drain.grace_ms / 1000 + DRAIN_MARGIN_S):
+                await self._drained.wait()
+            read_logger().info("drain_finished")
+        except TimeoutError:
+            read_logger().warning("drain_unfinished", why="the engine did not report its end in time")
+
+    async def stop(self) -> None:
+        """Stops at once whatever runs; a second call does nothing."""
+        if self.health.condition is Condition.STOPPED:
+            return
+        self.health.change(Condition.STOPPED)
+        if self._demo is not None:
+            await self._demo.stop()
+        self.gate.stop()
+        if self._is_listening:
+            asyncio.get_running_loop().remove_reader(self.engine.report_fd())
+            self._is_listening = False
+            await asyncio.to_thread(self.engine.stop)
+        if self._admin is not None:
+            await self._admin.stop()
+        if self._entitlement.authorizer is not None:
+            await self._entitlement.authorizer.stop()
+        if self._data is not None:
+            self._data.close()
+        read_logger().info("node_stopped")
+
+    def describe(self) -> dict[str, Any]:
+        """The node's own facts, as /v1/stats shows them."""
+        return {
+            "node": self.config.node.name,
+            "version": __version__,
+            "condition": str(self.health.condition),
+            "uptime_ms": int((time.monotonic() - self._began) * 1000),
+            "authorizer": {**self.gate.counts, "waiting": self.gate.waiting},
+        }
+
+    def count(self) -> Mapping[Figure, float]:
+        """What Python counts itself, for /metrics."""
+        figures = {
+            Figure(f"godwit_authorizer_{name}", "counter", f"Questions to the authorizer that were {name}."): float(n)
+            for name, n in self.gate.counts.items()
+        }
+        sentence = "Reports of the engine by kind."
+        return figures | {Figure(f"godwit_reports_{k}", "counter", sentence): float(n) for k, n in self.counts.items()}
+
+    async def _start_admin(self, listening: Listening) -> Address:
+        from .admin.app import AdminPort
+        from .admin.view import NodeView
+
+        view = NodeView(self.engine, self.health, listening.client, self.describe, self.count)
+        self._admin = AdminPort(self.config.admin, view)
+        return await self._admin.start()
+
+    def _start_demo(self) -> None:
+        from .demo import Demo
+
+        self._demo = Demo(self.engine.publish_many, self.config.demo.interval_ms)
+        self._demo.start()
+
+    def _say_started(self, listening: Listening, admin: Address) -> None:
+        log = read_logger()
+        if listening.driver_reason:
+            log.info("driver_fell_back", driver=listening.driver, why=listening.driver_reason)
+        log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
+        if self._data is not None:
+            log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
+        if self.config.access.entitlement == "none" and not is_loopback(listening.client.host):
+            log.warning(
+                "access_open", why="everybody who reaches the client port may publish", set="access.entitlement"
+            )
+
+    def _take_reports(self) -> None:
+        """One batch. Most kinds are only counted; what a report costs here is paid once a connection, never a message."""
+        reports = self.engine.reports()
+        self.counts.update(map(_read_kind, reports))
+        for report in reports:
+            kind = report[0]
+            if kind not in _SAID_ONLY_WHEN_ASKED:
+                self._take_report(kind, report)
+            elif kind == "disconnected":
+                self.gate.withdraw(report[1])
+        if self.config.logging.sessions:
+            self._log_sessions(reports)
+
+    def _take_report(self, kind: str, report: tuple[Any, ...]) -> None:
+        if kind == "authorize":
+            self.gate.ask(make_authorize(report))
+        elif kind == "ask":
+            self.gate.ask(make_ask(report))
+        elif kind == "drained":
+            self._drained.set()
+        elif kind == "shard_failed":
+            self.health.change(Condition.FAILED, f"shard {report[1]} gave up")
+            read_logger().error("shard_failed", shard=report[1], why=report[2])
+        elif kind == "refused":
+            read_logger().warning("connection_refused", address=report[1], code=report[2], why=report[3])
+
+    def _log_sessions(self, reports: list[tuple[Any, ...]]) -> None:
+        for kind, *fields in reports:
+            if kind in _SAID_ONLY_WHEN_ASKED:
+                read_logger().info(f"session_{kind}", about=fields)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def read_host_name() -> str:
+    """This host's name, for the node and the demo."""
+    import socket
+
+    return socket.gethostname() or "localhost"

@@ -1,0 +1,53 @@
+"""Start a real node inside a test: `async with testing.node() as node`.
+
+The node listens on ports of its own choosing (port 0) and is stopped when the block ends. fake_engine.py is for tests of
+what stands around the engine. Shipped, so that users test their authorizers and clients against the real thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Address, build_config
+from ..engine import OpenEngine, open_engine
+from ..server import Node
+
+FREE_PORTS = {"client": {"address": "127.0.0.1:0"}, "admin": {"address": "127.0.0.1:0"}}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """A node that listens. `client` and `admin` are its addresses, the others what programs want of them."""
+
+    node: Node
+    client: Address
+    admin: Address
+
+    @property
+    def url(self) -> str:
+        """Where a WebSocket client connects."""
+        return f"ws://{self.client}/v1/live"
+
+    @property
+    def admin_url(self) -> str:
+        """The admin port, without a path."""
+        return f"http://{self.admin}"
+
+
+@asynccontextmanager
+async def node(
+    settings: Mapping[str, Any] | None = None, *, open_engine: OpenEngine = open_engine
+) -> AsyncIterator[RunningNode]:
+    """A node with the given configuration, as TOML tables: `node({"limits": {"log_messages_max": 10}})`."""
+    table: dict[str, Any] = {name: dict(section) for name, section in FREE_PORTS.items()}
+    for name, section in (settings or {}).items():
+        table[name] = {**table.get(name, {}), **section}
+    running = Node(build_config(table, {}, {}, file_name="testing.node"), open_engine=open_engine)
+    listeners = await running.start()
+    try:
+        yield RunningNode(running, listeners.client, listeners.admin)
+    finally:
+        await running.stop()

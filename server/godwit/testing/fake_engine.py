@@ -1,0 +1,104 @@
+"""A stand-in for the compiled engine that moves no bytes: for tests of what is around it, in microseconds.
+
+It listens on a real port (so that a taken port behaves), keeps the last message of each subject, and reports what the
+test tells it to. tests/unit/test_engine.py runs one suite against it and, where that is built, the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from typing import Any
+
+from ..codes import Code
+from ..config import Config
+from ..engine import Engine, make_settings
+from ..errors import SubjectInvalid
+from ..subject import check_subject, matches
+
+
+class FakeEngine:
+    """`tell` puts reports in, `orders` shows what came back; `was_read` and `was_ordered` are what a test waits for."""
+
+    def __init__(self, settings_json: str) -> None:
+        self.settings: dict[str, Any] = json.loads(settings_json)
+        self.orders: list[tuple[Any, ...]] = []
+        self.connection_rows: list[dict[str, Any]] = []
+        self.drains: list[tuple[int, int]] = []
+        self.is_stopped = False
+        self.was_ordered = asyncio.Event()
+        self.was_read = asyncio.Event()
+        self._epoch = self.settings["epoch"]
+        self._subjects: dict[str, tuple[int, bytes]] = {}
+        self._reports: list[tuple[Any, ...]] = []
+        self._signal = os.eventfd(0, os.EFD_NONBLOCK) if hasattr(os, "eventfd") else -1
+        self._socket: socket.socket | None = None
+
+    def start(self) -> dict[str, Any]:
+        host, _, port = self.settings["listeners"][0]["address"].rpartition(":")
+        self._socket = socket.create_server((host, int(port)))
+        bound = self._socket.getsockname()
+        return {"client": f"{bound[0]}:{bound[1]}", "driver": "fake", "driver_reason": ""}
+
+    def report_fd(self) -> int:
+        return self._signal
+
+    def tell(self, *reports: tuple[Any, ...]) -> None:
+        """Reports, as if the engine had seen them."""
+        self._reports += reports
+        self.was_read.clear()
+        os.eventfd_write(self._signal, 1)
+
+    def reports(self) -> list[tuple[Any, ...]]:
+        os.eventfd_read(self._signal)
+        told, self._reports = self._reports, []
+        self.was_read.set()
+        return told
+
+    def order(self, orders: list[tuple[Any, ...]]) -> None:
+        self.orders += orders
+        self.was_ordered.set()
+
+    def publish_many(self, messages: list[tuple[str, bytes, str, bool]]) -> list[tuple[int, str]]:
+        return [self._publish(subject, content) for subject, content, _kind, _retain in messages]
+
+    def stats(self) -> dict[str, Any]:
+        sequences = [sequence for sequence, _ in self._subjects.values()]
+        return {"subjects": len(sequences), "published": sum(sequences), "shards": [{"connections": 0}]}
+
+    def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]:
+        names = sorted(name for name in self._subjects if name > after and (not pattern or matches(pattern, name)))
+        return [{"subject": name, "at": f"{self._epoch}.{self._subjects[name][0]}"} for name in names[:limit]]
+
+    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, Any]]:
+        rows = [row for row in self.connection_rows if row["connection"] > after and (search or "") in str(row)]
+        return rows[:limit]
+
+    def drain(self, grace_ms: int, spread_ms: int) -> None:
+        self.drains.append((grace_ms, spread_ms))
+        self.tell(("drained",))
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._signal >= 0:
+            os.close(self._signal)
+            self._signal = -1
+
+    def _publish(self, subject: str, content: bytes) -> tuple[int, str]:
+        try:
+            check_subject(subject)
+        except SubjectInvalid:
+            return int(Code.SUBJECT_INVALID), ""
+        sequence = self._subjects.get(subject, (0, b""))[0] + 1
+        self._subjects[subject] = (sequence, content)
+        return 0, f"{self._epoch}.{sequence}"
+
+
+def open_fake_engine(config: Config, **decided: Any) -> Engine:
+    """Takes the place of engine.open_engine."""
+    return Engine(FakeEngine(json.dumps(make_settings(config, **decided))), config.client.address)

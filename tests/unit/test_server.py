@@ -1,0 +1,105 @@
+"""The node's order of things, with a stand-in for the engine: start, readiness, questions, drain, stop."""
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from godwit import testing
+from godwit.config import build_config
+from godwit.errors import ConfigInvalid, ListenFailed
+from godwit.monitoring.health import Condition
+from godwit.server import Node
+from godwit.testing.fake_engine import FakeEngine, open_fake_engine
+
+QUESTION = ("authorize", 7, "correct-horse-battery-staple", "test/1", "127.0.0.1:9", False)
+
+
+def fake(node: Node) -> FakeEngine:
+    engine = node.engine.compiled
+    assert isinstance(engine, FakeEngine)
+    return engine
+
+
+async def test_a_started_node_is_ready_and_says_where_it_listens() -> None:
+    async with testing.node(open_engine=open_fake_engine) as running:
+        assert running.node.health.is_ready
+        assert running.client.port > 0 and running.admin.port > 0
+        async with aiohttp.ClientSession() as http, http.get(f"{running.admin_url}/health/ready") as answer:
+            assert (answer.status, await answer.json()) == (200, {"condition": "ready"})
+
+
+async def test_settings_cross_to_the_engine_as_one_value() -> None:
+    settings = {"node": {"shards": 2}, "limits": {"log_messages_max": 7}, "patterns": {"/a/**": {"snapshot": False}}}
+    async with testing.node(settings, open_engine=open_fake_engine) as running:
+        crossed = fake(running.node).settings
+        assert crossed["shards"] == 2
+        assert crossed["limits"]["log_messages_max"] == 7
+        assert crossed["patterns"] == [{"pattern": "/a/**", "snapshot": False}]
+        assert crossed["anonymous"] == [{"pattern": "/**", "actions": "both", "verdict": "allow"}]
+        assert crossed["asks_on_connect"] is False
+
+
+async def test_a_token_is_judged_and_the_answer_goes_back_as_an_order() -> None:
+    access = {"access": {"entitlement": "basic", "publish_tokens": ["correct-horse-battery-staple"]}}
+    async with testing.node(access, open_engine=open_fake_engine) as running:
+        engine = fake(running.node)
+        assert engine.settings["anonymous"] == [{"pattern": "/**", "actions": "subscribe", "verdict": "allow"}]
+        engine.tell(QUESTION)
+        await asyncio.wait_for(engine.was_ordered.wait(), 5)
+        [order] = engine.orders
+        assert order[:2] == ("grant", 7) and order[3] == [("/**", "both", "allow")]
+
+
+async def test_a_draining_node_is_alive_and_not_ready_then_stops() -> None:
+    async with testing.node({"drain": {"grace_ms": 1, "spread_ms": 2}}, open_engine=open_fake_engine) as running:
+        await running.node.drain()
+        assert fake(running.node).drains == [(1, 2)]
+        async with aiohttp.ClientSession() as http:
+            async with http.get(f"{running.admin_url}/health/ready") as answer:
+                assert (answer.status, await answer.json()) == (503, {"condition": "draining"})
+            async with http.get(f"{running.admin_url}/health/live") as answer:
+                assert answer.status == 200
+        await running.node.stop()
+        assert fake(running.node).is_stopped
+        await running.node.stop()
+
+
+async def test_a_failed_shard_makes_the_node_neither_alive_nor_ready() -> None:
+    async with testing.node(open_engine=open_fake_engine) as running:
+        fake(running.node).tell(("shard_failed", 1, "gave up"))
+        await asyncio.wait_for(fake(running.node).was_read.wait(), 5)
+        assert not running.node.health.is_alive
+        running.node.health.change(Condition.DRAINING)
+        assert not running.node.health.is_alive and running.node.health.reason == "shard 1 gave up"
+
+
+@pytest.mark.parametrize("listener", ["client", "admin"])
+async def test_a_taken_port_is_refused_and_what_had_begun_is_stopped(listener: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        table = {name: dict(address) for name, address in testing.FREE_PORTS.items()}
+        table[listener] = {"address": f"127.0.0.1:{taken.getsockname()[1]}"}
+        node = Node(build_config(table, {}, {}), open_engine=open_fake_engine)
+        with pytest.raises(ListenFailed, match=f"cannot listen for {listener} on 127.0.0.1"):
+            await node.start()
+        assert node.health.condition is Condition.STOPPED
+
+
+def test_what_cannot_be_right_is_refused_before_anything_opens(tmp_path: Path) -> None:
+    missing = build_config({"access": {"entitlement": "custom", "authorizer": "no_such_module:X"}}, {}, {})
+    with pytest.raises(ConfigInvalid, match="cannot be loaded: ModuleNotFoundError"):
+        Node(missing, open_engine=open_fake_engine)
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with pytest.raises(ConfigInvalid, match="cannot be used"):
+        Node(build_config({"node": {"data_directory": str(in_the_way)}}, {}, {}), open_engine=open_fake_engine)
+
+
+async def test_the_statistics_hold_the_node_and_the_engine() -> None:
+    async with testing.node({"node": {"name": "n1"}}, open_engine=open_fake_engine) as running:
+        async with aiohttp.ClientSession() as http, http.get(f"{running.admin_url}/v1/stats") as answer:
+            told = json.loads(await answer.text())
+        assert told["node"] == "n1" and told["condition"] == "ready" and told["engine"]["subjects"] == 0
