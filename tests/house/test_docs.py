@@ -1,0 +1,51 @@
+"""What the texts say about the repository is true: links lead somewhere, named files exist, configuration loads."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.house.source import ROOT, kept_files, read
+
+from godwit.config import build_config
+
+TEXTS = [path for path in kept_files() if path.suffix == ".md"]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+WORDS = ["Subject", "Pattern", "Message", "Sequence", "Epoch", "Position", "Feed", "Arrival", "Mark", "Log", "Snapshot", "Stream", "Cursor", "Connection", "Session"]
+WORDS += ["Identity", "Rights", "Shard", "Frame", "Command", "Report", "Node", "Code"]
+
+
+def links_of(path: Path) -> list[str]:
+    return [target for target in LINK.findall(read(path)) if not target.startswith(("http:", "https:", "mailto:"))]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=str)
+def test_links_lead_somewhere(path: Path) -> None:
+    made = {"../reference/configuration.md", "../reference/protocol.md", "../reference/binary.md"}
+    made |= {"reference/protocol.md", "reference/architecture.md", "reference/configuration.md"}
+    assert not [link for link in links_of(path) if link not in made and not (ROOT / path.parent / link).exists()]
+
+
+def test_architecture_names_only_what_exists() -> None:
+    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", read(Path("ARCHITECTURE.md")))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_architecture_is_one_page() -> None:
+    assert len(read(Path("ARCHITECTURE.md")).splitlines()) <= 130
+
+
+def test_every_configuration_shown_is_one_that_loads() -> None:
+    shown = [block for path in TEXTS for block in re.findall(r"```toml\n(.*?)```", read(path), re.DOTALL)]
+    assert shown
+    for block in shown:
+        build_config(tomllib.loads(block), {}, {})
+
+
+def test_the_glossary_has_the_words() -> None:
+    glossary = read(Path("docs/concepts/glossary.md"))
+    defined = {
+        word for entry in re.findall(r"^\| \*\*([^*]+)\*\*", glossary, re.MULTILINE) for word in entry.split(", ")
+    }
+    assert set(WORDS) <= defined
