@@ -55,7 +55,7 @@ bench: .make/engine ## measure this node against the floor and the rivals found 
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
 docs: .make/venv ## build the documentation into site/
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 generate: .make/venv ## write the code that is derived from protocol/
 	$(BIN)/python protocol/generate.py

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.house.source import ROOT, code_files, read
 
 TOOLS = Path(sys.executable).parent

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.house.source import code_files, is_generated, kept_files, read
 
 PACKAGE = Path("server/godwit")

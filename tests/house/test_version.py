@@ -4,9 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from tests.house.source import read
-
 import godwit
+from tests.house.source import read
 
 
 def test_versions_agree() -> None:
