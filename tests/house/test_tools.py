@@ -44,3 +44,23 @@ def test_running_needs_no_node(root: Path, tmp_path: Path) -> None:
     path = bin_folder(tmp_path, rustc="echo rustc 1.102.0", cargo="", cc="", python3="exit 0")
     done = run_tools(root, path, "run")
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "python3"))
+
+
+def run_chromium(root: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = bin_folder(folder, id="echo 1000")
+    command = ["/bin/sh", str(root / ".ci/chromium")]
+    return subprocess.run(command, env={"PATH": path, **environment}, text=True, capture_output=True)
+
+
+def test_without_a_chromium_the_tests_of_the_page_are_left_out_and_it_is_said(root: Path, tmp_path: Path) -> None:
+    done = run_chromium(root, tmp_path)
+    assert done.returncode == 0 and "no Chromium found" in done.stderr
+
+
+def test_under_ci_a_missing_chromium_is_an_error(root: Path, tmp_path: Path) -> None:
+    assert run_chromium(root, tmp_path, CI="true").returncode == 1
+
+
+def test_a_chromium_may_be_named(root: Path, tmp_path: Path) -> None:
+    done = run_chromium(root, tmp_path, CHROMIUM="/bin/sh", CI="true")
+    assert (done.returncode, done.stderr) == (0, "")
