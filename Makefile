@@ -15,7 +15,7 @@ ARGS ?=
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python bench docs generate ci clean tools-run tools-test
+.PHONY: help setup run fmt check test test-all test-rust test-python bench docs generate ci clean tools-run tools-check tools-test
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ fmt: .make/venv ## format Rust and Python
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 
-check: tools-test .make/engine ## formatting, lints, types, layers, generated code, the house's rules
+check: tools-check .make/engine ## formatting, lints, types, layers, generated code, the house's rules
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check --quiet .
@@ -67,6 +67,9 @@ clean: ## forget everything that was built
 
 tools-run:
 	@.ci/tools run >/dev/null
+
+tools-check:
+	@.ci/tools run check test >/dev/null
 
 tools-test:
 	@.ci/tools run test >/dev/null

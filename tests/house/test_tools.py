@@ -40,6 +40,12 @@ def test_an_old_tool_is_named_with_the_version_found(root: Path, tmp_path: Path)
     assert "Rust 1.95 or later (found 1.9.0)" in done.stderr and "Node 20 or later (found 9.1.0)" in done.stderr
 
 
+def test_checking_needs_clippy_and_rustfmt(root: Path, tmp_path: Path) -> None:
+    path = bin_folder(tmp_path, rustc="echo rustc 1.95.0", cargo="exit 1", cc="", python3="exit 0")
+    done = run_tools(root, path, "run", "check")
+    assert done.returncode == 1 and "rustup component add clippy rustfmt" in done.stderr
+
+
 def test_running_needs_no_node(root: Path, tmp_path: Path) -> None:
     path = bin_folder(tmp_path, rustc="echo rustc 1.102.0", cargo="", cc="", python3="exit 0")
     done = run_tools(root, path, "run")
