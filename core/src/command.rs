@@ -106,15 +106,39 @@ impl Outcome {
 /// The answer to one command.
 #[derive(Debug, PartialEq)]
 pub enum Reply<'a> {
-    Connected { session: &'a str, node: &'a str, time_ms: u64, ping_interval_ms: u64 },
-    Subscribed { selector: &'a str, at: Option<Position>, outcome: Outcome, count: Option<u64> },
-    Unsubscribed { selector: &'a str },
+    Connected {
+        session: &'a str,
+        node: &'a str,
+        time_ms: u64,
+        ping_interval_ms: u64,
+    },
+    Subscribed {
+        selector: &'a str,
+        at: Option<Position>,
+        outcome: Outcome,
+        count: Option<u64>,
+    },
+    Unsubscribed {
+        selector: &'a str,
+    },
     /// `at` is none for a standard message.
-    Published { at: Option<Position>, is_repeat: bool },
-    Pong { time_ms: u64 },
-    Watching { pattern: &'a str },
-    Unwatched { pattern: &'a str },
-    Error { code: Code, reason: &'a str },
+    Published {
+        at: Option<Position>,
+        is_repeat: bool,
+    },
+    Pong {
+        time_ms: u64,
+    },
+    Watching {
+        pattern: &'a str,
+    },
+    Unwatched {
+        pattern: &'a str,
+    },
+    Error {
+        code: Code,
+        reason: &'a str,
+    },
 }
 
 /// Why messages are missing.
@@ -179,12 +203,34 @@ pub enum Push<'a> {
         pattern: Option<&'a str>,
     },
     /// A gap of a whole pattern: its mark could not be served, or its index is gone.
-    PatternGap { pattern: &'a str, reason: GapReason },
-    Dropped { selector: &'a str, count: u64 },
-    Mark { mark: Mark, pattern: &'a str },
-    Interest { selector: &'a str, has_subscribers: bool },
-    TokenExpiring { in_ms: u64 },
-    Draining { reconnect_after_ms: u64 },
+    PatternGap {
+        pattern: &'a str,
+        reason: GapReason,
+    },
+    Dropped {
+        selector: &'a str,
+        count: u64,
+    },
+    Mark {
+        mark: Mark,
+        pattern: &'a str,
+    },
+    Interest {
+        selector: &'a str,
+        has_subscribers: bool,
+    },
+    TokenExpiring {
+        in_ms: u64,
+    },
+    Draining {
+        reconnect_after_ms: u64,
+    },
     /// Binary wire only; nothing on JSON: `number` stands for `subject` (of `pattern`'s stream) from here on.
-    Announce { number: u32, subject: &'a str, epoch: u64, base_time_ms: u64, pattern: Option<&'a str> },
+    Announce {
+        number: u32,
+        subject: &'a str,
+        epoch: u64,
+        base_time_ms: u64,
+        pattern: Option<&'a str>,
+    },
 }

@@ -62,9 +62,8 @@ impl fmt::Display for Mark {
 }
 
 fn parse_decimal(text: &str) -> Option<u64> {
-    let is_plain = !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_digit())
-        && (text.len() == 1 || !text.starts_with('0'));
+    let is_plain =
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
 }
 

@@ -35,19 +35,61 @@ impl ConnectionId {
 #[derive(Clone, Debug)]
 pub enum Report {
     /// A token was shown; the connection is not read until an order answers.
-    Authorize { connection: ConnectionId, token: Option<String>, client: Option<String>, address: SocketAddr, is_renewal: bool },
+    Authorize {
+        connection: ConnectionId,
+        token: Option<String>,
+        client: Option<String>,
+        address: SocketAddr,
+        is_renewal: bool,
+    },
     /// A rule says "ask": the connection is not read until an order answers.
-    Ask { connection: ConnectionId, identity: Arc<str>, action: Action, selector: String },
-    Connected { connection: ConnectionId, identity: Arc<str>, client: Arc<str>, address: SocketAddr, wire: &'static str },
-    Subscribed { connection: ConnectionId, selector: String, outcome: Outcome, at: Option<Position> },
-    Unsubscribed { connection: ConnectionId, selector: String },
-    Disconnected { connection: ConnectionId, code: Code, lived_ms: u64 },
+    Ask {
+        connection: ConnectionId,
+        identity: Arc<str>,
+        action: Action,
+        selector: String,
+    },
+    Connected {
+        connection: ConnectionId,
+        identity: Arc<str>,
+        client: Arc<str>,
+        address: SocketAddr,
+        wire: &'static str,
+    },
+    Subscribed {
+        connection: ConnectionId,
+        selector: String,
+        outcome: Outcome,
+        at: Option<Position>,
+    },
+    Unsubscribed {
+        connection: ConnectionId,
+        selector: String,
+    },
+    Disconnected {
+        connection: ConnectionId,
+        code: Code,
+        lived_ms: u64,
+    },
     /// A connection that never became a session, or a handshake that was refused.
-    Refused { address: SocketAddr, code: Code, reason: String },
-    Drained { shard: u8 },
+    Refused {
+        address: SocketAddr,
+        code: Code,
+        reason: String,
+    },
+    Drained {
+        shard: u8,
+    },
     /// A shard's thread gave up; its connections are gone.
-    ShardFailed { shard: u8, reason: String },
-    Connections { ask: u64, shard: u8, rows: Vec<ConnectionRow> },
+    ShardFailed {
+        shard: u8,
+        reason: String,
+    },
+    Connections {
+        ask: u64,
+        shard: u8,
+        rows: Vec<ConnectionRow>,
+    },
 }
 
 /// One connection, as operators see it.
@@ -81,14 +123,38 @@ pub struct SubjectRow {
 #[derive(Clone, Debug)]
 pub enum Order {
     /// Answers `Authorize`: who it is, what it may do, and until when (wall clock; none: no end).
-    Grant { connection: ConnectionId, identity: Arc<str>, rights: Arc<Rights>, expires_ms: Option<u64> },
+    Grant {
+        connection: ConnectionId,
+        identity: Arc<str>,
+        rights: Arc<Rights>,
+        expires_ms: Option<u64>,
+    },
     /// Answers `Authorize` with a no: the connection is closed with the code.
-    Refuse { connection: ConnectionId, code: Code, reason: String },
+    Refuse {
+        connection: ConnectionId,
+        code: Code,
+        reason: String,
+    },
     /// Answers `Ask` with a rule that is added to the connection's rights.
-    Answer { connection: ConnectionId, rule: Rule },
-    Close { connection: ConnectionId, code: Code, reason: String },
+    Answer {
+        connection: ConnectionId,
+        rule: Rule,
+    },
+    Close {
+        connection: ConnectionId,
+        code: Code,
+        reason: String,
+    },
     /// Stop accepting, tell every client to reconnect within `spread_ms`, close what is left after `grace_ms`.
-    Drain { grace_ms: u64, spread_ms: u64 },
-    ListConnections { ask: u64, after: ConnectionId, limit: u32, search: Option<String> },
+    Drain {
+        grace_ms: u64,
+        spread_ms: u64,
+    },
+    ListConnections {
+        ask: u64,
+        after: ConnectionId,
+        limit: u32,
+        search: Option<String>,
+    },
     Stop,
 }
