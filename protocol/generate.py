@@ -176,8 +176,6 @@ def python_codes(codes: Table) -> str:
         for name, row in codes.items()
     )
     return f'''\
-# ruff: noqa: E501 - sentences of a generated table keep their length
-# fmt: off - a generated table keeps its shape
 """Every code a client can be told: number, name, may the client retry, HTTP status, one sentence.
 
 Generated from protocol/codes.toml by `make generate`; change it there.
@@ -228,8 +226,6 @@ def python_limits(limits: Table, fixed: Table) -> str:
     )
     constants = "".join(f"{name.upper()} = {grouped(row['value'])}\n" for name, row in fixed.items())
     return f'''\
-# ruff: noqa: E501 - sentences of a generated table keep their length
-# fmt: off - a generated table keeps its shape
 """Every limit of a node with its default, bounds and meaning, and the fixed limits of the wire.
 
 Generated from protocol/limits.toml by `make generate`; change it there.

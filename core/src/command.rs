@@ -11,6 +11,8 @@ use crate::position::{Mark, Position};
 pub enum Id {
     None,
     Number(i64),
+    /// An integer that `Number` cannot hold, as it was written.
+    Digits(Box<str>),
     Text(Box<str>),
 }
 
@@ -224,6 +226,12 @@ pub enum Push<'a> {
     },
     Draining {
         reconnect_after_ms: u64,
+    },
+    /// A subscription or watch that the server ended: rights changed, or it could not go on.
+    Ended {
+        selector: &'a str,
+        code: Code,
+        reason: &'a str,
     },
     /// Binary wire only; nothing on JSON: `number` stands for `subject` (of `pattern`'s stream) from here on.
     Announce {

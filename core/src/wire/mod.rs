@@ -1,7 +1,15 @@
 //! Between bytes and commands, replies and pushes: one folder per wire, one door to all of them.
-//! Owns encoding only; what a command means is the session's, framing is `websocket`'s.
+//! Owns encoding only; what a command means is the session's, framing is `websocket`'s. Invariant: no payload panics a
+//! parser, and encoding allocates nothing beyond the output buffer.
+
+mod binary;
+mod json;
+
+use crate::codes::Code;
 use crate::command::{Command, Id, Push, Refusal, Reply};
 use crate::limits::Limits;
+
+pub use binary::varint;
 
 /// Which wire a session speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +19,9 @@ pub enum Wire {
 }
 
 impl Wire {
-    pub fn name(self) -> &'static str {
+    /// The end of the subprotocol's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
             Self::Binary => "binary",
@@ -20,26 +30,90 @@ impl Wire {
 }
 
 /// Appends `push` as one whole WebSocket frame (nothing, where the wire has no such push).
-pub fn push(_wire: Wire, _out: &mut Vec<u8>, _push: &Push<'_>) {}
+#[inline]
+pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {
+    match wire {
+        Wire::Json => json::put_push(out, push),
+        Wire::Binary => binary::put_push(out, push),
+    }
+}
 
-/// Appends `reply` as one whole WebSocket frame.
-pub fn reply(_wire: Wire, _out: &mut Vec<u8>, _id: &Id, _reply: &Reply<'_>) {}
+/// Appends `reply` as one whole WebSocket frame. Success without an id is silent, but for `subscribed`.
+#[inline]
+pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
+    if *id == Id::None && !matches!(reply, Reply::Subscribed { .. } | Reply::Error { .. }) {
+        return;
+    }
+    match wire {
+        Wire::Json => json::put_reply(out, id, reply),
+        Wire::Binary => binary::put_reply(out, id, reply),
+    }
+}
 
 /// The commands of one WebSocket message, checked in number but not yet parsed one by one.
 #[derive(Debug)]
-pub struct Commands<'a> {
-    _payload: &'a [u8],
+pub struct Commands<'a>(Opened<'a>);
+
+#[derive(Debug)]
+enum Opened<'a> {
+    Json(json::Commands<'a>),
+    Binary(binary::Commands<'a>),
 }
 
 /// Opens a message's payload; an error means that none of it is executed.
-pub fn commands<'a>(_wire: Wire, payload: &'a [u8], _limits: &Limits) -> Result<Commands<'a>, Refusal> {
-    Ok(Commands { _payload: payload })
+///
+/// # Errors
+/// What is wrong with the payload as a whole.
+pub fn commands<'a>(wire: Wire, payload: &'a [u8], limits: &Limits) -> Result<Commands<'a>, Refusal> {
+    Ok(Commands(match wire {
+        Wire::Json => Opened::Json(json::Commands::open(payload, limits)?),
+        Wire::Binary => Opened::Binary(binary::Commands::open(payload, limits)?),
+    }))
 }
 
 impl<'a> Commands<'a> {
     /// The next command in order; a malformed one is an error with the id it could be found to have.
     #[expect(clippy::should_implement_trait, reason = "the shard drives it by hand, between other work")]
     pub fn next(&mut self) -> Option<(Id, Result<Command<'a>, Refusal>)> {
-        None
+        match &mut self.0 {
+            Opened::Json(commands) => commands.next(),
+            Opened::Binary(commands) => commands.next(),
+        }
     }
 }
+
+/// What parsing a command needs of the limits.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    content_depth_max: usize,
+    positions_max: usize,
+    conflate_ms_min: u64,
+    conflate_ms_max: u64,
+}
+
+impl Bounds {
+    fn of(limits: &Limits) -> Self {
+        Self {
+            content_depth_max: limits.content_depth_max,
+            positions_max: limits.positions_per_subscribe_max,
+            conflate_ms_min: limits.conflate_ms_min,
+            conflate_ms_max: limits.conflate_ms_max,
+        }
+    }
+
+    /// A conflation window as asked for; 0 is none.
+    fn conflate_ms(self, window_ms: u64) -> Result<u32, Refusal> {
+        let is_within = window_ms == 0 || (self.conflate_ms_min..=self.conflate_ms_max).contains(&window_ms);
+        u32::try_from(window_ms).ok().filter(|_| is_within).ok_or_else(|| {
+            let (least, most) = (self.conflate_ms_min, self.conflate_ms_max);
+            Refusal::new(Code::FieldInvalid, format!("conflate_ms is between {least} and {most}, or 0"))
+        })
+    }
+}
+
+fn too_many(commands_max: usize) -> Refusal {
+    Refusal::new(Code::CommandsTooMany, format!("more than {commands_max} commands in one message"))
+}
+
+#[cfg(test)]
+mod tests;
