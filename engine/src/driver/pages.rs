@@ -1,0 +1,54 @@
+//! Zeroed memory straight from the kernel: page-aligned, and a page costs nothing until it is first touched.
+//! Used for receive buffers and for the ring that tells the kernel of them.
+
+use std::io;
+use std::ptr::NonNull;
+
+pub(super) struct Pages {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is owned by this value alone, like a Box<[u8]>.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    pub(super) fn map(bytes: usize) -> io::Result<Self> {
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no other memory.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANON,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(start.cast()) {
+            Some(start) => Ok(Self { start, bytes }),
+            None => Err(io::Error::from(io::ErrorKind::OutOfMemory)),
+        }
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    pub(super) fn slice_mut(&mut self, from: usize, length: usize) -> &mut [u8] {
+        assert!(from.checked_add(length).is_some_and(|end| end <= self.bytes), "a range outside the mapping");
+        // SAFETY: the range lies within the mapping, which is initialised (zeroed) and borrowed by `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(from), length) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that was mapped, which nothing borrows any more. Failure would mean a wrong range.
+        let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert_eq!(result, 0, "munmap of an own mapping");
+    }
+}

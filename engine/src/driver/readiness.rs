@@ -1,0 +1,417 @@
+//! The readiness driver: epoll or kqueue through mio, edge-triggered, for kernels and containers without io_uring.
+//! Sends are made at once. A socket with more to read than a turn has buffers for stays in a list and is read in the next.
+//! At the limit of descriptors a spare one is given up to accept and close, so that clients are refused and nothing spins.
+
+use super::buffers::ReceiveMemory;
+use super::slots::Slots;
+use super::waker::Bell;
+use super::{Buffer, Counters, Driver, DriverOptions, Event, Listener, Sending, Sent, Socket, Waker};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Poll, Token};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::time::{Duration, Instant};
+
+const BELL: Token = Token(usize::MAX);
+/// Tokens from here on are listeners; below, 24 bits of generation and 32 of slot.
+const LISTENERS: usize = 1 << 60;
+/// Events taken from the kernel in one turn.
+const EVENTS: usize = 1024;
+/// Clients accepted of one listener in one turn; the others wait for the next, after those that are here were served.
+const ACCEPTS_A_TURN: usize = 256;
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct Slot {
+    stream: Option<TcpStream>,
+    flags: u8,
+}
+
+const PAUSED: u8 = 1;
+/// The kernel said there is something to read, and a read has not yet said that there is no more.
+const READABLE: u8 = 1 << 1;
+/// It is in the list of sockets to read.
+const LISTED: u8 = 1 << 2;
+/// The peer has ended or broken the connection: it is read until the read says so.
+const ENDED: u8 = 1 << 3;
+const GONE: u8 = 1 << 4;
+const WANTING: u8 = 1 << 5;
+const WRITE_WATCHED: u8 = 1 << 6;
+const CONNECTING: u8 = 1 << 7;
+
+impl Slot {
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn set(&mut self, flag: u8, on: bool) {
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
+    }
+}
+
+struct Listening {
+    listener: TcpListener,
+    is_ready: bool,
+}
+
+pub(super) struct Readiness {
+    poll: Poll,
+    harvest: mio::Events,
+    slots: Slots<Slot>,
+    sockets_max: usize,
+    listeners: Vec<Option<Listening>>,
+    accept_again: Option<Instant>,
+    to_read: Vec<Socket>,
+    /// Closed in this turn: their numbers are used again in the next, when no event of theirs is left.
+    closed: Vec<Socket>,
+    memory: ReceiveMemory,
+    free: Vec<u16>,
+    spare: Option<File>,
+    waker: Waker,
+    counters: Counters,
+}
+
+struct MioBell(mio::Waker);
+
+impl Bell for MioBell {
+    fn ring(&self) -> io::Result<()> {
+        self.0.wake()
+    }
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+impl Readiness {
+    pub(super) fn open(options: &DriverOptions) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let bell = MioBell(mio::Waker::new(poll.registry(), BELL)?);
+        let memory = ReceiveMemory::new(options.buffers_max.max(1))?;
+        Ok(Self {
+            poll,
+            harvest: mio::Events::with_capacity(EVENTS),
+            slots: Slots::new(options.sockets_max),
+            sockets_max: options.sockets_max as usize,
+            listeners: Vec::new(),
+            accept_again: None,
+            to_read: Vec::new(),
+            closed: Vec::new(),
+            free: (0..memory.count()).rev().collect(),
+            memory,
+            spare: spare(),
+            waker: Waker::new(Box::new(bell)),
+            counters: Counters::default(),
+        })
+    }
+
+    fn token(&self, socket: Socket) -> Token {
+        Token((self.slots.generation(socket) as usize) << 32 | socket as usize)
+    }
+
+    /// Puts a connected stream into the table and watches it.
+    fn admit(&mut self, mut stream: TcpStream, interest: Interest, flags: u8) -> io::Result<Socket> {
+        let full = || io::Error::from_raw_os_error(libc::EMFILE);
+        if self.slots.len() - self.closed.len() >= self.sockets_max {
+            return Err(full());
+        }
+        let socket = self.slots.take().ok_or_else(full)?;
+        if let Err(error) = self.poll.registry().register(&mut stream, self.token(socket), interest) {
+            self.slots.give(socket);
+            return Err(error);
+        }
+        if let Some(slot) = self.slots.get(socket) {
+            *slot = Slot { stream: Some(stream), flags };
+        }
+        self.counters.sockets += 1;
+        Ok(socket)
+    }
+
+    fn accept(&mut self, events: &mut Vec<Event>) {
+        if self.accept_again.is_some_and(|again| Instant::now() < again) {
+            return;
+        }
+        self.accept_again = None;
+        for number in 0..self.listeners.len() {
+            for _ in 0..ACCEPTS_A_TURN {
+                let Some(Some(listening)) = self.listeners.get_mut(number) else { break };
+                if !listening.is_ready {
+                    break;
+                }
+                match listening.listener.accept() {
+                    Ok((stream, peer)) => match self.admit(stream, Interest::READABLE, 0) {
+                        Ok(socket) => events.push(Event::Accepted { listener: number as Listener, socket, peer }),
+                        Err(_) => self.counters.refused += 1,
+                    },
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => listening.is_ready = false,
+                    Err(error) => match error.raw_os_error() {
+                        Some(libc::EMFILE | libc::ENFILE) if self.refuse(number) => {}
+                        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => {
+                            self.accept_again = Some(Instant::now() + ACCEPT_REST);
+                            return;
+                        }
+                        // The client gave up while it waited; the next one is tried.
+                        _ => {}
+                    },
+                }
+            }
+        }
+    }
+
+    /// At the limit of descriptors: gives up the spare one to take the client out of the backlog and close it.
+    fn refuse(&mut self, number: usize) -> bool {
+        let Some(Some(listening)) = self.listeners.get_mut(number) else { return false };
+        if self.spare.take().is_none() {
+            self.spare = spare();
+            return false;
+        }
+        let result = listening.listener.accept();
+        self.counters.refused += u64::from(result.is_ok());
+        // Without a descriptor the kernel does not even say that nobody waits.
+        let is_empty = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        listening.is_ready = !is_empty;
+        let is_settled = is_empty || result.is_ok();
+        drop(result);
+        self.spare = spare();
+        is_settled
+    }
+
+    /// Takes what the kernel says is ready into the lists and slots.
+    fn harvest(&mut self, events: &mut Vec<Event>) {
+        for event in &self.harvest {
+            let token = event.token();
+            if token == BELL {
+                continue;
+            }
+            if token.0 >= LISTENERS {
+                if let Some(Some(listening)) = self.listeners.get_mut(token.0 - LISTENERS) {
+                    listening.is_ready = true;
+                }
+                continue;
+            }
+            let socket = token.0 as u32;
+            let Some(slot) = self.slots.get_of(socket, (token.0 >> 32) as u32) else { continue };
+            let Some(stream) = &slot.stream else { continue };
+            if slot.is(CONNECTING) {
+                let errno = match stream.take_error() {
+                    Ok(None) if event.is_writable() => 0,
+                    Ok(None) => continue,
+                    Ok(Some(error)) | Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+                };
+                slot.set(CONNECTING, false);
+                slot.set(GONE, errno != 0);
+                events.push(Event::Connected { socket, errno });
+            } else if event.is_writable() && slot.is(WANTING) {
+                slot.set(WANTING, false);
+                events.push(Event::Writable { socket });
+            }
+            if event.is_readable() || event.is_error() {
+                slot.set(READABLE, true);
+                slot.set(ENDED, slot.is(ENDED) || event.is_read_closed() || event.is_error());
+                list(&mut self.to_read, socket, slot);
+            }
+        }
+    }
+
+    /// Reads one buffer from each socket that has something; those with more stay in the list.
+    fn read(&mut self, events: &mut Vec<Event>) {
+        let to_read = std::mem::take(&mut self.to_read);
+        for &socket in &to_read {
+            let Some(slot) = self.slots.get(socket) else { continue };
+            slot.set(LISTED, false);
+            if slot.flags & (PAUSED | GONE) != 0 || !slot.is(READABLE) {
+                continue;
+            }
+            let Some(stream) = &mut slot.stream else { continue };
+            let Some(&buffer) = self.free.last() else {
+                self.counters.starved += 1;
+                list(&mut self.to_read, socket, slot);
+                continue;
+            };
+            let whole = self.memory.whole(buffer);
+            match stream.read(whole) {
+                Ok(0) => {
+                    slot.set(GONE, true);
+                    events.push(Event::Gone { socket, errno: 0 });
+                }
+                Ok(length) => {
+                    // A read that leaves room has emptied the socket: what comes later is told again.
+                    slot.set(READABLE, length == whole.len() || slot.is(ENDED));
+                    if slot.is(READABLE) {
+                        list(&mut self.to_read, socket, slot);
+                    }
+                    self.memory.set_length(buffer, length);
+                    self.free.pop();
+                    events.push(Event::Data { socket, buffer: Buffer(buffer) });
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => slot.set(READABLE, false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => list(&mut self.to_read, socket, slot),
+                Err(error) => {
+                    slot.set(GONE, true);
+                    events.push(Event::Gone { socket, errno: error.raw_os_error().unwrap_or(libc::EIO) });
+                }
+            }
+        }
+        if self.to_read.is_empty() {
+            self.to_read = to_read;
+            self.to_read.clear();
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.to_read.is_empty()
+            || (self.accept_again.is_none() && self.listeners.iter().flatten().any(|listening| listening.is_ready))
+    }
+
+    fn wait_of(&self, wait: Option<Duration>) -> Option<Duration> {
+        match (self.accept_again, wait) {
+            _ if self.has_work() => Some(Duration::ZERO),
+            (None, wait) => wait,
+            (Some(again), wait) => {
+                let rest = again.saturating_duration_since(Instant::now());
+                Some(wait.map_or(rest, |wait| wait.min(rest)))
+            }
+        }
+    }
+}
+
+fn list(to_read: &mut Vec<Socket>, socket: Socket, slot: &mut Slot) {
+    if !slot.is(LISTED) && !slot.is(PAUSED) {
+        slot.set(LISTED, true);
+        to_read.push(socket);
+    }
+}
+
+impl Driver for Readiness {
+    fn listen(&mut self, listener: std::net::TcpListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        let mut listener = TcpListener::from_std(listener);
+        let number = self.listeners.len();
+        self.poll.registry().register(&mut listener, Token(LISTENERS + number), Interest::READABLE)?;
+        self.listeners.push(Some(Listening { listener, is_ready: true }));
+        Ok(number as Listener)
+    }
+
+    fn stop_listening(&mut self, listener: Listener) {
+        if let Some(listening) = self.listeners.get_mut(listener as usize) {
+            *listening = None;
+        }
+    }
+
+    fn connect(&mut self, to: SocketAddr, from: Option<IpAddr>) -> io::Result<Socket> {
+        let outgoing = super::listen::outgoing(to, from)?;
+        outgoing.set_nonblocking(true)?;
+        match outgoing.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        let stream = TcpStream::from_std(outgoing.into());
+        self.admit(stream, Interest::READABLE | Interest::WRITABLE, CONNECTING | WRITE_WATCHED)
+    }
+
+    fn turn(&mut self, events: &mut Vec<Event>, wait: Option<Duration>) -> io::Result<()> {
+        events.clear();
+        for socket in self.closed.drain(..) {
+            self.slots.give(socket);
+        }
+        let mut wait = self.wait_of(wait);
+        if wait != Some(Duration::ZERO) && !self.waker.fall_asleep() {
+            wait = Some(Duration::ZERO);
+        }
+        self.counters.enters += 1;
+        let result = self.poll.poll(&mut self.harvest, wait);
+        if self.waker.rise() {
+            events.push(Event::Wake);
+        }
+        match result {
+            Ok(()) => self.harvest(events),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        self.accept(events);
+        self.read(events);
+        Ok(())
+    }
+
+    fn bytes(&mut self, buffer: Buffer) -> &mut [u8] {
+        self.memory.received(buffer)
+    }
+
+    fn release(&mut self, buffer: Buffer) {
+        self.free.push(buffer.0);
+    }
+
+    unsafe fn send(&mut self, socket: Socket, bytes: &[u8], _token: u64) -> Sending {
+        let Some(slot) = self.slots.get(socket).filter(|slot| !slot.is(CONNECTING)) else { return Sending::Gone };
+        let Some(stream) = &mut slot.stream else { return Sending::Gone };
+        loop {
+            return match stream.write(bytes) {
+                Ok(sent) => Sending::Done(sent),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Sending::Blocked,
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM)) => Sending::Blocked,
+                Err(_) => Sending::Gone,
+            };
+        }
+    }
+
+    fn flush(&mut self, _sent: &mut Vec<Sent>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn want_write(&mut self, socket: Socket) {
+        let token = self.token(socket);
+        let Some(slot) = self.slots.get(socket) else { return };
+        slot.set(WANTING, true);
+        // On Linux one registration gives an edge whenever a full socket has room again; elsewhere it is asked for again.
+        if slot.is(WRITE_WATCHED) && cfg!(target_os = "linux") {
+            return;
+        }
+        slot.set(WRITE_WATCHED, true);
+        if let Some(stream) = &mut slot.stream {
+            // The watch exists already, so nothing can fail here but a kernel out of memory.
+            let _ = self.poll.registry().reregister(stream, token, Interest::READABLE | Interest::WRITABLE);
+        }
+    }
+
+    fn pause_read(&mut self, socket: Socket) {
+        if let Some(slot) = self.slots.get(socket) {
+            slot.set(PAUSED, true);
+        }
+    }
+
+    fn resume_read(&mut self, socket: Socket) {
+        if let Some(slot) = self.slots.get(socket) {
+            slot.set(PAUSED, false);
+            if slot.is(READABLE) {
+                list(&mut self.to_read, socket, slot);
+            }
+        }
+    }
+
+    fn finish(&mut self, socket: Socket) {
+        if let Some(Slot { stream: Some(stream), .. }) = self.slots.get(socket) {
+            // A socket that is not connected any more has nothing to finish.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+    }
+
+    fn close(&mut self, socket: Socket) {
+        if let Some(slot) = self.slots.get(socket)
+            && slot.stream.take().is_some()
+        {
+            *slot = Slot::default();
+            self.counters.sockets -= 1;
+            self.closed.push(socket);
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

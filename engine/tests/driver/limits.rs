@@ -1,0 +1,75 @@
+//! What a driver does when there is no more to have.
+
+use crate::rig::Rig;
+use godwit_engine::driver::{DriverOptions, Preference, Sending};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub(crate) fn clients_beyond_the_limit_are_refused_and_the_others_stay(preference: Preference) {
+    let mut rig = Rig::with(DriverOptions { preference, sockets_max: 10, ..DriverOptions::default() });
+    let mut held: Vec<_> = (0..10).map(|_| rig.client()).collect();
+    for refused in 1..=20 {
+        let mut client = TcpStream::connect(rig.address).unwrap();
+        rig.until(|rig| rig.driver.counters().refused == refused);
+        rig.turn(Duration::ZERO);
+        assert!(matches!(client.read(&mut [0]), Ok(0) | Err(_)), "a refused client is closed");
+    }
+    for (client, socket) in &mut held {
+        assert_eq!(rig.send(*socket, b"you stay"), Sending::Done(8));
+        let mut heard = [0; 8];
+        client.read_exact(&mut heard).unwrap();
+    }
+    let (client, socket) = held.swap_remove(0);
+    drop(client);
+    rig.close(socket);
+    let (mut client, socket) = rig.client();
+    client.write_all(b"room again").unwrap();
+    rig.until(|rig| rig.received(socket) == b"room again");
+}
+
+const NAME: &str = "GODWIT_TEST_FEW_DESCRIPTORS";
+
+/// The limit is the process's, so the case runs in a process of its own.
+pub(crate) fn a_process_out_of_descriptors_does_not_spin(preference: Preference) {
+    if std::env::var_os(NAME).is_some() {
+        return out_of_descriptors(preference);
+    }
+    let module = if preference == Preference::Uring { "uring" } else { "readiness" };
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("{module}::a_process_out_of_descriptors_does_not_spin"), "--nocapture"])
+        .env(NAME, "1")
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn out_of_descriptors(preference: Preference) {
+    let mut rig = Rig::new(preference);
+    // Clients are made before the limit falls; they wait in the backlog.
+    let mut clients: Vec<_> = (0..40).map(|_| TcpStream::connect(rig.address).unwrap()).collect();
+    // A descriptor's number is below the limit, so that this leaves room for five more.
+    let next = std::os::fd::AsRawFd::as_raw_fd(&std::fs::File::open("/dev/null").unwrap()) as u64;
+    let limit = libc::rlimit { rlim_cur: next + 5, rlim_max: next + 5 };
+    // SAFETY: the pointer is to a valid rlimit of this frame.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    let end = Instant::now() + Duration::from_secs(2);
+    while rig.accepted().len() + rig.driver.counters().refused as usize != clients.len() {
+        assert!(Instant::now() < end, "{} accepted, {:?}", rig.accepted().len(), rig.driver.counters());
+        rig.turn(Duration::from_millis(200));
+    }
+    if preference == Preference::Readiness {
+        assert_eq!(rig.accepted().len(), 5);
+    }
+    let before = rig.driver.counters().enters;
+    let began = Instant::now();
+    rig.turn(Duration::from_millis(300));
+    rig.turn(Duration::from_millis(300));
+    assert!(began.elapsed() >= Duration::from_millis(500), "turns without events end early");
+    assert!(rig.driver.counters().enters - before <= 4);
+    let first = rig.accepted()[0];
+    assert_eq!(rig.send(first, b"served"), Sending::Done(6));
+    let mut heard = [0; 6];
+    clients[0].read_exact(&mut heard).unwrap();
+}
