@@ -1,0 +1,98 @@
+"""What the client asks, as values; each wire has its own way to write them.
+
+`id` is the client's, taken from one counter per client, and comes back with the answer.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from godwit.client.items import Kind
+from godwit.client.positions import Position, Stand
+
+Ack: TypeAlias = Literal["cached", "replicated", "disk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    id: int
+    token: str | None
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a subscription is to be served, apart from where it stands."""
+
+    last: int | None = None  # begin with the last n kept messages of each subject
+    snapshot: bool = True  # begin with the snapshot
+    on_gap: Literal["snapshot", "oldest"] = "snapshot"  # where to continue when messages are gone
+    conflate_ms: int | None = None  # one merged message a window
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    id: int
+    selector: str
+    stand: Stand
+    choice: Choice
+
+    @property
+    def after_one(self) -> Position | None:
+        """The position of a subscription to a single subject."""
+        return self.stand.after.get(self.selector)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    id: int
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message before it is published.  Its content is written down at once: what becomes of the value later is no matter."""
+
+    subject: str
+    kind: Kind
+    content: bytes  # json and text as UTF-8
+    key: str | None = None
+    reply_to: str | None = None
+    retain: bool | None = None  # None: the server's default
+    guaranteed: bool = True
+    ack: Ack | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    id: int
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    id: int
+    selector: str
+
+
+Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch
+
+
+_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+def draft_of(subject: str, content: object, **options: Any) -> Draft:
+    """A draft whose kind follows from the content: bytes are bytes, str is text, anything else is JSON.
+
+    Raises TypeError or ValueError for what JSON cannot hold.
+    """
+    if isinstance(content, bytes | bytearray | memoryview):
+        return Draft(subject, "bytes", bytes(content), **options)
+    if isinstance(content, str):
+        return Draft(subject, "text", content.encode(), **options)
+    return Draft(subject, "json", _dumps(content).encode(), **options)

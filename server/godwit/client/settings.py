@@ -1,0 +1,26 @@
+"""What a client may be told about itself; every quantity has a unit, a bound and a default."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Limits and times of one client."""
+
+    items_max: int = 1_000  # of one subscription between wire and reader; beyond it nothing is read
+    publish_queue_max: int = 10_000  # publishes without an answer
+    publish_queue_bytes_max: int = 16 << 20  # and their bytes
+    publish_in_flight_max: int = 500  # of these on the wire; the server allows 1,000 commands
+    subjects_max: int = 4_000  # positions kept of one pattern, beside its mark
+    frame_bytes_max: int = 2 << 20  # of one frame received
+    connect_timeout_ms: int = 10_000  # to open a connection and be answered
+    answer_timeout_ms: int = 10_000  # to answer a ping, else the peer is dead
+    ping_interval_ms: int = 25_000  # silence before a ping, where the server names none
+    reconnect_first_ms: int = 1_000  # the first try comes within this
+    reconnect_max_ms: int = 120_000  # and a later one within this
+    positions_save_ms: int = 1_000  # between two savings of positions
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not isinstance(value := getattr(self, name), int) or value < 1:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 up")

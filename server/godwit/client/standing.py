@@ -1,0 +1,128 @@
+"""Where one subscription stands, and what that makes of the next message.
+
+A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the stand.
+Snapshots and gaps place it.  A pattern also keeps the server's last mark: resuming needs positions only for what came after
+it, the rest is kept (within a limit) so that another node can be told exactly.
+"""
+
+from enum import Enum
+
+from godwit.client.items import Gap, Message
+from godwit.client.positions import Position, Stand
+
+
+class Verdict(Enum):
+    """What to do with a message."""
+
+    NEW = "new"
+    REPEAT = "repeat"
+    HOLE = "hole"  # new, but something before it never came
+
+
+class Standing:
+    """The stand of one subscription while it is served."""
+
+    def __init__(self, selector: str, is_pattern: bool, subjects_max: int, stand: Stand | None = None) -> None:
+        self.selector = selector
+        self.is_pattern = is_pattern
+        self._subjects_max = subjects_max
+        self._positions: dict[str, Position] = dict(stand.after) if stand else {}  # oldest touched first
+        self._mark = stand.since if stand else None
+        self._is_whole = True  # no position was forgotten for the limit
+        self._since_mark: set[str] = set()  # touched after the last mark: never forgotten
+        self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
+        self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
+
+    def position(self, subject: str) -> Position | None:
+        return self._positions.get(subject)
+
+    @property
+    def stand(self) -> Stand:
+        """What to ask for when resuming.  A map with forgotten subjects would hide what was missed on them: only the mark then."""
+        if self.is_pattern and not self._is_whole and self._mark is not None:
+            return Stand({}, self._mark)
+        return Stand(dict(self._positions), self._mark)
+
+    def joined(self, at: Position | None, count: int) -> None:
+        """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its mark."""
+        self._join = None
+        if at is not None and not self.is_pattern:
+            self._join = (at, count)
+            self._end_join()
+
+    def judge(self, message: Message) -> Verdict:
+        """Decide what a message is, and stand at it unless it is a repeat."""
+        at = message.at
+        if at is None:
+            return Verdict.NEW
+        subject = message.subject
+        stand = self._positions.get(subject)
+        verdict = Verdict.NEW
+        if stand is not None and not (message.snapshot and subject in self._snapshot_due):
+            if stand.covers(at):
+                verdict = Verdict.REPEAT
+            elif not message.snapshot:
+                after = message.after or at.before()
+                if after.epoch == stand.epoch and after.sequence > stand.sequence:
+                    verdict = Verdict.HOLE
+        if verdict is not Verdict.REPEAT:
+            self._snapshot_due.discard(subject)
+            self._place(subject, at)
+        if self._join is not None:
+            self._count_join()
+        return verdict
+
+    def note(self, message: Message) -> None:
+        """Stand at a message that was judged elsewhere."""
+        if message.at is not None:
+            self._place(message.subject, message.at)
+            if self._join is not None:
+                self._count_join()
+
+    def place(self, gap: Gap) -> None:
+        """A gap says where to stand.  One for a whole pattern clears every subject: what follows it begins anew."""
+        if self.is_pattern and gap.subject == self.selector:
+            self._positions.clear()
+            self._since_mark.clear()
+            self._snapshot_due.clear()
+            self._mark, self._is_whole = None, True
+            return
+        if gap.at is not None:
+            self._place(gap.subject, gap.at)
+        else:
+            self._positions.pop(gap.subject, None)
+        if gap.missed != 0:
+            self._snapshot_due.add(gap.subject)
+
+    def mark(self, text: str) -> None:
+        self._mark = text
+        self._since_mark.clear()
+        if self._snapshot_due:
+            self._snapshot_due.clear()
+
+    def _count_join(self) -> None:
+        if self._join is not None:
+            self._join = (self._join[0], self._join[1] - 1)
+            self._end_join()
+
+    def _end_join(self) -> None:
+        if self._join is None or self._join[1] > 0:
+            return
+        at, self._join = self._join[0], None
+        stand = self._positions.get(self.selector)
+        if stand is None or not stand.covers(at):
+            self._positions[self.selector] = at
+
+    def _place(self, subject: str, at: Position) -> None:
+        positions = self._positions
+        if not self.is_pattern:
+            positions[subject] = at
+            return
+        positions.pop(subject, None)
+        positions[subject] = at
+        self._since_mark.add(subject)
+        if len(positions) > self._subjects_max:
+            oldest = next(iter(positions))
+            if oldest not in self._since_mark:
+                del positions[oldest]
+                self._is_whole = False

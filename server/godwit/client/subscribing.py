@@ -1,0 +1,119 @@
+"""One subscription's part in the session: what was asked of the server, and what becomes of what it sends.
+
+    IDLE ──ask──▶ ASKED ──answer──▶ SERVED        lost: any ──▶ IDLE        refused or left: any ──▶ ENDED
+      ▲                                │
+      └──────────set_aside─────────────┘   (the reader's queue is full while answers are awaited on the same connection)
+
+Only in SERVED do messages count: what comes while ASKED belongs to an earlier asking, which is over.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+
+from godwit.client.commands import Choice, Subscribe
+from godwit.client.errors import ClientError
+from godwit.client.item_queue import ItemQueue
+from godwit.client.items import Dropped, Gap, Message, Status
+from godwit.client.positions import Position
+from godwit.client.pushes import Answer, Mark
+from godwit.client.standing import Standing, Verdict
+
+
+class State(Enum):
+    IDLE = "idle"
+    ASKED = "asked"
+    SERVED = "served"
+    ENDED = "ended"
+
+
+class Subscribing:
+    """The state above, and counts of what was told and dropped.  `wake` is called when the queue has something new."""
+
+    def __init__(self, selector: str, choice: Choice, standing: Standing, queue: ItemQueue) -> None:
+        self.selector, self.choice, self.standing, self.queue = selector, choice, standing, queue
+        self.state = State.IDLE
+        self.is_aside = False  # left alone until its queue has room again
+        self.error: ClientError | None = None  # why it ended, when it did not end by its own wish
+        self.wake: Callable[[], None] = _nothing
+        self.repeats = self.gaps = self.holes = self.joins = 0
+        self._asked_id: int | None = None
+
+    def ask(self, id: int) -> Subscribe:
+        """Ask to be served from where it stands."""
+        self.state, self._asked_id, self.is_aside = State.ASKED, id, False
+        return Subscribe(id, self.selector, self.standing.stand, self.choice)
+
+    def answer(self, answer: Answer) -> None:
+        if self.state is not State.ASKED or answer.id != self._asked_id:
+            return
+        self.state = State.SERVED
+        self.joins += 1
+        self.standing.joined(answer.at, answer.count)
+        self._put(Status(self.selector, "subscribed", answer.outcome, answer.at, answer.count))
+
+    def is_asked_by(self, id: int | None) -> bool:
+        return self.state is State.ASKED and id == self._asked_id
+
+    def message(self, message: Message) -> None:
+        if self.state is not State.SERVED:
+            return
+        stand = self.standing.position(message.subject)
+        verdict = self.standing.judge(message)
+        if verdict is Verdict.REPEAT:
+            self.repeats += 1
+            return
+        if verdict is Verdict.HOLE:
+            self.holes += 1
+            self._put(_hole(message, stand))
+        self._put(message)
+
+    def gap(self, gap: Gap) -> None:
+        if self.state is State.SERVED:
+            self.gaps += 1
+            self.standing.place(gap)
+            self._put(gap)
+
+    def mark(self, mark: Mark) -> None:
+        if self.state is State.SERVED:
+            self.standing.mark(mark.text)
+            self._put(mark)
+
+    def dropped(self, dropped: Dropped) -> None:
+        if self.state is State.SERVED:
+            self._put(dropped)
+
+    def set_aside(self) -> bool:
+        """Let go of it until there is room; True when the server is to be told."""
+        was_asked = self.state in (State.ASKED, State.SERVED)
+        if self.state is not State.ENDED:
+            self.state, self.is_aside = State.IDLE, True
+        return was_asked
+
+    def lost(self, reason: str) -> None:
+        """The connection went.  With a full queue it is not asked for again before there is room."""
+        if self.state is State.ENDED:
+            return
+        if self.state is State.SERVED:
+            self._put(Status(self.selector, "disconnected", reason=reason))
+        self.state = State.IDLE
+        self.is_aside = self.is_aside or self.queue.is_full
+
+    def end(self, error: ClientError | None) -> None:
+        if self.state is not State.ENDED:
+            self.state, self.error = State.ENDED, error
+            self.wake()
+
+    def _put(self, entry: Message | Gap | Dropped | Status | Mark) -> None:
+        self.queue.put(entry)
+        self.wake()
+
+
+def _hole(message: Message, stand: Position | None) -> Gap:
+    """What the server should have said and did not: reported, never passed over."""
+    assert message.at is not None and stand is not None, "a hole is found between two positions"
+    upto = message.after or message.at.before()
+    return Gap(message.subject, stand, upto, "hole", upto.sequence - stand.sequence, message.pattern)
+
+
+def _nothing() -> None:
+    """Nobody is waiting."""
