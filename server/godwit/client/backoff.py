@@ -1,15 +1,49 @@
 """How long to wait before connecting again: full jitter, or the server's own wish.
 
-A pure function of the try and a random number in [0, 1).  The first try comes within `first_ms`; the bound doubles with each
-failure up to `max_ms`.  Waits are drawn from the whole range, so that clients cut together do not come back together.
+The first try comes within `first_ms`; the bound doubles with each failure up to `max_ms`. Waits are drawn from
+the whole range, so that clients cut together do not come back together. Randomness is given by the caller.
 """
 
+from __future__ import annotations
+
+import json
+from typing import Any
+
 DOUBLINGS_MAX = 30  # beyond it the bound is `max_ms` anyway
+WISH_MS_MAX = 3_600_000  # a server may ask for an hour, not for a year
 
 
-def reconnect_wait_ms(tries: int, random: float, first_ms: int, max_ms: int, wish_ms: int | None = None) -> int:
-    """The wait before the next try, after `tries` failed ones.  A server's wish is obeyed while tries have not failed since."""
-    if wish_ms is not None and tries == 0:
-        return wish_ms
-    bound = min(max_ms, first_ms << min(tries, DOUBLINGS_MAX))
-    return int(random * bound)
+def reconnect_wait_ms(failures: int, random: float, first_ms: int, max_ms: int) -> int:
+    """The wait before the next try, after so many failures since the last good connection."""
+    return int(random * min(max_ms, first_ms << min(failures, DOUBLINGS_MAX)))
+
+
+def wish_of(reason: str) -> int | None:
+    """`reconnect_after_ms` of a close reason that is a JSON object."""
+    try:
+        read: Any = json.loads(reason)
+        wish = read.get("reconnect_after_ms")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return min(max(0, wish), WISH_MS_MAX) if isinstance(wish, int) else None
+
+
+class Backoff:
+    """Failures since the last connection that held for `first_ms`, and what the server asked for."""
+
+    def __init__(self, first_ms: int, max_ms: int) -> None:
+        self._first_ms, self._max_ms = first_ms, max_ms
+        self._failures = 0
+        self._wish_ms: int | None = None
+
+    def lost(self, served_ms: int | None, wish_ms: int | None) -> None:
+        """A connection ended after it was served for so long (None: it never was), or could not be made."""
+        has_held = served_ms is not None and served_ms >= self._first_ms
+        self._failures = 0 if has_held else self._failures + 1
+        self._wish_ms = wish_ms
+
+    def wait_ms(self, random: float) -> int:
+        """How long to stay away, by a random number in [0, 1)."""
+        if self._wish_ms is not None:
+            return self._wish_ms
+        return reconnect_wait_ms(max(self._failures - 1, 0), random, self._first_ms, self._max_ms)

@@ -1,19 +1,22 @@
 """The items of one subscription between the wire and its reader.
 
-Bounded: at `items_max` it is full, and then nothing more is read for it, so that the server's log is the queue.  Marks and
-statuses are folded into their like, so they cannot pile up.  It also knows where the reader stands: an item counts as handled
-when the next one is asked for.
+Bounded: at `items_max` it is full, and then nothing more is read for it, so that the server's log is the queue.
+Marks and statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item
+counts as handled when the next one is asked for.
 """
+
+from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
 from typing import TypeAlias
 
-from godwit.client.items import Gap, Item, Message, Status
-from godwit.client.pushes import Mark
-from godwit.client.standing import Standing
+from ..model import Gap, Message
+from .items import Item, Status
+from .standing import Standing
+from .wire.push import Marked
 
-Entry: TypeAlias = Item | Mark
+Entry: TypeAlias = Item | Marked
 
 
 class ItemQueue:
@@ -42,21 +45,21 @@ class ItemQueue:
         entries = self._entries
         if entries:
             last = entries[-1]
-            if isinstance(entry, Mark) and isinstance(last, Mark):
+            if isinstance(entry, Marked) and isinstance(last, Marked):
                 entries.pop()
             elif isinstance(entry, Status) and isinstance(last, Status):
                 entries.pop()
-                if entry.at is None:
-                    entry = replace(entry, at=last.at, count=last.count)
+                if entry.position is None:
+                    entry = replace(entry, position=last.position, count=last.count)
         entries.append(entry)
 
     def take(self) -> Item | None:
-        """The next item, or None when there is none now.  The one before it is handled by this."""
+        """The next item, or None when there is none now. The one before it is handled by this."""
         self.finish()
         entries = self._entries
         while entries:
             entry = self._in_hand = entries.popleft()
-            if isinstance(entry, Mark):
+            if isinstance(entry, Marked):
                 self.finish()
             else:
                 return entry
@@ -69,9 +72,9 @@ class ItemQueue:
             return
         if isinstance(entry, Message):
             self.handled.note(entry)
-        elif isinstance(entry, Mark):
-            self.handled.mark(entry.text)
+        elif isinstance(entry, Marked):
+            self.handled.mark(entry.mark)
         elif isinstance(entry, Gap):
             self.handled.place(entry)
-        elif isinstance(entry, Status) and entry.at is not None:
-            self.handled.joined(entry.at, entry.count)
+        elif isinstance(entry, Status) and entry.position is not None:
+            self.handled.joined(entry.position, entry.count)

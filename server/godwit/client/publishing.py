@@ -1,18 +1,24 @@
 """The publishes of one client: waiting, on the wire, answered.
 
-Everything not yet answered is held here, in the order it was given, within two limits.  After a loss what was on the wire goes
-first again under its old key, so that the server takes each once; a publish without a key cannot be sent twice, so it fails.
+Everything not yet answered is held here, in the order it was given, within two limits. After a loss what was on the
+wire goes first again under its old key, so that the server takes each once; a publish without a key cannot be sent
+twice, so it fails.
 """
+
+from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from godwit.client.commands import Draft, Publish
-from godwit.client.errors import AnswerLost, ClientError, PublishQueueFull
-from godwit.client.items import Receipt
+from ..codes import CODES, Code
+from ..errors import CommandRefused, GodwitError
+from ..model import Published
+from .errors import AnswerLost, PublishQueueFull
+from .wire.command import Draft, Publish
 
-Settle = Callable[[Receipt | ClientError], None]
+Settle: TypeAlias = Callable[[Published | GodwitError], None]
 ENTRY_BYTES = 200  # what one waiting publish costs beside its content
 
 
@@ -22,6 +28,7 @@ class Pending:
 
     draft: Draft
     size: int
+    order: int
     settle: Settle
     is_given_up: bool = False
 
@@ -33,7 +40,7 @@ class PublishQueue:
         self._count_max, self._bytes_max, self._in_flight_max = count_max, bytes_max, in_flight_max
         self._waiting: deque[Pending] = deque()
         self._in_flight: dict[int, Pending] = {}
-        self._bytes = 0
+        self._bytes = self._order = 0
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._in_flight)
@@ -42,6 +49,10 @@ class PublishQueue:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
+    @property
+    def can_send(self) -> bool:
+        return bool(self._waiting) and len(self._in_flight) < self._in_flight_max
+
     def add(self, draft: Draft, settle: Settle) -> Pending:
         """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
         size = ENTRY_BYTES + len(draft.content)
@@ -49,7 +60,8 @@ class PublishQueue:
             raise PublishQueueFull("publish_queue_max", self._count_max)
         if self._bytes + size > self._bytes_max and len(self):
             raise PublishQueueFull("publish_queue_bytes_max", self._bytes_max)
-        pending = Pending(draft, size, settle)
+        self._order += 1
+        pending = Pending(draft, size, self._order, settle)
         self._waiting.append(pending)
         self._bytes += size
         return pending
@@ -71,7 +83,7 @@ class PublishQueue:
             commands.append(Publish(id, pending.draft))
         return commands
 
-    def answer(self, id: int, outcome: Receipt | ClientError) -> bool:
+    def answer(self, id: int, outcome: Published | GodwitError) -> bool:
         """Settle the publish with this id; False when it is none of ours."""
         pending = self._in_flight.pop(id, None)
         if pending is None:
@@ -79,19 +91,30 @@ class PublishQueue:
         self._finish(pending, outcome)
         return True
 
-    def lost(self) -> None:
-        """The connection went: what was on the wire waits again, ahead of the rest."""
-        again = list(self._in_flight.values())
-        self._in_flight.clear()
-        for pending in reversed(again):
-            if pending.is_given_up:
-                self._bytes -= pending.size
-            elif pending.draft.key is None:
-                self._finish(pending, AnswerLost(pending.draft.subject))
-            else:
-                self._waiting.appendleft(pending)
+    def put_back(self, id: int) -> None:
+        """The server did not take this one and will not now: it waits again, in its old place."""
+        pending = self._in_flight.pop(id, None)
+        if pending is not None:
+            self._put_back([pending])
 
-    def close(self, error: ClientError) -> None:
+    def lost(self, is_too_big: bool = False) -> None:
+        """The connection went: what was on the wire waits again, ahead of the rest.
+
+        `is_too_big`: the server closed because a message was too big. The largest must have been it, and is not tried
+        again.
+        """
+        again = list(self._in_flight.values())
+        if is_too_big and again:
+            largest = max(again, key=lambda pending: pending.size)
+            again.remove(largest)
+            self._finish(largest, _too_big(largest.draft))
+        self._in_flight.clear()
+        for pending in again:
+            if pending.draft.key is None:
+                self._finish(pending, AnswerLost(pending.draft.subject))
+        self._put_back([pending for pending in again if pending.draft.key is not None])
+
+    def close(self, error: GodwitError) -> None:
         """Nothing more will be sent: fail whatever has no answer."""
         remaining = [*self._in_flight.values(), *self._waiting]
         self._in_flight.clear()
@@ -99,7 +122,18 @@ class PublishQueue:
         for pending in remaining:
             self._finish(pending, error)
 
-    def _finish(self, pending: Pending, outcome: Receipt | ClientError) -> None:
+    def _put_back(self, again: list[Pending]) -> None:
+        together = sorted([*again, *self._waiting], key=lambda pending: pending.order)
+        self._waiting = deque(together)
+
+    def _finish(self, pending: Pending, outcome: Published | GodwitError) -> None:
         self._bytes -= pending.size
         if not pending.is_given_up:
             pending.settle(outcome)
+
+
+def _too_big(draft: Draft) -> CommandRefused:
+    code = Code.MESSAGE_TOO_BIG
+    return CommandRefused(
+        code, CODES[code].name, f"{draft.subject}, {len(draft.content)} bytes: {CODES[code].sentence}"
+    )

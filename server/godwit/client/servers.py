@@ -1,8 +1,10 @@
 """Which server to try next.
 
-Servers have weights.  Each round tries every one of them once, drawn by weight among those not yet tried; weight 0 is a
-reserve, drawn when no weighted one is left.  Randomness is given by the caller.
+Servers have weights. Each round tries every one of them once, drawn by weight among those not yet tried; weight 0 is
+a reserve, drawn when no weighted one is left. Randomness is given by the caller.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 

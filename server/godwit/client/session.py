@@ -4,30 +4,35 @@
       ▲                  └────────────lost────────┴───────────┘
       └── lost(code, reason)          closed, or a code that forbids coming back ──▶ OVER
 
-The shell calls `opened`, `receive`, `tick`, `lost`, and after each of these and after each wish of the user sends what
-`commands()` gives.  Times are milliseconds of any clock that never runs backwards.
+The shell calls `opened`, `receive`, `tick`, `lost`, and after each of these and after each wish of the user sends
+what `commands()` gives. Times are milliseconds of any clock that never runs backwards.
 """
 
-import json
+from __future__ import annotations
+
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from godwit.client.backoff import reconnect_wait_ms
-from godwit.client.commands import Command, Connect, Draft, Ping, Unsubscribe
-from godwit.client.errors import ClientClosed, ClientError, CommandRefused, ConnectionRefused
-from godwit.client.items import Dropped, Gap, Interest, Message, Receipt
-from godwit.client.publishing import Pending, PublishQueue, Settle
-from godwit.client.pushes import Answer, Mark, Notice, Push, Refusal
-from godwit.client.settings import Settings
-from godwit.client.subscribing import Subscribing
-from godwit.client.watching import Watching
+from ..codes import CODES, Code
+from ..errors import CommandRefused, GodwitError, SessionClosed
+from ..model import Gap, Interest, Message, Published
+from .backoff import WISH_MS_MAX, Backoff, wish_of
+from .errors import ClientClosed
+from .items import Dropped
+from .liveness import Health, Liveness
+from .publishing import Pending, PublishQueue, Settle
+from .settings import Settings
+from .subscribing import Subscribing
+from .watching import Watching
+from .wire.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
+from .wire.push import Ended, Marked, Notice, Told
+from .wire.reply import Refusal, Reply
 
 CLIENT_NAME = "godwit-python/1"
-CODES_FOR_GOOD = range(4000, 4100)
-WISH_MS_MAX = 3_600_000  # a server may ask for an hour, not for a year
+CLOSED_FOR_GOOD = (4000, 4099)
 
-Answered: TypeAlias = Callable[[Answer | Refusal], None]
+Answered: TypeAlias = Callable[[Reply | Refusal], None]
 
 
 class Phase(Enum):
@@ -44,7 +49,7 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.phase = Phase.AWAY
-        self.error: ClientError | None = None  # why it is OVER
+        self.error: GodwitError | None = None  # why it is OVER
         self.id: str | None = None  # the server's name for the session
         self.wants_token = False  # the server asked for a new one
         self.subscriptions: dict[str, Subscribing] = {}
@@ -52,16 +57,15 @@ class Session:
         self.publishes = PublishQueue(
             settings.publish_queue_max, settings.publish_queue_bytes_max, settings.publish_in_flight_max
         )
+        self.liveness = Liveness(settings.ping_interval_ms, settings.answer_timeout_ms)
+        self.backoff = Backoff(settings.reconnect_first_ms, settings.reconnect_max_ms)
         self._awaiting: dict[int, Answered] = {}
         self._out: list[Command] = []
+        self._behind: set[Subscribing] = set()
         self._last_id = 0
         self._now = 0
-        self._opened_at = self._received_at = 0
-        self._ping_interval_ms = settings.ping_interval_ms
-        self._pinged_at: int | None = None
-        self._leave_at: int | None = None
-        self._tries = 0
-        self._wish_ms: int | None = None
+        self._opened_at = 0
+        self._leave_at: int | None = None  # when a draining server wants this client gone
 
     # What the user wants
 
@@ -94,6 +98,8 @@ class Session:
     def unwatch(self, watching: Watching) -> None:
         if self.watches.get(watching.selector) is watching:
             del self.watches[watching.selector]
+            self._tell(Unwatch(self._take_id(), watching.selector))
+        watching.end(None)
 
     def publish(self, draft: Draft, settle: Settle) -> Pending:
         if self.error is not None:
@@ -106,7 +112,7 @@ class Session:
         if self.phase in (Phase.LIVE, Phase.DRAINING):
             self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
 
-    def close(self, error: ClientError | None = None) -> None:
+    def close(self, error: GodwitError | None = None) -> None:
         """Nothing more: every wait ends, with `error` or as closed."""
         if self.phase is Phase.OVER:
             return
@@ -124,19 +130,22 @@ class Session:
     def opened(self, now: int, token: str | None) -> None:
         """A connection stands; the first command introduces this client."""
         self.phase = Phase.CONNECTING
-        self._now = self._opened_at = self._received_at = now
-        self._pinged_at = self._leave_at = self._wish_ms = None
+        self._now = self._opened_at = now
+        self._leave_at = None
+        self.liveness.hold(now, False)
         self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
 
-    def receive(self, pushes: list[Push], now: int) -> None:
-        """What one frame brought.  Lookup by kind, messages first: this runs once per message."""
-        self._now = self._received_at = now
-        self._pinged_at = None
-        for push in pushes:
+    def receive(self, told: list[Told], now: int) -> None:
+        """What one frame brought. Lookup by kind, messages first: this runs once per message."""
+        self._now = now
+        self.liveness.received(now)
+        for push in told:
             if type(push) is Message:
                 subscribing = self.subscriptions.get(push.pattern or push.subject)
                 if subscribing is not None:
                     subscribing.message(push)
+                    if subscribing.queue.is_full:
+                        self._behind.add(subscribing)
             else:
                 self._told(push)
 
@@ -145,48 +154,37 @@ class Session:
         self._now = now
         if self.phase is Phase.CONNECTING and now - self._opened_at >= self.settings.connect_timeout_ms:
             return "the server did not answer connect"
-        if self.phase is Phase.DRAINING and self._leave_at is not None and now >= self._leave_at:
-            if not self.publishes.in_flight:
-                return "the server is draining"
-        if self.phase in (Phase.LIVE, Phase.DRAINING):
-            if self._pinged_at is not None:
-                if now - self._pinged_at >= self.settings.answer_timeout_ms:
-                    return "the server does not answer"
-            elif now - self._received_at >= self._ping_interval_ms:
-                self._pinged_at = now
+        is_due = self._leave_at is not None and now >= self._leave_at
+        if self.phase is Phase.DRAINING and is_due and not self.publishes.in_flight:
+            return "the server is draining"
+        if self.is_welcome:
+            health = self.liveness.judge(now)
+            if health is Health.DEAD:
+                return "the server does not answer"
+            if health is Health.PING_DUE:
+                self.liveness.pinged(now)
                 self._command(Ping, _ignored)
         return None
-
-    def read_again(self, now: int) -> None:
-        """Nothing was read for a while, by this client's own wish: silence until now says nothing about the server."""
-        self._received_at = now
-        self._pinged_at = None
 
     def lost(self, now: int, code: int | None = None, reason: str = "") -> None:
         """The connection is gone, or could not be made; `code` is the close code, if one was received."""
         if self.phase is Phase.OVER:
             return
         self._now = now
-        if code in CODES_FOR_GOOD:
-            self.close(ConnectionRefused(code, reason))
+        if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1]:
+            self.close(SessionClosed(code, reason, reconnect=False))
             return
-        was_stable = self.phase in (Phase.LIVE, Phase.DRAINING) and now - self._opened_at >= self.settings.reconnect_first_ms
-        self._tries = 0 if was_stable else self._tries + 1
-        wish = _wish(reason)
+        wish = wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
-        self._wish_ms = wish
+        self.backoff.lost(now - self._opened_at if self.is_welcome else None, wish)
         self.phase, self._leave_at = Phase.AWAY, None
+        self._behind.clear()
         self._awaiting.clear()
         self._out.clear()
-        self.publishes.lost()
+        self.publishes.lost(is_too_big=code == Code.MESSAGE_TOO_BIG)
         for subscribing in self.subscriptions.values():
             subscribing.lost(reason)
-
-    def reconnect_wait_ms(self, random: float) -> int:
-        """How long to stay away, by a random number in [0, 1)."""
-        first, most = self.settings.reconnect_first_ms, self.settings.reconnect_max_ms
-        return reconnect_wait_ms(max(self._tries - 1, 0), random, first, most, self._wish_ms)
 
     # What goes out
 
@@ -198,25 +196,48 @@ class Session:
         return out
 
     @property
+    def has_commands(self) -> bool:
+        return bool(self._out) or (self.phase is Phase.LIVE and self.publishes.can_send)
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase is Phase.OVER
+
+    @property
+    def is_welcome(self) -> bool:
+        """The server has answered on this connection."""
+        return self.phase in (Phase.LIVE, Phase.DRAINING)
+
+    @property
+    def tick_ms(self) -> int:
+        """How often to look at the clock: often enough for the shortest time that is watched."""
+        shortest = min(self.liveness.shortest_ms, self.settings.connect_timeout_ms)
+        return max(1, min(1_000, shortest // 4))
+
+    @property
     def awaits_answers(self) -> bool:
         """Somebody waits for something that only reading on can bring."""
         return bool(self._awaiting) or len(self.publishes) > 0
 
-    def full(self) -> list[Subscribing]:
-        """The subscriptions whose readers are behind."""
-        return [each for each in self.subscriptions.values() if each.queue.is_full and not each.is_aside]
+    def behind(self) -> set[Subscribing]:
+        """The subscriptions whose queues are full: while there is one, nothing is to be read."""
+        if self._behind:
+            self._behind = {each for each in self._behind if each.is_asked and each.queue.is_full}
+        return self._behind
 
     # Inside
 
-    def _told(self, push: Push) -> None:
+    def _told(self, push: Told) -> None:
         match push:
-            case Mark(_, pattern) if pattern in self.subscriptions:
-                self.subscriptions[pattern].mark(push)
-            case Gap() | Dropped():
-                subscribing = self.subscriptions.get(push.pattern or push.subject)
-                if subscribing is not None:
-                    subscribing.gap(push) if isinstance(push, Gap) else subscribing.dropped(push)
-            case Answer() | Refusal():
+            case Marked(_, pattern) if pattern in self.subscriptions:
+                self.subscriptions[pattern].marked(push)
+            case Gap() if (selector := push.pattern or push.subject) in self.subscriptions:
+                self.subscriptions[selector].gap(push)
+            case Dropped(selector) if selector in self.subscriptions:
+                self.subscriptions[selector].dropped(push)
+            case Ended(selector) if selector in self.subscriptions:
+                self.subscriptions.pop(selector).end(CommandRefused(push.code, _name(push.code), push.reason))
+            case Reply() | Refusal():
                 self._answered(push)
             case Interest():
                 for watching in self.watches.values():
@@ -224,35 +245,44 @@ class Session:
             case Notice():
                 self._noticed(push)
             case _:
-                pass  # a mark of a subscription that was left meanwhile
+                pass  # about a subscription that was left meanwhile
 
-    def _answered(self, answer: Answer | Refusal) -> None:
+    def _answered(self, answer: Reply | Refusal) -> None:
         if answer.id is None:
             return
         handler = self._awaiting.pop(answer.id, None)
         if handler is not None:
             handler(answer)
-        elif isinstance(answer, Answer):
-            self.publishes.answer(answer.id, Receipt(answer.at, answer.repeat, answer.ack))
+        elif isinstance(answer, Refusal) and answer.code == Code.NODE_DRAINING:
+            self.publishes.put_back(answer.id)
+            self._drain(None)
+        elif isinstance(answer, Reply):
+            self.publishes.answer(answer.id, Published(answer.position, answer.is_repeat))
         else:
             self.publishes.answer(answer.id, _refused(answer))
 
     def _noticed(self, notice: Notice) -> None:
         if notice.name == "token_expiring":
             self.wants_token = True
-        elif notice.name == "draining" and self.phase is Phase.LIVE:
-            self.phase = Phase.DRAINING
-            self._leave_at = self._now + min(notice.reconnect_after_ms or 0, WISH_MS_MAX)
+        elif notice.name == "draining":
+            self._drain(notice.reconnect_after_ms)
 
-    def _connected(self, answer: Answer | Refusal) -> None:
+    def _drain(self, reconnect_after_ms: int | None) -> None:
+        """The server takes no more: hold what is not sent yet, and leave when it said, unless it closes before."""
+        if self.phase is Phase.LIVE:
+            self.phase = Phase.DRAINING
+        if reconnect_after_ms is not None and self.phase is Phase.DRAINING:
+            self._leave_at = self._now + min(reconnect_after_ms, WISH_MS_MAX)
+
+    def _connected(self, answer: Reply | Refusal) -> None:
         if isinstance(answer, Refusal):
             if not answer.retry:
-                self.close(ConnectionRefused(answer.code, f"{answer.name}: {answer.reason}"))
+                self.close(SessionClosed(answer.code, f"{answer.name}: {answer.reason}", reconnect=False))
             return  # else the connection is given up by the time limit, and tried again
         if answer.session is not None:
             self.id = answer.session
         if answer.ping_interval_ms is not None:
-            self._ping_interval_ms = max(1, answer.ping_interval_ms)
+            self.liveness.ping_interval_ms = max(1, answer.ping_interval_ms)
         if self.phase is Phase.CONNECTING:
             self.phase = Phase.LIVE
             for watching in self.watches.values():
@@ -265,9 +295,9 @@ class Session:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):
             return
 
-        def answered(answer: Answer | Refusal) -> None:
-            if isinstance(answer, Answer):
-                subscribing.answer(answer)
+        def answered(answer: Reply | Refusal) -> None:
+            if isinstance(answer, Reply):
+                subscribing.reply(answer)
             elif subscribing.is_asked_by(answer.id):
                 self.subscriptions.pop(subscribing.selector, None)
                 subscribing.end(_refused(answer))
@@ -278,7 +308,7 @@ class Session:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):
             return
 
-        def answered(answer: Answer | Refusal) -> None:
+        def answered(answer: Reply | Refusal) -> None:
             if isinstance(answer, Refusal):
                 self.watches.pop(watching.selector, None)
                 watching.end(_refused(answer))
@@ -301,18 +331,12 @@ class Session:
 
 
 def _refused(refusal: Refusal) -> CommandRefused:
-    return CommandRefused(refusal.code, refusal.name, refusal.reason, refusal.retry)
+    return CommandRefused(refusal.code, refusal.name, refusal.reason, retry=refusal.retry)
 
 
-def _wish(reason: str) -> int | None:
-    """`reconnect_after_ms` of a close reason that is a JSON object."""
-    try:
-        read: Any = json.loads(reason)
-        wish = read.get("reconnect_after_ms")
-    except (ValueError, AttributeError):
-        return None
-    return min(max(0, wish), WISH_MS_MAX) if isinstance(wish, int) else None
+def _name(code: int) -> str:
+    return CODES[code].name if code in CODES else "Unknown"
 
 
-def _ignored(answer: Answer | Refusal) -> None:
+def _ignored(answer: Reply | Refusal) -> None:
     """Any answer will do: something was received."""

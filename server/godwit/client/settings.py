@@ -1,5 +1,7 @@
 """What a client may be told about itself; every quantity has a unit, a bound and a default."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

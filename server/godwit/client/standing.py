@@ -1,14 +1,16 @@
 """Where one subscription stands, and what that makes of the next message.
 
-A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the stand.
-Snapshots and gaps place it.  A pattern also keeps the server's last mark: resuming needs positions only for what came after
-it, the rest is kept (within a limit) so that another node can be told exactly.
+A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the
+stand. Snapshots and gaps place it. A pattern also keeps the server's last mark: resuming needs positions only for
+what came after it, the rest is kept (within a limit) so that another node can be told exactly.
 """
+
+from __future__ import annotations
 
 from enum import Enum
 
-from godwit.client.items import Gap, Message
-from godwit.client.positions import Position, Stand
+from ..model import Gap, Message, Position
+from .stand import Stand
 
 
 class Verdict(Enum):
@@ -38,13 +40,17 @@ class Standing:
 
     @property
     def stand(self) -> Stand:
-        """What to ask for when resuming.  A map with forgotten subjects would hide what was missed on them: only the mark then."""
+        """What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: only
+        the mark then.
+        """
         if self.is_pattern and not self._is_whole and self._mark is not None:
             return Stand({}, self._mark)
         return Stand(dict(self._positions), self._mark)
 
     def joined(self, at: Position | None, count: int) -> None:
-        """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its mark."""
+        """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
+        mark.
+        """
         self._join = None
         if at is not None and not self.is_pattern:
             self._join = (at, count)
@@ -52,17 +58,17 @@ class Standing:
 
     def judge(self, message: Message) -> Verdict:
         """Decide what a message is, and stand at it unless it is a repeat."""
-        at = message.at
+        at = message.position
         if at is None:
             return Verdict.NEW
         subject = message.subject
         stand = self._positions.get(subject)
         verdict = Verdict.NEW
-        if stand is not None and not (message.snapshot and subject in self._snapshot_due):
-            if stand.covers(at):
+        if stand is not None and not (message.is_snapshot and subject in self._snapshot_due):
+            if at.is_at_or_before(stand):
                 verdict = Verdict.REPEAT
-            elif not message.snapshot:
-                after = message.after or at.before()
+            elif not message.is_snapshot:
+                after = message.after or Position(at.epoch, at.sequence - 1)
                 if after.epoch == stand.epoch and after.sequence > stand.sequence:
                     verdict = Verdict.HOLE
         if verdict is not Verdict.REPEAT:
@@ -74,21 +80,21 @@ class Standing:
 
     def note(self, message: Message) -> None:
         """Stand at a message that was judged elsewhere."""
-        if message.at is not None:
-            self._place(message.subject, message.at)
+        if message.position is not None:
+            self._place(message.subject, message.position)
             if self._join is not None:
                 self._count_join()
 
     def place(self, gap: Gap) -> None:
-        """A gap says where to stand.  One for a whole pattern clears every subject: what follows it begins anew."""
+        """A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew."""
         if self.is_pattern and gap.subject == self.selector:
             self._positions.clear()
             self._since_mark.clear()
             self._snapshot_due.clear()
             self._mark, self._is_whole = None, True
             return
-        if gap.at is not None:
-            self._place(gap.subject, gap.at)
+        if gap.position is not None:
+            self._place(gap.subject, gap.position)
         else:
             self._positions.pop(gap.subject, None)
         if gap.missed != 0:
@@ -110,7 +116,7 @@ class Standing:
             return
         at, self._join = self._join[0], None
         stand = self._positions.get(self.selector)
-        if stand is None or not stand.covers(at):
+        if stand is None or not at.is_at_or_before(stand):
             self._positions[self.selector] = at
 
     def _place(self, subject: str, at: Position) -> None:

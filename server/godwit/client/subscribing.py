@@ -7,16 +7,19 @@
 Only in SERVED do messages count: what comes while ASKED belongs to an earlier asking, which is over.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from enum import Enum
 
-from godwit.client.commands import Choice, Subscribe
-from godwit.client.errors import ClientError
-from godwit.client.item_queue import ItemQueue
-from godwit.client.items import Dropped, Gap, Message, Status
-from godwit.client.positions import Position
-from godwit.client.pushes import Answer, Mark
-from godwit.client.standing import Standing, Verdict
+from ..errors import GodwitError
+from ..model import Gap, GapReason, Message, Position
+from .item_queue import ItemQueue
+from .items import Dropped, Status
+from .standing import Standing, Verdict
+from .wire.command import Choice, Subscribe
+from .wire.push import Marked
+from .wire.reply import Reply
 
 
 class State(Enum):
@@ -27,13 +30,13 @@ class State(Enum):
 
 
 class Subscribing:
-    """The state above, and counts of what was told and dropped.  `wake` is called when the queue has something new."""
+    """The state above, and counts of what was told and dropped. `wake` is called when the queue has something new."""
 
     def __init__(self, selector: str, choice: Choice, standing: Standing, queue: ItemQueue) -> None:
         self.selector, self.choice, self.standing, self.queue = selector, choice, standing, queue
         self.state = State.IDLE
         self.is_aside = False  # left alone until its queue has room again
-        self.error: ClientError | None = None  # why it ended, when it did not end by its own wish
+        self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
         self.repeats = self.gaps = self.holes = self.joins = 0
         self._asked_id: int | None = None
@@ -43,13 +46,18 @@ class Subscribing:
         self.state, self._asked_id, self.is_aside = State.ASKED, id, False
         return Subscribe(id, self.selector, self.standing.stand, self.choice)
 
-    def answer(self, answer: Answer) -> None:
-        if self.state is not State.ASKED or answer.id != self._asked_id:
+    def reply(self, reply: Reply) -> None:
+        if not self.is_asked_by(reply.id):
             return
         self.state = State.SERVED
         self.joins += 1
-        self.standing.joined(answer.at, answer.count)
-        self._put(Status(self.selector, "subscribed", answer.outcome, answer.at, answer.count))
+        self.standing.joined(reply.position, reply.count)
+        self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
+
+    @property
+    def is_asked(self) -> bool:
+        """The server has been told to send it."""
+        return self.state in (State.ASKED, State.SERVED)
 
     def is_asked_by(self, id: int | None) -> bool:
         return self.state is State.ASKED and id == self._asked_id
@@ -73,10 +81,10 @@ class Subscribing:
             self.standing.place(gap)
             self._put(gap)
 
-    def mark(self, mark: Mark) -> None:
+    def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:
-            self.standing.mark(mark.text)
-            self._put(mark)
+            self.standing.mark(marked.mark)
+            self._put(marked)
 
     def dropped(self, dropped: Dropped) -> None:
         if self.state is State.SERVED:
@@ -84,13 +92,13 @@ class Subscribing:
 
     def set_aside(self) -> bool:
         """Let go of it until there is room; True when the server is to be told."""
-        was_asked = self.state in (State.ASKED, State.SERVED)
+        was_asked = self.is_asked
         if self.state is not State.ENDED:
             self.state, self.is_aside = State.IDLE, True
         return was_asked
 
     def lost(self, reason: str) -> None:
-        """The connection went.  With a full queue it is not asked for again before there is room."""
+        """The connection went. With a full queue it is not asked for again before there is room."""
         if self.state is State.ENDED:
             return
         if self.state is State.SERVED:
@@ -98,21 +106,22 @@ class Subscribing:
         self.state = State.IDLE
         self.is_aside = self.is_aside or self.queue.is_full
 
-    def end(self, error: ClientError | None) -> None:
+    def end(self, error: GodwitError | None) -> None:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
             self.wake()
 
-    def _put(self, entry: Message | Gap | Dropped | Status | Mark) -> None:
+    def _put(self, entry: Message | Gap | Dropped | Status | Marked) -> None:
         self.queue.put(entry)
         self.wake()
 
 
 def _hole(message: Message, stand: Position | None) -> Gap:
     """What the server should have said and did not: reported, never passed over."""
-    assert message.at is not None and stand is not None, "a hole is found between two positions"
-    upto = message.after or message.at.before()
-    return Gap(message.subject, stand, upto, "hole", upto.sequence - stand.sequence, message.pattern)
+    at = message.position
+    assert at is not None and stand is not None, "a hole is found between two positions"
+    upto = message.after or Position(at.epoch, at.sequence - 1)
+    return Gap(message.subject, upto, stand, GapReason.UNKNOWN, upto.sequence - stand.sequence, message.pattern)
 
 
 def _nothing() -> None:

@@ -1,15 +1,17 @@
 """One watch: the last known interest of each selector, and the changes its reader has not seen.
 
-Interest is a state: when the reader is behind, only the latest word on each selector waits.  A new connection tells the state
-first, in which those who left meanwhile do not appear; so everything known is taken as gone until it is told again.
+Interest is a state: when the reader is behind, only the latest word on each selector waits. A new connection tells
+the state first, in which those who left meanwhile do not appear; so all that is known counts as gone until it is told
+again.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 
-from godwit.client.commands import Watch
-from godwit.client.errors import ClientError
-from godwit.client.items import Interest
-from godwit.client.selectors import meets
+from ..errors import GodwitError
+from ..model import Interest
+from .wire.command import Watch
 
 
 class Watching:
@@ -18,7 +20,7 @@ class Watching:
     def __init__(self, selector: str) -> None:
         self.selector = selector
         self.is_ended = False
-        self.error: ClientError | None = None
+        self.error: GodwitError | None = None
         self.wake: Callable[[], None] = lambda: None
         self._known: set[str] = set()  # selectors that the reader was told have subscribers
         self._changes: dict[str, bool] = {}
@@ -29,11 +31,11 @@ class Watching:
         return Watch(id, self.selector)
 
     def told(self, interest: Interest) -> None:
-        if not meets(self.selector, interest.selector):
+        if not meets(self.selector, interest.subject):
             return
-        self._changes.pop(interest.selector, None)
-        if interest.subscribers != (interest.selector in self._known):
-            self._changes[interest.selector] = interest.subscribers
+        self._changes.pop(interest.subject, None)
+        if interest.has_subscribers != (interest.subject in self._known):
+            self._changes[interest.subject] = interest.has_subscribers
         self.wake()
 
     def take(self) -> Interest | None:
@@ -44,6 +46,34 @@ class Watching:
             return Interest(selector, subscribers)
         return None
 
-    def end(self, error: ClientError | None) -> None:
+    def end(self, error: GodwitError | None) -> None:
         self.is_ended, self.error = True, error
         self.wake()
+
+
+def meets(one: str, other: str) -> bool:
+    """Some subject is taken by both; each may be a subject or a pattern."""
+    return _meet(one.split("/")[1:], other.split("/")[1:], leading=True)
+
+
+def _meet(one: list[str], other: list[str], leading: bool) -> bool:
+    for index in range(max(len(one), len(other))):
+        first = one[index] if index < len(one) else None
+        second = other[index] if index < len(other) else None
+        first_is_leading = leading and index == 0
+        if first == "**" or second == "**":
+            opposite = second if first == "**" else first
+            return not (first_is_leading and _is_reserved(opposite))
+        if first is None or second is None:
+            return False
+        if "*" in (first, second):
+            opposite = second if first == "*" else first
+            if first_is_leading and _is_reserved(opposite):
+                return False
+        elif first != second:
+            return False
+    return True
+
+
+def _is_reserved(segment: str | None) -> bool:
+    return segment is not None and segment.startswith("$")

@@ -3,14 +3,14 @@
 `id` is the client's, taken from one counter per client, and comes back with the answer.
 """
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from godwit.client.items import Kind
-from godwit.client.positions import Position, Stand
-
-Ack: TypeAlias = Literal["cached", "replicated", "disk"]
+from ...model import Ack, Kind, Position
+from ..stand import Stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message before it is published.  Its content is written down at once: what becomes of the value later is no matter."""
+    """A message before it is published; its content is written down at once, so a value may change afterwards."""
 
     subject: str
     kind: Kind
@@ -80,19 +80,25 @@ class Watch:
     selector: str
 
 
-Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    id: int
+    selector: str
+
+
+Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch | Unwatch
 
 
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def draft_of(subject: str, content: object, **options: Any) -> Draft:
-    """A draft whose kind follows from the content: bytes are bytes, str is text, anything else is JSON.
+def content_of(content: object) -> tuple[Kind, bytes]:
+    """Content as it travels: bytes are bytes, str is text, anything else is JSON.
 
     Raises TypeError or ValueError for what JSON cannot hold.
     """
     if isinstance(content, bytes | bytearray | memoryview):
-        return Draft(subject, "bytes", bytes(content), **options)
+        return Kind.BYTES, bytes(content)
     if isinstance(content, str):
-        return Draft(subject, "text", content.encode(), **options)
-    return Draft(subject, "json", _dumps(content).encode(), **options)
+        return Kind.TEXT, content.encode()
+    return Kind.JSON, _dumps(content).encode()

@@ -1,0 +1,66 @@
+"""The Python client of Godwit.
+
+    from godwit.client import Client
+
+    async with Client("ws://127.0.0.1:8800") as client:
+        await client.publish("/greetings/en", {"hello": "world"})
+        async for message in client.subscribe("/greetings/**"):
+            print(message.subject, message.position, message.json())
+
+Nothing is lost by a broken connection: the client comes back by itself, goes on where each subscription stood, and
+sends unanswered publishes again as the same messages. What cannot be had any more is told: `subscription.items()`
+yields a Gap in its place among the messages. A reader that is slow is not drowned: the client stops reading, and the
+server's log waits.
+"""
+
+from ..errors import CommandRefused, GodwitError, PositionInvalid, SessionClosed, SubjectInvalid
+from ..model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position, Published
+from .client import Client
+from .errors import (
+    AnswerLost,
+    ClientClosed,
+    ClientError,
+    FrameInvalid,
+    PublishQueueFull,
+    ReplyTimeout,
+    SubscriptionExists,
+)
+from .items import Dropped, Item, Status
+from .position_file import PositionFile
+from .settings import Settings
+from .stand import Stand
+from .subscription import Subscription
+from .watch import Watch
+
+__all__ = [
+    "Ack",
+    "AnswerLost",
+    "Client",
+    "ClientClosed",
+    "ClientError",
+    "CommandRefused",
+    "Dropped",
+    "FrameInvalid",
+    "Gap",
+    "GapReason",
+    "GodwitError",
+    "Interest",
+    "Item",
+    "Kind",
+    "Message",
+    "Outcome",
+    "Position",
+    "PositionFile",
+    "PositionInvalid",
+    "PublishQueueFull",
+    "Published",
+    "ReplyTimeout",
+    "SessionClosed",
+    "Settings",
+    "Stand",
+    "Status",
+    "SubjectInvalid",
+    "Subscription",
+    "SubscriptionExists",
+    "Watch",
+]

@@ -1,0 +1,240 @@
+"""The client: start reading here. It builds the parts, keeps them connected, and gives them plain names.
+
+What the protocol means is the session's (pure); the socket is the connection's; this file only joins them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from types import TracebackType
+from typing import Literal
+
+from ..errors import GodwitError
+from ..model import Ack, Message, Position, Published
+from ..subject import check_pattern, check_subject, is_pattern
+from .connection import Connection, now_ms
+from .errors import ReplyTimeout, SubscriptionExists
+from .item_queue import ItemQueue
+from .position_file import PositionFile
+from .requests import Requests
+from .servers import ServerList
+from .session import Phase, Session
+from .settings import Settings
+from .stand import Stand
+from .standing import Standing
+from .subscribing import Subscribing
+from .subscription import Subscription
+from .watch import Watch
+from .watching import Watching
+from .wire.command import Choice, Draft, content_of
+from .wire.speak import WIRES, WireName
+
+log = logging.getLogger("godwit.client")
+
+
+class Client:
+    """A connection to one of several servers that comes back by itself; use it as an asynchronous context manager.
+
+    `servers`: an address, or a list of addresses, or of (address, weight). `token`: text, or an asynchronous function
+    that returns one, asked at each connect and when the server says that a token is about to expire. `positions`: a
+    mapping, such as a PositionFile, from which subscriptions start and to which their stands are saved.
+    """
+
+    def __init__(
+        self,
+        servers: str | Sequence[str | tuple[str, float]],
+        *,
+        token: str | Callable[[], Awaitable[str]] | None = None,
+        wire: WireName = "json",
+        positions: MutableMapping[str, object] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._servers = ServerList(servers)
+        self._settings = settings or Settings()
+        self._token = token
+        self._positions = positions
+        self._session = Session(self._settings)
+        self._connection = Connection(self._session, WIRES[wire], self._current_token)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._requests: Requests | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stirred = asyncio.Event()  # closed: stop waiting for the next try
+        self._key_prefix = secrets.token_hex(8)
+        self._keys = 0
+
+    async def __aenter__(self) -> Client:
+        self._tasks.append(asyncio.create_task(self._stay_connected()))
+        if self._positions is not None:
+            self._tasks.append(asyncio.create_task(self._keep_positions()))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            for subscription in self._subscriptions.values():
+                subscription.handled()
+        await self.close()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._session.phase in (Phase.LIVE, Phase.DRAINING)
+
+    def subscribe(
+        self,
+        selector: str,
+        *,
+        after: Stand | Position | Mapping[str, Position] | None = None,
+        last: int | None = None,
+        snapshot: bool = True,
+        on_gap: Literal["snapshot", "oldest"] = "snapshot",
+        conflate_ms: int | None = None,
+    ) -> Subscription:
+        """Subscribe to a subject or a pattern; the server is asked at once, or when the connection is there.
+
+        `after` goes on from a stand (a position, for one subject); else a saved one is used, if there is one.
+        """
+        check_pattern(selector)
+        if selector in self._session.subscriptions:
+            raise SubscriptionExists(selector)
+        stand = _stand(selector, after)
+        if stand is None and self._positions is not None and selector in self._positions:
+            stand = Stand.from_json(self._positions[selector])
+        is_many, subjects_max = is_pattern(selector), self._settings.subjects_max
+        queue = ItemQueue(self._settings.items_max, Standing(selector, is_many, subjects_max, stand))
+        standing = Standing(selector, is_many, subjects_max, stand)
+        subscribing = Subscribing(selector, Choice(last, snapshot, on_gap, conflate_ms), standing, queue)
+        subscription = Subscription(self._session, self._connection, subscribing)
+        self._session.subscribe(subscribing)
+        self._subscriptions[selector] = subscription
+        self._connection.wake()
+        return subscription
+
+    async def publish(
+        self,
+        subject: str,
+        content: object,
+        *,
+        key: str | None = None,
+        reply_to: str | None = None,
+        retain: bool | None = None,
+        guaranteed: bool = True,
+        ack: Ack | None = None,
+        once: bool = True,
+    ) -> Published:
+        """Publish, and wait for the server's acknowledgement: bytes as bytes, str as text, anything else as JSON.
+
+        While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotence
+        key, so that it becomes one message; `once=False` sends it without a key, and raises AnswerLost where that
+        cannot be known.
+        """
+        check_subject(subject)
+        if key is None and once:
+            key = self._next_key()
+        kind, written = content_of(content)
+        draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack)
+        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
+
+        def settle(outcome: Published | GodwitError) -> None:
+            if not future.done():
+                future.set_result(outcome) if isinstance(outcome, Published) else future.set_exception(outcome)
+
+        pending = self._session.publish(draft, settle)
+        self._connection.wake()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._session.publishes.give_up(pending)
+            raise
+
+    async def request(self, subject: str, content: object, *, timeout_ms: int = 10_000) -> Message:
+        """Publish a request and wait for the first reply; raises ReplyTimeout."""
+        if self._requests is None:
+            self._requests = Requests()
+            replies = self.subscribe(self._requests.pattern, last=1)
+            self._tasks.append(asyncio.create_task(self._requests.listen(replies)))
+        reply_to, reply = self._requests.expect()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.publish(subject, content, reply_to=reply_to, retain=False)
+                return await reply
+        except TimeoutError:
+            raise ReplyTimeout(subject, timeout_ms) from None
+        finally:
+            reply.cancel()
+
+    async def reply(self, request: Message, content: object) -> Published:
+        """Answer a request that came as a message."""
+        if request.reply_to is None:
+            raise ValueError(f"{request.subject} asks for no reply: it has no reply_to")
+        return await self.publish(request.reply_to, content)
+
+    def watch(self, selector: str) -> Watch:
+        """Be told who listens to a subject, or to what a pattern holds."""
+        check_pattern(selector)
+        if selector in self._session.watches:
+            raise SubscriptionExists(selector)
+        watching = Watching(selector)
+        watch = Watch(self._session, self._connection, watching)
+        self._session.watch(watching)
+        self._connection.wake()
+        return watch
+
+    async def close(self) -> None:
+        """End everything: unanswered publishes raise ClientClosed, iterations end after what was received."""
+        self._session.close()
+        self._connection.wake()
+        self._stirred.set()
+        for task in self._tasks[1:]:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._save_positions()
+
+    async def _stay_connected(self) -> None:
+        session = self._session
+        while not session.is_over:
+            loss = await self._connection.live(self._servers.choose(random.random()))
+            if session.is_welcome:
+                self._servers.succeeded()
+            session.lost(now_ms(), loss.code, loss.reason)
+            if not session.is_over:
+                wait_ms = session.backoff.wait_ms(random.random())
+                log.info("not connected (%s); next try in %s ms", loss.reason, wait_ms)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stirred.wait(), wait_ms / 1000)
+
+    async def _current_token(self) -> str | None:
+        return self._token if self._token is None or isinstance(self._token, str) else await self._token()
+
+    async def _keep_positions(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.positions_save_ms / 1000)
+            self._save_positions()
+
+    def _save_positions(self) -> None:
+        if self._positions is None:
+            return
+        for selector, subscription in self._subscriptions.items():
+            if subscription.stand:
+                stand = subscription.stand.to_json()
+                if self._positions.get(selector) != stand:
+                    self._positions[selector] = stand
+        if isinstance(self._positions, PositionFile):
+            self._positions.save()
+
+    def _next_key(self) -> str:
+        self._keys += 1
+        return f"{self._key_prefix}.{self._keys:x}"
+
+
+def _stand(selector: str, after: Stand | Position | Mapping[str, Position] | None) -> Stand | None:
+    if after is None or isinstance(after, Stand):
+        return after
+    return Stand({selector: after} if isinstance(after, Position) else dict(after))

@@ -1,0 +1,159 @@
+"""One WebSocket from its opening to its end: bytes in to the session, commands out, the clock looked at.
+
+Three tasks share it: one reads, one writes, one watches the time; the first to end ends the connection. While a
+reader's queue is full nothing is read, unless somebody waits for an answer: then that subscription is set aside, and
+reading goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.typing import Subprotocol
+
+from .errors import FrameInvalid
+from .session import Phase, Session
+from .wire.command import Command, Publish
+from .wire.speak import Wire
+
+BATCH_COMMANDS_MAX = 64
+BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
+CLOSE_TIMEOUT_S = 2.0
+
+TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How a connection ended: with a close code, if one was received."""
+
+    code: int | None
+    reason: str
+
+
+def now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Connection:
+    """Carries a session over one socket at a time; `wake` and `took` are how the user's side stirs it."""
+
+    def __init__(self, session: Session, wire: Callable[[], Wire], token: TokenSource) -> None:
+        self._session, self._new_wire, self._token = session, wire, token
+        self._wire = wire()
+        self._out = asyncio.Event()  # there may be commands to send
+        self._moved = asyncio.Event()  # what the reading waits for may have come
+
+    def wake(self) -> None:
+        """The session may have something to send."""
+        self._out.set()
+        self._moved.set()
+
+    def took(self) -> None:
+        """A reader took from its queue."""
+        self._moved.set()
+
+    async def live(self, url: str) -> Loss:
+        """Open, carry, and end one connection; always returns how it ended."""
+        settings = self._session.settings
+        self._wire = self._new_wire()
+        try:
+            token = await self._token()
+            socket = await connect(
+                url,
+                subprotocols=[Subprotocol(self._wire.subprotocol)],
+                open_timeout=settings.connect_timeout_ms / 1000,
+                ping_interval=None,  # the session pings, so that it can be tested without a clock
+                close_timeout=CLOSE_TIMEOUT_S,
+                max_size=settings.frame_bytes_max,
+                compression=None,
+                proxy=None,
+            )
+        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
+            return Loss(None, f"cannot connect to {url}: {error}")
+        try:
+            self._session.opened(now_ms(), token)
+            return await self._carry(socket)
+        finally:
+            await socket.close()
+
+    async def _carry(self, socket: ClientConnection) -> Loss:
+        tasks = [asyncio.create_task(work(socket)) for work in (self._read, self._write, self._watch_clock)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return next(task for task in tasks if task in done).result()
+        except ConnectionClosed as closed:
+            received = closed.rcvd
+            return Loss(received.code, received.reason) if received else Loss(None, "the connection broke")
+        except FrameInvalid as error:
+            await socket.close(1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
+            return Loss(None, str(error))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, socket: ClientConnection) -> Loss:
+        session = self._session
+        while not session.is_over:
+            session.receive(self._wire.decode(await socket.recv()), now_ms())
+            if session.has_commands:
+                self._out.set()
+            if session.behind():
+                await self._wait_for_readers()
+        return Loss(None, "closed")
+
+    async def _wait_for_readers(self) -> None:
+        session = self._session
+        session.liveness.hold(now_ms(), True)
+        while behind := session.behind():
+            if session.awaits_answers:
+                for subscribing in behind:
+                    session.set_aside(subscribing)
+                self._out.set()
+                break
+            self._moved.clear()
+            await self._moved.wait()
+        session.liveness.hold(now_ms(), False)
+
+    async def _write(self, socket: ClientConnection) -> Loss:
+        session = self._session
+        while not session.is_over:
+            self._out.clear()
+            for batch in _batches(session.commands()):
+                await socket.send(self._wire.encode(batch))
+            await self._out.wait()
+        return Loss(None, "closed")
+
+    async def _watch_clock(self, socket: ClientConnection) -> Loss:
+        session = self._session
+        while not session.is_over:
+            await asyncio.sleep(session.tick_ms / 1000)
+            if (reason := session.tick(now_ms())) is not None:
+                if session.phase is not Phase.DRAINING:
+                    socket.transport.abort()  # nobody is there to answer a close
+                return Loss(None, reason)
+            if session.wants_token and (token := await self._token()) is not None:
+                session.renew(token)
+            if session.has_commands:
+                self._out.set()
+        return Loss(None, "closed")
+
+
+def _batches(commands: list[Command]) -> list[list[Command]]:
+    """Commands that go together in one frame, bounded by number and by bytes."""
+    batches: list[list[Command]] = []
+    size = BATCH_BYTES_MAX
+    for command in commands:
+        size += len(command.draft.content) if isinstance(command, Publish) else 0
+        if size >= BATCH_BYTES_MAX or len(batches[-1]) >= BATCH_COMMANDS_MAX:
+            batches.append([])
+            size = len(command.draft.content) if isinstance(command, Publish) else 0
+        batches[-1].append(command)
+    return batches

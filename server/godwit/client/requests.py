@@ -1,0 +1,47 @@
+"""Requests: a publish that names a subject of this client's own for the reply.
+
+All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its
+subjects, so that a reply is not lost when the connection goes before the subscription has been marked for the first
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from ..model import Message
+from .subscription import Subscription
+
+
+class Requests:
+    """Who waits for which reply."""
+
+    def __init__(self) -> None:
+        self._prefix = f"/reply/{secrets.token_hex(16)}"
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._count = 0
+
+    @property
+    def pattern(self) -> str:
+        return f"{self._prefix}/*"
+
+    def expect(self) -> tuple[str, asyncio.Future[Message]]:
+        """A fresh reply subject, and what becomes of it."""
+        self._count += 1
+        subject = f"{self._prefix}/{self._count}"
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[subject] = future
+        future.add_done_callback(lambda _: self._waiting.pop(subject, None))
+        return subject, future
+
+    async def listen(self, replies: Subscription) -> None:
+        """Hand out replies until the subscription ends; then whoever still waits gets its error."""
+        try:
+            async for message in replies:
+                future = self._waiting.get(message.subject)
+                if future is not None and not future.done():
+                    future.set_result(message)
+        except Exception as error:
+            for future in list(self._waiting.values()):
+                future.set_exception(error)

@@ -1,0 +1,114 @@
+"""A subscription as its user holds it: an asynchronous iterator over a bounded queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+from ..model import Gap, Message
+from .connection import Connection
+from .items import Dropped, Item
+from .session import Session
+from .stand import Stand
+from .subscribing import State, Subscribing
+
+log = logging.getLogger("godwit.client")
+
+
+class Subscription:
+    """Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places.
+
+    One reader at a time. An item counts as handled when the next one is asked for; `stand` is where the reader then stands.
+    """
+
+    def __init__(self, session: Session, connection: Connection, subscribing: Subscribing) -> None:
+        self._session, self._connection, self._subscribing = session, connection, subscribing
+        self._news = asyncio.Event()
+        self._joined = asyncio.Event()
+        subscribing.wake = self._woken
+
+    @property
+    def selector(self) -> str:
+        return self._subscribing.selector
+
+    @property
+    def stand(self) -> Stand:
+        """Where the reader stands: give it to `subscribe` later to go on from here."""
+        return self._subscribing.queue.handled.stand
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Joins, gaps told, repeats dropped, and holes found, each of which is a fault of the server."""
+        core = self._subscribing
+        return {"joins": core.joins, "gaps": core.gaps, "repeats": core.repeats, "holes": core.holes}
+
+    async def joined(self) -> None:
+        """Wait until the server serves it for the first time; raises CommandRefused if it does not."""
+        await self._joined.wait()
+        if self._subscribing.error is not None:
+            raise self._subscribing.error
+
+    def handled(self) -> None:
+        """Say that the last item is handled, without asking for the next."""
+        self._subscribing.queue.finish()
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        while True:
+            item = await self._next()
+            if type(item) is Message:
+                return item
+            if isinstance(item, Gap):
+                log.warning("gap on %s: %s messages missed (%s)", item.subject, item.missed, item.reason)
+            elif isinstance(item, Dropped):
+                log.warning("%s standard messages dropped on %s", item.count, item.selector)
+
+    async def items(self) -> AsyncIterator[Item]:
+        """Everything in order: Message, Gap, Dropped, Status."""
+        while True:
+            try:
+                yield await self._next()
+            except StopAsyncIteration:
+                return
+
+    async def close(self) -> None:
+        """Unsubscribe; what is in the queue can still be read."""
+        self._session.unsubscribe(self._subscribing)
+        self._connection.wake()
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.handled()
+        await self.close()
+
+    async def _next(self) -> Item:
+        core = self._subscribing
+        while True:
+            item = core.queue.take()
+            if core.is_aside and core.queue.has_room:
+                self._session.take_up(core)
+                self._connection.wake()
+            elif self._session.liveness.is_held:
+                self._connection.took()
+            if item is not None:
+                return item
+            if core.state is State.ENDED:
+                if core.error is not None:
+                    raise core.error
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+
+    def _woken(self) -> None:
+        self._news.set()
+        if self._subscribing.joins or self._subscribing.state is State.ENDED:
+            self._joined.set()

@@ -1,0 +1,34 @@
+"""What the server answers to a command: a reply, or a refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...model import Ack, Outcome, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A command was carried out; each kind of reply fills the fields it has."""
+
+    id: int | None
+    ok: str  # connected, subscribed, unsubscribed, published, pong, watching, unwatched
+    position: Position | None = None
+    outcome: Outcome | None = None
+    count: int = 0
+    is_repeat: bool = False
+    ack: Ack | None = None
+    session: str | None = None
+    node: str | None = None
+    ping_interval_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A command was refused, with a code of protocol/codes.toml."""
+
+    id: int | None
+    code: int
+    name: str
+    reason: str
+    retry: bool

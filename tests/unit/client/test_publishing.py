@@ -1,0 +1,133 @@
+"""The publish queue: order, limits, and each exactly once settled."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.client.errors import AnswerLost, ClientClosed, PublishQueueFull
+from godwit.client.publishing import ENTRY_BYTES, PublishQueue
+from godwit.client.wire.command import Draft
+from godwit.errors import CommandRefused, GodwitError
+from godwit.model import Kind, Published
+
+
+def draft(content: bytes = b"1", key: str | None = "k") -> Draft:
+    return Draft("/a", Kind.JSON, content, key)
+
+
+def queue(count_max: int = 100, bytes_max: int = 1 << 20, in_flight_max: int = 10) -> PublishQueue:
+    return PublishQueue(count_max, bytes_max, in_flight_max)
+
+
+def test_no_more_than_the_window_is_on_the_wire() -> None:
+    publishes, ids, settled = queue(in_flight_max=2), count(1), []
+    for _ in range(3):
+        publishes.add(draft(), settled.append)
+    assert [each.id for each in publishes.send(lambda: next(ids))] == [1, 2]
+    assert publishes.send(lambda: next(ids)) == []
+    assert publishes.answer(1, Published(None))
+    assert [each.id for each in publishes.send(lambda: next(ids))] == [3]
+    assert not publishes.answer(1, Published(None))
+    assert settled == [Published(None)]
+
+
+@pytest.mark.parametrize(
+    ("publishes", "limit"),
+    [(queue(count_max=2), "publish_queue_max"), (queue(bytes_max=2 * ENTRY_BYTES + 2), "publish_queue_bytes_max")],
+)
+def test_a_limit_refuses_and_keeps_nothing(publishes: PublishQueue, limit: str) -> None:
+    for _ in range(2):
+        publishes.add(draft(), lambda _: None)
+    with pytest.raises(PublishQueueFull, match=limit):
+        publishes.add(draft(), lambda _: None)
+    assert len(publishes) == 2
+
+
+def test_one_publish_larger_than_the_byte_limit_goes_alone() -> None:
+    publishes = queue(bytes_max=300)
+    publishes.add(draft(b"x" * 1_000), lambda _: None)
+    with pytest.raises(PublishQueueFull):
+        publishes.add(draft(), lambda _: None)
+
+
+def test_after_a_loss_the_same_keys_go_first_and_in_order() -> None:
+    publishes, ids = queue(in_flight_max=2), count(1)
+    for key in "abc":
+        publishes.add(draft(key=key), lambda _: None)
+    publishes.send(lambda: next(ids))
+    publishes.lost()
+    assert [(each.id, each.draft.key) for each in publishes.send(lambda: next(ids))] == [(3, "a"), (4, "b")]
+
+
+def test_without_a_key_a_lost_answer_is_an_error_and_nothing_is_sent_twice() -> None:
+    publishes, ids, settled = queue(), count(1), []
+    publishes.add(draft(key=None), settled.append)
+    publishes.send(lambda: next(ids))
+    publishes.lost()
+    assert isinstance(settled[0], AnswerLost)
+    assert len(publishes) == 0
+
+
+def test_what_the_server_did_not_take_goes_back_to_its_place() -> None:
+    publishes, ids = queue(in_flight_max=2), count(1)
+    for key in "abc":
+        publishes.add(draft(key=key), lambda _: None)
+    publishes.send(lambda: next(ids))
+    publishes.put_back(2)
+    publishes.put_back(1)
+    assert [each.draft.key for each in publishes.send(lambda: next(ids))] == ["a", "b"]
+
+
+def test_too_big_a_message_is_not_tried_for_ever() -> None:
+    publishes, ids, settled = queue(), count(1), []
+    publishes.add(draft(b"small"), lambda _: None)
+    publishes.add(draft(b"x" * 9_000), settled.append)
+    publishes.send(lambda: next(ids))
+    publishes.lost(is_too_big=True)
+    assert isinstance(settled[0], CommandRefused)
+    assert len(publishes) == 1
+
+
+def test_given_up_before_it_was_sent_is_never_sent() -> None:
+    publishes = queue()
+    pending = publishes.add(draft(), lambda _: None)
+    publishes.give_up(pending)
+    assert publishes.send(lambda: 1) == []
+    assert len(publishes) == 0
+
+
+@given(st.lists(st.sampled_from(["add", "send", "answer", "lose", "back", "give up"]), max_size=60))
+def test_everything_is_settled_once_and_the_bytes_return_to_nothing(steps: list[str]) -> None:
+    publishes, ids, settled, added, live = queue(in_flight_max=3), count(1), [], 0, []
+    sent: list[int] = []
+
+    def settle(outcome: Published | GodwitError) -> None:
+        settled.append(outcome)
+
+    given_up = 0
+    for step in steps:
+        if step == "add":
+            live.append(publishes.add(draft(key=str(added)), settle))
+            added += 1
+        elif step == "send":
+            sent += [each.id for each in publishes.send(lambda: next(ids))]
+        elif step == "answer" and sent:
+            publishes.answer(sent.pop(0), Published(None))
+        elif step == "back" and sent:
+            publishes.put_back(sent.pop())
+        elif step == "lose":
+            publishes.lost()
+            sent.clear()
+        elif step == "give up" and live and not live[-1].is_given_up:
+            before = len(settled)
+            publishes.give_up(live.pop())
+            given_up += 1
+            assert len(settled) == before
+    publishes.close(ClientClosed())
+    assert len(publishes) == 0
+    assert added - given_up <= len(settled) <= added
+    assert publishes._bytes == 0

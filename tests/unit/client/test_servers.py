@@ -1,0 +1,45 @@
+"""The list of servers: each once a round, the weighted first, by the randomness it is given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.client.servers import ServerList
+
+
+@given(st.lists(st.floats(min_value=0, max_value=10), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_each_round_tries_every_server_once(weights: list[float], random: Random) -> None:
+    servers = [(f"ws://{number}", weight) for number, weight in enumerate(weights)]
+    chooser = ServerList(servers)
+    for _ in range(3):
+        assert {chooser.choose(random.random()) for _ in servers} == {url for url, _ in servers}
+
+
+def test_weights_are_shares() -> None:
+    random, counts = Random(1), Counter[str]()
+    for _ in range(3_000):
+        counts[ServerList([("ws://a", 2.0), ("ws://b", 1.0)]).choose(random.random())] += 1
+    assert 1_850 < counts["ws://a"] < 2_150
+
+
+def test_reserve_is_tried_when_no_weighted_one_is_left() -> None:
+    servers = ServerList([("ws://reserve", 0), "ws://a"])
+    assert [servers.choose(0.0), servers.choose(0.0)] == ["ws://a", "ws://reserve"]
+
+
+def test_success_begins_a_new_round() -> None:
+    servers = ServerList(["ws://a", "ws://b"])
+    assert servers.choose(0.0) == "ws://a"
+    servers.succeeded()
+    assert servers.choose(0.0) == "ws://a"
+
+
+@pytest.mark.parametrize("servers", [[], "http://a", ["a"], [("ws://a", -1)], [("ws://a", float("nan"))]])
+def test_list_that_cannot_be_used_is_refused_with_a_sentence(servers: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"list of servers|server address|weight"):
+        ServerList(servers)

@@ -1,0 +1,138 @@
+"""Where a subscription stands: tables for the rules of the contract, and a model in which connections break anywhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.client.stand import Stand
+from godwit.client.standing import Standing, Verdict
+from godwit.model import Gap, GapReason, Message, Position
+
+SUBJECT = "/a/b"
+
+
+def message(text: str, *, subject: str = SUBJECT, after: str | None = None, snapshot: bool = False) -> Message:
+    return Message(
+        subject,
+        b"1",
+        position=Position.parse(text),
+        after=None if after is None else Position.parse(after),
+        is_snapshot=snapshot,
+    )
+
+
+def gap(at: str, missed: int | None = None, subject: str = SUBJECT) -> Gap:
+    return Gap(subject, Position.parse(at), reason=GapReason.EXPIRED, missed=missed)
+
+
+def standing(at: str | None = None, *, pattern: bool = False, subjects_max: int = 10) -> Standing:
+    stand = None if at is None else Stand({SUBJECT: Position.parse(at)})
+    return Standing("/a/**" if pattern else SUBJECT, pattern, subjects_max, stand)
+
+
+@pytest.mark.parametrize(
+    ("at", "given", "verdict", "then"),
+    [
+        (None, message("7.5"), Verdict.NEW, "7.5"),
+        ("7.4", message("7.5"), Verdict.NEW, "7.5"),
+        ("7.5", message("7.5"), Verdict.REPEAT, "7.5"),
+        ("7.5", message("7.2"), Verdict.REPEAT, "7.5"),
+        ("7.4", message("7.6"), Verdict.HOLE, "7.6"),
+        ("7.4", message("7.9", after="7.4"), Verdict.NEW, "7.9"),
+        ("7.4", message("7.9", after="7.2"), Verdict.NEW, "7.9"),
+        ("7.4", message("7.9", after="7.5"), Verdict.HOLE, "7.9"),
+        ("7.4", message("3.1"), Verdict.NEW, "3.1"),
+        ("7.4", message("7.8", snapshot=True), Verdict.NEW, "7.8"),
+        ("7.8", message("7.8", snapshot=True), Verdict.REPEAT, "7.8"),
+    ],
+)
+def test_position_decides(at: str | None, given: Message, verdict: Verdict, then: str) -> None:
+    stand = standing(at)
+    assert stand.judge(given) is verdict
+    assert str(stand.position(SUBJECT)) == then
+
+
+def test_standard_message_is_always_new_and_moves_nothing() -> None:
+    stand = standing("7.4")
+    assert stand.judge(Message(SUBJECT, b"1")) is Verdict.NEW
+    assert str(stand.position(SUBJECT)) == "7.4"
+
+
+def test_snapshot_after_a_gap_is_no_repeat() -> None:
+    stand = standing("7.4")
+    stand.place(gap("7.9"))
+    assert stand.judge(message("7.9", snapshot=True)) is Verdict.NEW
+    assert stand.judge(message("7.9", snapshot=True)) is Verdict.REPEAT
+    assert stand.judge(message("7.10")) is Verdict.NEW
+
+
+def test_gap_that_missed_nothing_brings_no_snapshot() -> None:
+    stand = standing("7.4")
+    stand.place(gap("8.0", missed=0))
+    assert stand.judge(message("8.1")) is Verdict.NEW
+
+
+def test_gap_to_another_reign_places_there_even_when_it_is_smaller() -> None:
+    stand = standing("7.400")
+    stand.place(gap("3.2"))
+    assert stand.judge(message("3.2", snapshot=True)) is Verdict.NEW
+    assert stand.judge(message("3.3")) is Verdict.NEW
+
+
+def test_live_join_stands_where_the_server_says_before_any_message() -> None:
+    stand = standing()
+    stand.joined(Position(7, 58), 0)
+    assert stand.stand == Stand({SUBJECT: Position(7, 58)})
+    assert stand.judge(message("7.58")) is Verdict.REPEAT
+
+
+def test_history_that_ends_before_the_head_leaves_the_stand_at_the_head() -> None:
+    stand = standing()
+    stand.joined(Position(7, 58), 2)
+    for text in ("7.49", "7.50"):
+        stand.judge(message(text))
+    assert stand.position(SUBJECT) == Position(7, 58)
+
+
+def test_gap_of_a_whole_pattern_forgets_every_stand() -> None:
+    stand = standing("7.4", pattern=True)
+    stand.mark("1.2.3")
+    stand.place(Gap("/a/**", None, reason=GapReason.EPOCH, pattern="/a/**"))
+    assert not stand.stand
+    assert stand.judge(message("7.4", snapshot=True)) is Verdict.NEW
+
+
+def test_pattern_forgets_the_longest_untouched_subject_and_then_resumes_by_mark_alone() -> None:
+    stand = standing(pattern=True, subjects_max=2)
+    stand.judge(message("7.1", subject="/a/1"))
+    stand.mark("1.1.1")
+    stand.judge(message("7.1", subject="/a/2"))
+    assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1")
+    stand.judge(message("7.1", subject="/a/3"))
+    assert stand.stand == Stand({}, "1.1.1")
+    assert stand.position("/a/1") is None
+
+
+def test_what_came_after_the_last_mark_is_never_forgotten() -> None:
+    stand = standing(pattern=True, subjects_max=2)
+    stand.mark("1.1.1")
+    for number in range(9):
+        stand.judge(message("7.1", subject=f"/a/{number}"))
+    assert all(stand.judge(message("7.1", subject=f"/a/{number}")) is Verdict.REPEAT for number in range(9))
+
+
+@given(st.lists(st.integers(min_value=0, max_value=40), max_size=30), st.integers(min_value=1, max_value=40))
+def test_wherever_a_connection_breaks_everything_comes_once(cuts: list[int], total: int) -> None:
+    """The server sends from where it is asked, or some messages earlier; each list entry breaks after so many messages."""
+    stand, seen = standing("7.0"), []
+    for cut in [*cuts, total]:
+        asked = stand.stand.after[SUBJECT].sequence
+        start = max(1, asked - cut % 3)
+        for sequence in range(start, min(start + cut + 3, total + 1) if cut != total else total + 1):
+            verdict = stand.judge(message(f"7.{sequence}"))
+            assert verdict is not Verdict.HOLE
+            if verdict is Verdict.NEW:
+                seen.append(sequence)
+    assert seen == list(range(1, total + 1))
