@@ -20,7 +20,7 @@ log = logging.getLogger("godwit.client")
 class Subscription:
     """Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places.
 
-    One reader at a time. An item counts as handled when the next one is asked for; `stand` is where the reader then stands.
+    One reader at a time. An item counts as handled when the next one is asked for; `stand` is where the reader stands.
     """
 
     def __init__(self, session: Session, connection: Connection, subscribing: Subscribing) -> None:
