@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.model_node import ModelNode
 
 from godwit.client.errors import ClientClosed
 from godwit.client.item_queue import ItemQueue
@@ -23,6 +22,7 @@ from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError, SessionClosed
 from godwit.model import Kind, Message, Published
 from godwit.subject import is_pattern
+from tests.unit.client.model_node import ModelNode
 
 
 def subscribing(selector: str, items_max: int = 1_000) -> Subscribing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -132,8 +133,18 @@ def test_what_is_not_known_is_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    ["", "{", "7", "[[]]", '{"message":"/a"}', '{"message":7,"content":1}', '{"message":"/a","at":"7","content":1}']
-    + ['{"message":"/a","bytes":"*"}', b"\xff", "[" * 100_000],
+    [
+        *(
+            "",
+            "{",
+            "7",
+            "[[]]",
+            '{"message":"/a"}',
+            '{"message":7,"content":1}',
+            '{"message":"/a","at":"7","content":1}',
+        ),
+        *('{"message":"/a","bytes":"*"}', b"\xff", "[" * 100_000),
+    ],
 )
 def test_broken_frame_is_named(frame: str | bytes) -> None:
     with pytest.raises(FrameInvalid):
@@ -142,10 +153,8 @@ def test_broken_frame_is_named(frame: str | bytes) -> None:
 
 @given(st.text() | st.binary())
 def test_no_frame_does_worse_than_that(frame: str | bytes) -> None:
-    try:
+    with contextlib.suppress(FrameInvalid):
         JsonWire().decode(frame)
-    except FrameInvalid:
-        pass
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists, max_leaves=9))

@@ -1,0 +1,67 @@
+"""The queue between wire and reader: bounded, folding marks and statuses, and knowing what has been handled."""
+
+from __future__ import annotations
+
+from godwit.client.item_queue import ItemQueue
+from godwit.client.items import Status
+from godwit.client.stand import Stand
+from godwit.client.standing import Standing
+from godwit.client.wire.push import Marked
+from godwit.model import Gap, Message, Position
+
+
+def queue(selector: str = "/a", items_max: int = 4) -> ItemQueue:
+    return ItemQueue(items_max, Standing(selector, selector.endswith("*"), 10))
+
+
+def message(sequence: int, subject: str = "/a") -> Message:
+    return Message(subject, b"1", position=Position(7, sequence))
+
+
+def test_it_is_full_at_its_limit_and_has_room_again_at_half() -> None:
+    items = queue()
+    for number in range(1, 5):
+        assert not items.is_full
+        items.put(message(number))
+    assert items.is_full and not items.has_room
+    items.take()
+    assert not items.is_full and not items.has_room
+    items.take()
+    assert items.has_room
+
+
+def test_an_item_is_handled_when_the_next_is_asked_for() -> None:
+    items = queue()
+    items.put(message(1))
+    items.put(message(2))
+    items.take()
+    assert not items.handled.stand
+    items.take()
+    assert items.handled.stand == Stand({"/a": Position(7, 1)})
+    items.finish()
+    assert items.handled.stand == Stand({"/a": Position(7, 2)})
+    assert items.take() is None
+
+
+def test_marks_are_not_shown_and_do_not_pile_up() -> None:
+    items = queue("/a/*")
+    items.put(message(1, "/a/1"))
+    for number in range(9):
+        items.put(Marked(f"1.{number}.0", "/a/*"))
+    assert len(items) == 2
+    assert items.take() == message(1, "/a/1")
+    assert items.handled.stand.since is None
+    assert items.take() is None
+    assert items.handled.stand == Stand({"/a/1": Position(7, 1)}, "1.8.0")
+
+
+def test_gap_moves_the_reader_and_a_live_join_places_it() -> None:
+    items = queue()
+    items.put(Status("/a", "subscribed", position=Position(7, 3)))
+    items.put(Status("/a", "disconnected"))
+    assert items.take() == Status("/a", "disconnected", position=Position(7, 3))
+    items.put(Gap("/a", Position(7, 9), Position(7, 3), missed=6))
+    assert items.take() is not None
+    assert items.handled.stand == Stand({"/a": Position(7, 3)})
+    items.take()
+    assert items.handled.stand == Stand({"/a": Position(7, 9)})

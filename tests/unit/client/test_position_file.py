@@ -1,0 +1,41 @@
+"""Saved positions: whole or not at all, and refused with a sentence when they cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from godwit.client import PositionFile, PositionInvalid, Stand
+from godwit.model import Position
+
+
+def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "positions.json"
+    stand = Stand({"/a/1": Position(7, 42)}, "1.2.3")
+    positions = PositionFile(path)
+    positions["/a/*"] = stand.to_json()
+    assert not path.exists()
+    positions.save()
+    assert Stand.from_json(PositionFile(path)["/a/*"]) == stand
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
+    path = tmp_path / "positions.json"
+    PositionFile(path).save()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{"])
+def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "positions.json"
+    path.write_text(content)
+    with pytest.raises(PositionInvalid, match="positions.json"):
+        PositionFile(path)
+
+
+@pytest.mark.parametrize("saved", [7, None, {"after": 7}, {"after": {"/a": "x"}}, {"since": 1}])
+def test_broken_stand_is_refused(saved: object) -> None:
+    with pytest.raises(PositionInvalid):
+        Stand.from_json(saved)

@@ -1,0 +1,227 @@
+"""The client against a scripted peer over a real WebSocket: what the pure tests cannot see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from godwit.client import (
+    Client,
+    ClientClosed,
+    Gap,
+    Message,
+    Position,
+    ReplyTimeout,
+    SessionClosed,
+    Settings,
+    Stand,
+    Status,
+    SubscriptionExists,
+)
+from godwit.client.position_file import PositionFile
+from tests.unit.client.peer import Peer
+
+QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20, items_max=4, answer_timeout_ms=200)
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with Peer() as peer:
+        yield peer
+
+
+async def test_messages_come_after_their_stand_whatever_is_cut(peer: Peer) -> None:
+    seen = []
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        for number in range(20):
+            await client.publish("/a", number)
+            if number % 3 == 0:
+                await peer.cut()
+            seen.append((await anext(subscription)).json())
+    assert seen == list(range(20))
+    assert subscription.counts["joins"] > 3 and subscription.counts["holes"] == 0
+
+
+async def test_publishes_wait_for_a_server_and_each_counts_once() -> None:
+    async with asyncio.timeout(10), Peer() as nobody:
+        url = nobody.url
+    async with asyncio.timeout(10), Peer() as peer, Client([(url, 1.0), (peer.url, 0)], settings=QUICK) as client:
+        receipts = await asyncio.gather(*(client.publish("/a", number) for number in range(100)))
+    assert [str(each.position) for each in receipts] == [f"7.{number}" for number in range(1, 101)]
+    assert peer.log["/a"] == list(range(100))
+
+
+async def test_lost_acknowledgement_is_asked_again_under_the_same_key(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        await peer.connected.wait()
+        peer.is_mute = True
+        publish = asyncio.create_task(client.publish("/a", 1))
+        while not any("publish" in command for command in peer.heard):
+            await asyncio.wait([publish], timeout=0.01)
+        peer.keys[next(each["key"] for each in peer.heard if "publish" in each)] = 9
+        peer.is_mute = False
+        await peer.cut()
+        published = await publish
+    assert published.is_repeat and published.position == Position(7, 9)
+
+
+async def test_slow_reader_stops_the_reading_and_misses_nothing(peer: Peer) -> None:
+    peer.log["/a"] = list(range(5_000))
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        await subscription.joined()
+        seen = [(await anext(subscription)).json() for _ in range(5_000)]
+    assert seen == list(range(5_000))
+    assert subscription.counts["joins"] == 1
+
+
+async def test_reader_that_publishes_for_each_message_does_not_wait_for_itself(peer: Peer) -> None:
+    peer.log["/a"] = list(range(50))
+    seen = []
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK) as client:
+        async for message in client.subscribe("/a"):
+            await client.publish("/b", message.json())
+            seen.append(message.json())
+            if len(seen) == 50:
+                break
+    assert seen == list(range(50)) == peer.log["/b"]
+
+
+async def test_two_readers_one_of_which_never_reads(peer: Peer) -> None:
+    peer.log |= {"/idle": list(range(500)), "/busy": list(range(500))}
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK) as client:
+        client.subscribe("/idle")
+        await client.publish("/c", 1)
+        busy = client.subscribe("/busy")
+        for number in range(500):
+            if number % 100 == 0:
+                await client.publish("/c", 1)
+            assert (await anext(busy)).json() == number
+
+
+async def test_items_show_gaps_and_statuses_in_their_places(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        items = client.subscribe("/a").items()
+        assert isinstance(await anext(items), Status)
+        await peer.say(
+            {"message": "/a", "at": "7.1", "content": 1},
+            {"gap": "/a", "after": "7.1", "at": "7.9", "reason": "expired", "missed": 8},
+            {"message": "/a", "at": "7.9", "content": 9, "snapshot": True},
+            {"message": "/a", "at": "7.9", "content": 9},
+            {"message": "/a", "at": "7.10", "content": 10},
+        )
+        found = [await anext(items) for _ in range(4)]
+    assert [type(each) for each in found] == [Message, Gap, Message, Message]
+    assert [str(each.position) for each in found if isinstance(each, Message)] == ["7.1", "7.9", "7.10"]
+
+
+async def test_closed_for_good_ends_every_wait_with_the_code(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        await subscription.joined()
+        await peer.close(4000, "enough")
+        with pytest.raises(SessionClosed, match="4000"):
+            await anext(subscription)
+        with pytest.raises(SessionClosed):
+            await client.publish("/a", 1)
+
+
+async def test_dead_peer_is_noticed_and_another_connection_made(peer: Peer) -> None:
+    settings = Settings(reconnect_first_ms=5, ping_interval_ms=20, answer_timeout_ms=40, connect_timeout_ms=100)
+    async with asyncio.timeout(10), Client(peer.url, settings=settings) as client:
+        subscription = client.subscribe("/a")
+        peer.is_mute = True
+        while sum("connect" in command for command in peer.heard) < 2:
+            await asyncio.wait([asyncio.ensure_future(peer.connected.wait())], timeout=0.01)
+        peer.is_mute = False
+        await subscription.joined()
+
+
+async def test_reply_reaches_the_one_who_asked(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        asked = asyncio.create_task(client.request("/svc/time", {}))
+        while not any("reply_to" in command for command in peer.heard):
+            await asyncio.wait([asked], timeout=0.01)
+        reply_to = next(each["reply_to"] for each in peer.heard if "reply_to" in each)
+        pattern = reply_to.rpartition("/")[0] + "/*"
+        await peer.say({"message": reply_to, "at": "7.1", "content": "noon", "pattern": pattern})
+        assert (await asked).json() == "noon"
+        with pytest.raises(ReplyTimeout):
+            await client.request("/svc/time", {}, timeout_ms=20)
+
+
+async def test_watch_yields_interest(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        watch = client.watch("/orders/**")
+        while not any("watch" in command for command in peer.heard):
+            await asyncio.wait([asyncio.ensure_future(peer.connected.wait())], timeout=0.01)
+        await peer.say({"interest": "/orders/eu", "subscribers": True}, {"interest": "/other", "subscribers": True})
+        change = await anext(watch)
+    assert (change.subject, change.has_subscribers) == ("/orders/eu", True)
+    with pytest.raises(StopAsyncIteration):
+        await anext(watch)
+
+
+async def test_positions_are_saved_and_started_from(peer: Peer, tmp_path: object) -> None:
+    path = f"{tmp_path}/positions.json"
+    peer.log["/a"] = list(range(10))
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK, positions=PositionFile(path)) as client:
+        subscription = client.subscribe("/a")
+        first = [(await anext(subscription)).json() for _ in range(4)]
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK, positions=PositionFile(path)) as client:
+        subscription = client.subscribe("/a")
+        second = [(await anext(subscription)).json() for _ in range(6)]
+    assert first + second == list(range(10))
+
+
+async def test_error_in_the_readers_code_leaves_its_message_unhandled(peer: Peer) -> None:
+    peer.log["/a"] = [1, 2]
+    positions: dict[str, object] = {}
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(10), Client(peer.url, settings=QUICK, positions=positions) as client:
+            async for message in client.subscribe("/a"):
+                1 / (message.json() - 2)
+    assert positions == {"/a": {"after": {"/a": "7.1"}}}
+
+
+async def test_token_is_asked_at_each_connect_and_when_it_expires(peer: Peer) -> None:
+    tokens = iter("abcdefgh")
+
+    async def token() -> str:
+        return next(tokens)
+
+    async with asyncio.timeout(10), Client(peer.url, token=token, settings=QUICK) as client:
+        await client.publish("/a", 1)
+        await peer.say({"notice": "token_expiring", "in_ms": 100})
+        while sum("connect" in command for command in peer.heard) < 2:
+            await client.publish("/a", 1)
+        await peer.cut()
+        await client.publish("/a", 1)
+    given = [each["connect"]["token"] for each in peer.heard if "connect" in each]
+    assert given == ["a", "b", "c"]
+
+
+async def test_closed_client_says_so(peer: Peer) -> None:
+    async with Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        with pytest.raises(SubscriptionExists):
+            client.subscribe("/a")
+        await client.close()
+        with pytest.raises(ClientClosed):
+            await client.publish("/a", 1)
+        with pytest.raises(StopAsyncIteration):
+            await anext(subscription)
+
+
+async def test_subscription_can_be_closed_and_made_again(peer: Peer) -> None:
+    peer.log["/a"] = [1, 2, 3]
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        async with client.subscribe("/a") as subscription:
+            assert (await anext(subscription)).json() == 1
+        async with client.subscribe("/a", after=subscription.stand) as again:
+            assert (await anext(again)).json() == 2
+        async with client.subscribe("/a", after=Stand({"/a": Position(7, 2)})) as again:
+            assert (await anext(again)).json() == 3
