@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from godwit.client import Client, CommandRefused, SessionClosed
 
 from godwit import testing
+from godwit.client import Client, CommandRefused, SessionClosed
 
 EXAMPLE_LINES_MAX = 60
 DEADLINE_S = 30

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+LIVE_PATH = "/v1/live"
+
 
 class ServerList:
     """The addresses a client may use."""
 
     def __init__(self, servers: str | Sequence[str | tuple[str, float]]) -> None:
         entries = [servers] if isinstance(servers, str) else list(servers)
-        self._servers = [(entry, 1.0) if isinstance(entry, str) else (entry[0], float(entry[1])) for entry in entries]
+        pairs = [(entry, 1.0) if isinstance(entry, str) else (entry[0], float(entry[1])) for entry in entries]
+        self._servers = [(_with_path(url), weight) for url, weight in pairs]
         if not self._servers:
             raise ValueError("the list of servers is empty; give at least one ws:// address")
         for url, weight in self._servers:
@@ -39,3 +42,9 @@ class ServerList:
     def succeeded(self) -> None:
         """A connection was established: the next loss starts a new round."""
         self._untried = []
+
+
+def _with_path(url: str) -> str:
+    """An address without a path means the node's own."""
+    host = url.partition("://")[2]
+    return url if "/" in host else url + LIVE_PATH

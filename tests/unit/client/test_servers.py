@@ -17,26 +17,26 @@ def test_each_round_tries_every_server_once(weights: list[float], random: Random
     servers = [(f"ws://{number}", weight) for number, weight in enumerate(weights)]
     chooser = ServerList(servers)
     for _ in range(3):
-        assert {chooser.choose(random.random()) for _ in servers} == {url for url, _ in servers}
+        assert {chooser.choose(random.random()) for _ in servers} == {f"{url}/v1/live" for url, _ in servers}
 
 
 def test_weights_are_shares() -> None:
     random, counts = Random(1), Counter[str]()
     for _ in range(3_000):
         counts[ServerList([("ws://a", 2.0), ("ws://b", 1.0)]).choose(random.random())] += 1
-    assert 1_850 < counts["ws://a"] < 2_150
+    assert 1_850 < counts["ws://a/v1/live"] < 2_150
 
 
 def test_reserve_is_tried_when_no_weighted_one_is_left() -> None:
     servers = ServerList([("ws://reserve", 0), "ws://a"])
-    assert [servers.choose(0.0), servers.choose(0.0)] == ["ws://a", "ws://reserve"]
+    assert [servers.choose(0.0), servers.choose(0.0)] == ["ws://a/v1/live", "ws://reserve/v1/live"]
 
 
 def test_success_begins_a_new_round() -> None:
-    servers = ServerList(["ws://a", "ws://b"])
-    assert servers.choose(0.0) == "ws://a"
+    servers = ServerList(["ws://a/p", "ws://b/p"])
+    assert servers.choose(0.0) == "ws://a/p"
     servers.succeeded()
-    assert servers.choose(0.0) == "ws://a"
+    assert servers.choose(0.0) == "ws://a/p"
 
 
 @pytest.mark.parametrize("servers", [[], "http://a", ["a"], [("ws://a", -1)], [("ws://a", float("nan"))]])
