@@ -7,7 +7,6 @@ monitoring's. Never public by default; every list is paged, so that a million su
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from aiohttp import web
 
@@ -68,7 +67,7 @@ def build_app(config: AdminConfig, view: NodeView) -> web.Application:
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
     lists.add_routes(app.router, view)
-    page.add_routes(app.router, view, Path(__file__).parent / "page")
+    page.add_routes(app.router, view)
     return app
 
 

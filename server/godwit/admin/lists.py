@@ -23,7 +23,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
 
     async def show_stats(_request: web.Request) -> web.Response:
         stats = await asyncio.to_thread(view.engine.stats)
-        return web.json_response({**view.describe(), "engine": stats})
+        return web.json_response({**view.describe(), "client": str(view.client), "engine": stats})
 
     async def list_subjects(request: web.Request) -> web.Response:
         limit = _read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)

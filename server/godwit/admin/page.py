@@ -12,20 +12,20 @@ from .view import NodeView
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_FOLDER = Path(__file__).parent / "page"
+_MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/tail.js": ("tail.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/" + (file.name if file.suffix != ".html" else ""): file
+    for file in sorted(_FOLDER.iterdir())
+    if file.suffix in _MEDIA
 }
-"""Path → file and media type; nothing else of the disk can be asked for."""
+"""Path → file: read once; nothing else of the disk can be asked for."""
 
 
-def add_routes(router: web.UrlDispatcher, view: NodeView, folder: Path) -> None:
-    """Reads the files once."""
-    for path, (name, media) in FILES.items():
-        router.add_get(path, _make_handler((folder / name).read_bytes(), media, view))
+def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+    """One route a file."""
+    for path, file in FILES.items():
+        router.add_get(path, _make_handler(file.read_bytes(), _MEDIA[file.suffix], view))
 
 
 def _make_handler(content: bytes, media: str, view: NodeView) -> Handler:

@@ -1,0 +1,75 @@
+"""The entitlements that come with Godwit, and what is refused while they are built."""
+
+from pathlib import Path
+
+import pytest
+
+from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
+from godwit.access.entitlement import build_entitlement, load_authorizer, read_tokens
+from godwit.codes import Code
+from godwit.config import AccessConfig
+from godwit.errors import ConfigInvalid
+
+TOKEN, OTHER = "correct-horse-battery-staple", "another-token-of-length"
+
+
+class Loaded(Authorizer):
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        return Refusal()
+
+
+loaded = Loaded()
+not_one = object()
+
+
+def ask(token: str | None) -> ConnectQuestion:
+    return ConnectQuestion(1, token, None, "127.0.0.1:1")
+
+
+def test_none_allows_everything_and_asks_nobody() -> None:
+    entitlement = build_entitlement(AccessConfig())
+    assert entitlement.anonymous == (Rule.allow("/**"),) and entitlement.authorizer is None
+
+
+async def test_basic_lets_everybody_listen_and_token_holders_publish(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# publishers\n\n  {OTHER}  \n")
+    entitlement = build_entitlement(AccessConfig("basic", (TOKEN,), str(file)))
+    assert entitlement.anonymous == (Rule.allow("/**", "subscribe"),)
+    authorizer = entitlement.authorizer
+    assert authorizer is not None
+    for token in (TOKEN, OTHER):
+        granted = await authorizer.connect(ask(token))
+        assert isinstance(granted, Grant) and granted.rules == (Rule.allow("/**"),)
+        assert token not in granted.identity
+    assert isinstance(await authorizer.connect(ask(None)), Grant)
+    for token in ("", "wrong", TOKEN + "x", TOKEN[:-1], "é" * 20):
+        refused = await authorizer.connect(ask(token))
+        assert isinstance(refused, Refusal) and refused.code is Code.TOKEN_INVALID
+        assert "wrong" not in refused.reason
+
+
+@pytest.mark.parametrize(("content", "why"), [("", "no token"), ("# only\n", "no token"), ("short\n", "at least 16")])
+def test_a_token_file_that_cannot_be_right_is_refused(tmp_path: Path, content: str, why: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(content)
+    with pytest.raises(ConfigInvalid, match=why) as caught:
+        read_tokens(file)
+    assert "short" not in str(caught.value)
+    with pytest.raises(ConfigInvalid, match="cannot be read"):
+        read_tokens(tmp_path / "missing")
+
+
+def test_custom_loads_an_object_a_class_or_a_maker() -> None:
+    for attribute in ("loaded", "Loaded"):
+        entitlement = build_entitlement(AccessConfig("custom", authorizer=f"{__name__}:{attribute}"))
+        assert entitlement.anonymous is None and isinstance(entitlement.authorizer, Loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("no_such:X", "ModuleNotFound"), ("json:none", "AttributeError"), ("json:JSONDecoder", "has no method connect")],
+)
+def test_what_is_no_authorizer_is_refused(name: str, why: str) -> None:
+    with pytest.raises(ConfigInvalid, match=why):
+        load_authorizer(name)

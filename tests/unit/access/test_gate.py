@@ -1,0 +1,154 @@
+"""Whatever an authorizer does (answer, raise, be late, answer nonsense, swallow its cancellation), each question gets one
+answer in time, and what is not a clear yes is a no."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import structlog
+
+from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
+from godwit.access.gate import Gate
+from godwit.codes import Code
+from godwit.engine import AnswerOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
+
+TOKEN = "correct-horse-battery-staple"
+CONNECT = AuthorizeReport(7, TOKEN, "test/1", "127.0.0.1:9", False)
+ASK = AskReport(7, "ann", "publish", "/orders/1")
+
+
+class Scripted(Authorizer):
+    """Answers what the test says."""
+
+    def __init__(self, answer: Callable[[], Awaitable[Any]]) -> None:
+        self._answer = answer
+        self.renewals = 0
+
+    async def connect(self, question: ConnectQuestion) -> Any:
+        return await self._answer()
+
+    async def update_token(self, question: ConnectQuestion) -> Any:
+        self.renewals += 1
+        return await self._answer()
+
+    async def publish(self, question: SelectorQuestion) -> Any:
+        return await self._answer()
+
+
+async def run(answer: Callable[[], Awaitable[Any]], question: Any, *, timeout_ms: int = 5_000) -> tuple[Order, Gate]:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    gate = Gate(Scripted(answer), orders.put_nowait, timeout_ms=timeout_ms, calls_max=2)
+    gate.ask(question)
+    [order] = await asyncio.wait_for(orders.get(), 5)
+    assert gate.waiting == 0
+    return order, gate
+
+
+def say(answer: Any) -> Callable[[], Awaitable[Any]]:
+    async def give() -> Any:
+        return answer
+
+    return give
+
+
+async def fail() -> Any:
+    raise RuntimeError(f"no database for {TOKEN}")
+
+
+async def never() -> Any:
+    await asyncio.Event().wait()
+
+
+async def cling() -> Any:
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    return Grant("late")
+
+
+async def test_a_grant_crosses_as_compiled_rules() -> None:
+    order, gate = await run(say(Grant("ann", [Rule.allow("/a/**", "subscribe")], 99)), CONNECT)
+    assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 99)
+    assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0}
+
+
+async def test_a_refusal_keeps_its_code() -> None:
+    order, gate = await run(say(Refusal("no", Code.TOKEN_INVALID)), CONNECT)
+    assert order == RefuseOrder(7, 4002, "no")
+    assert gate.counts["refused"] == 1
+
+
+@pytest.mark.parametrize("answer", [fail, never, cling, say(None), say(True), say("yes")])
+async def test_a_connection_without_a_clear_answer_is_refused_and_may_come_back(answer: Any) -> None:
+    with structlog.testing.capture_logs() as logs:
+        order, gate = await run(answer, CONNECT, timeout_ms=10)
+    assert isinstance(order, RefuseOrder) and order.code == Code.AUTHORIZER_UNAVAILABLE
+    assert gate.counts["failed"] == 1
+    assert [event["event"] for event in logs] == ["authorizer_failed"] and TOKEN not in str(logs)
+
+
+@pytest.mark.parametrize("answer", [fail, never, cling, say(None), say(1), say(Grant("x")), say(False)])
+async def test_a_selector_without_a_clear_yes_is_denied(answer: Any) -> None:
+    order, _ = await run(answer, ASK, timeout_ms=10)
+    assert order == AnswerOrder(7, ("/orders/1", "publish", "deny"))
+
+
+async def test_a_selector_with_a_yes_is_allowed() -> None:
+    order, _ = await run(say(True), ASK)
+    assert order == AnswerOrder(7, ("/orders/1", "publish", "allow"))
+
+
+async def test_a_renewed_token_is_an_update() -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    authorizer = Scripted(say(Grant("ann")))
+    gate = Gate(authorizer, orders.put_nowait, timeout_ms=5_000, calls_max=1)
+    gate.ask(AuthorizeReport(7, TOKEN, None, "127.0.0.1:9", True))
+    await asyncio.wait_for(orders.get(), 5)
+    assert authorizer.renewals == 1
+
+
+async def test_answers_of_one_turn_leave_as_one_batch_and_calls_are_bounded() -> None:
+    calls = most = 0
+    release = asyncio.Event()
+
+    async def count() -> Grant:
+        nonlocal calls, most
+        calls += 1
+        most = max(most, calls)
+        await release.wait()
+        calls -= 1
+        return Grant("ann")
+
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    gate = Gate(Scripted(count), orders.put_nowait, timeout_ms=5_000, calls_max=3)
+    for connection in range(10):
+        gate.ask(AuthorizeReport(connection, None, None, "127.0.0.1:9", False))
+    await asyncio.sleep(0)
+    assert gate.waiting == 10
+    release.set()
+    answered: list[Order] = []
+    batches = 0
+    while len(answered) < 10:
+        answered += await asyncio.wait_for(orders.get(), 5)
+        batches += 1
+    assert most == 3 and batches < 10 and sorted(order.connection for order in answered) == list(range(10))
+
+
+async def test_a_question_whose_connection_is_gone_is_dropped() -> None:
+    orders: list[Any] = []
+    gate = Gate(Scripted(never), orders.append, timeout_ms=5_000, calls_max=1)
+    gate.ask(CONNECT)
+    gate.withdraw(7)
+    gate.withdraw(8)
+    gate.ask(ASK)
+    gate.stop()
+    await asyncio.sleep(0)
+    assert gate.waiting == 0 and orders == []
+
+
+async def test_without_an_authorizer_the_answer_is_no() -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    Gate(None, orders.put_nowait, timeout_ms=5_000, calls_max=1).ask(CONNECT)
+    [order] = await asyncio.wait_for(orders.get(), 5)
+    assert isinstance(order, RefuseOrder)

@@ -1,0 +1,32 @@
+"""Rules and grants that exist are ones the engine accepts."""
+
+import pytest
+
+from godwit.access import Action, Grant, Rule, Verdict
+from godwit.access.rights import IDENTITY_BYTES_MAX, RULES_MAX
+
+
+def test_rules_say_what_they_are() -> None:
+    assert Rule.allow("/a/**") == Rule("/a/**", Action.BOTH, Verdict.ALLOW)
+    assert Rule.deny("/a", "publish") == Rule("/a", Action.PUBLISH, Verdict.DENY)
+    assert Rule.ask("/a/*", "subscribe") == Rule("/a/*", Action.SUBSCRIBE, Verdict.ASK)
+
+
+@pytest.mark.parametrize(("pattern", "actions"), [("a", "both"), ("/a/**/b", "both"), ("/a", "read"), ("", "both")])
+def test_what_is_no_rule_is_refused(pattern: str, actions: str) -> None:
+    with pytest.raises(ValueError):
+        Rule.allow(pattern, actions)
+
+
+@pytest.mark.parametrize("identity", ["", "a\nb", "a\x00", "é" * IDENTITY_BYTES_MAX])
+def test_an_identity_is_short_printable_text(identity: str) -> None:
+    with pytest.raises(ValueError, match="identity"):
+        Grant(identity)
+
+
+def test_a_grant_is_bounded() -> None:
+    assert Grant("ann", [Rule.allow("/a")], 5).rules == (Rule.allow("/a"),)
+    with pytest.raises(ValueError, match="rules"):
+        Grant("ann", [Rule.allow("/a")] * (RULES_MAX + 1))
+    with pytest.raises(ValueError, match="expires_ms"):
+        Grant("ann", expires_ms=-1)

@@ -1,0 +1,56 @@
+"""Epochs never repeat, whatever the clock says and however often the node is started."""
+
+from pathlib import Path
+
+import pytest
+
+from godwit.data import EPOCHS_RESERVED, DataDirectory
+from godwit.errors import ConfigInvalid, NodeFailed
+
+
+def reserve(path: Path, wall_ms: int) -> int:
+    directory = DataDirectory(path)
+    try:
+        return directory.reserve_epoch(wall_ms)
+    finally:
+        directory.close()
+
+
+def test_the_first_epoch_is_the_clocks(tmp_path: Path) -> None:
+    assert reserve(tmp_path / "new" / "data", 1_795_250_000_000) == 1_795_250_000_000
+
+
+def test_an_epoch_is_above_all_that_an_earlier_run_may_have_used_even_when_the_clock_went_back(tmp_path: Path) -> None:
+    first = reserve(tmp_path, 1_795_250_000_000)
+    assert reserve(tmp_path, 1_795_246_400_000) > first + EPOCHS_RESERVED
+
+
+def test_two_nodes_cannot_have_one_directory(tmp_path: Path) -> None:
+    held = DataDirectory(tmp_path)
+    with pytest.raises(ConfigInvalid, match="in use by another node"):
+        DataDirectory(tmp_path)
+    held.close()
+    DataDirectory(tmp_path).close()
+
+
+@pytest.mark.parametrize("content", ["", "x", "-1", "1e9", "\xff"])
+def test_a_damaged_directory_is_refused_with_the_way_out(tmp_path: Path, content: str) -> None:
+    (tmp_path / "epoch").write_text(content, encoding="latin-1")
+    with pytest.raises(NodeFailed, match="restore it, or remove it"):
+        reserve(tmp_path, 1)
+
+
+def test_a_directory_that_cannot_be_written_gives_no_epoch_and_keeps_the_old_ceiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve(tmp_path, 1_000)
+    before = (tmp_path / "epoch").read_text()
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("godwit.data.os.fsync", fail)
+    with pytest.raises(NodeFailed, match="No space left on device"):
+        reserve(tmp_path, 2_000)
+    assert (tmp_path / "epoch").read_text() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["epoch", "lock"]

@@ -1,0 +1,77 @@
+"""One event a line whatever is in it; secrets never; a storm is cut and counted."""
+
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.config.tree import LoggingConfig
+from godwit.logs import EventFlow, clean_event, read_logger, render_console, render_json, start_logs
+
+
+def make_event(**fields: Any) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "timestamp": "2026-01-02T03:04:05.678901Z",
+        "level": "info",
+        "event": "client_seen",
+        **fields,
+    }
+    return dict(clean_event(event, "n1"))
+
+
+@pytest.mark.parametrize("render", [render_json, render_console])
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_no_text_ends_a_line_or_reaches_a_terminal_as_a_command(render: Any, text: str) -> None:
+    line = render(None, "info", make_event(client=text))
+    assert line.isascii() and line.isprintable()
+
+
+def test_a_json_line_holds_every_field_and_can_be_read_back() -> None:
+    line = render_json(None, "info", make_event(client="\x1b[31m\n", count=3))
+    assert json.loads(line) == {
+        "time": "2026-01-02T03:04:05.678901Z", "level": "info", "event": "client_seen", "node": "n1",
+        "client": "\x1b[31m\n", "count": 3,
+    }  # fmt: skip
+
+
+def test_a_console_line_quotes_what_is_not_plain() -> None:
+    line = render_console(None, "info", make_event(client="a b", address="127.0.0.1:1", count=3))
+    assert line == '03:04:05.678 info    client_seen client="a b" address=127.0.0.1:1 count=3'
+
+
+def test_secrets_are_never_written_and_long_texts_are_cut() -> None:
+    event = make_event(token="s3cret", Authorization="Bearer s3cret", client="x" * 10_000, exception="y" * 10_000)
+    assert "s3cret" not in json.dumps(event)
+    assert len(event["client"]) < 3_000 and len(event["exception"]) == 10_000
+
+
+def test_a_storm_of_one_event_is_cut_and_counted_and_others_pass() -> None:
+    seconds = iter([0.0, 0.1, 0.2, 0.3, 0.4, 1.0])
+    flow = EventFlow(2, clock=lambda: next(seconds))
+    assert flow.limit_event(None, "", {"event": "a"}) == {"event": "a"}
+    assert flow.limit_event(None, "", {"event": "a"}) == {"event": "a"}
+    for _ in range(2):
+        with pytest.raises(structlog.DropEvent):
+            flow.limit_event(None, "", {"event": "a"})
+    assert flow.limit_event(None, "", {"event": "b"}) == {"event": "b"}
+    assert flow.limit_event(None, "", {"event": "a"}) == {"event": "a", "not_written": 2}
+
+
+def test_levels_are_obeyed_and_libraries_speak_the_same_way() -> None:
+    output = io.StringIO()
+    try:
+        start_logs(LoggingConfig(level="warning", format="json"), "n1", output=output)
+        read_logger().info("quiet_event")
+        read_logger().warning("loud_event", detail="x")
+        logging.getLogger("some.library").warning("odd %s", "thing")
+    finally:
+        logging.getLogger().handlers.clear()
+        structlog.reset_defaults()
+    events = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [event["event"] for event in events] == ["loud_event", "library_spoke"]
+    assert (events[1]["said"], events[1]["by"]) == ("odd thing", "some.library")
