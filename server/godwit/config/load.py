@@ -20,6 +20,10 @@ from .tree import OPTIONS, SECTIONS, Config, PatternConfig, list_pattern_options
 CONFIG_VARIABLE = "GODWIT_CONFIG"
 """Names the configuration file where no --config flag does."""
 
+SERVER_VARIABLE, TOKEN_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN"
+"""What the commands that are clients read; they set nothing of a node."""
+
+_NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE})
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
 
@@ -61,7 +65,7 @@ def build_config(
     sources = dict.fromkeys(OPTIONS, "default")
     patterns = _take_table(table, f"file {file_name}", values, sources)
     for variable, text in environment.items():
-        if variable.startswith("GODWIT_") and variable != CONFIG_VARIABLE:
+        if variable.startswith("GODWIT_") and variable not in _NOT_OF_THE_TREE:
             if variable not in _BY_VARIABLE:
                 raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
             found = _BY_VARIABLE[variable]
