@@ -1,7 +1,16 @@
 //! What an identity may do, compiled: rules over patterns, the most specific decides, ties deny.
 //! A pattern is granted whole or refused: any overlapping deny refuses it (protocol.md, rights).
+//!
+//! An answer to a question stands beside the rules: it decides what the rules leave to the server, so that nothing is asked twice.
+use std::cmp::Ordering;
+
+use crate::codes::Code;
+use crate::command::Refusal;
 use crate::settings::RuleSettings;
-use crate::subject::{Pattern, Selector};
+use crate::subject::Pattern;
+
+/// Answers one identity keeps; the oldest go, and are asked for again.
+const ANSWERS_MAX: usize = 1_000;
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,4 +40,110 @@ pub struct Rule {
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
     rules: Vec<Rule>,
+    answers: Vec<Rule>,
+}
+
+impl Rights {
+    /// Compiles rules as the settings or the server write them. What no rule holds is denied.
+    pub fn compile(settings: &[RuleSettings]) -> Result<Self, Refusal> {
+        let rules = settings.iter().map(Rule::compile).collect::<Result<_, _>>()?;
+        Ok(Self { rules, answers: Vec::new() })
+    }
+
+    /// The same rights and one more answer.
+    #[must_use]
+    pub fn with(&self, answer: Rule) -> Self {
+        let mut more = self.clone();
+        if more.answers.len() >= ANSWERS_MAX {
+            more.answers.remove(0);
+        }
+        more.answers.push(answer);
+        more
+    }
+
+    /// Of the rules that hold `subject`, what the most specific says; on a tie deny goes before ask, and ask before allow.
+    pub fn judge_subject(&self, action: Action, subject: &str) -> Verdict {
+        let mut best: Option<&Rule> = None;
+        for rule in self.rules.iter().filter(|rule| rule.concerns(action)) {
+            if !rule.pattern.matches(subject) {
+                continue;
+            }
+            let order = best.map_or(Ordering::Greater, |best| rule.pattern.compare_specificity(&best.pattern));
+            let is_stricter = best.is_none_or(|best| strictness(rule.verdict) > strictness(best.verdict));
+            if order == Ordering::Greater || order == Ordering::Equal && is_stricter {
+                best = Some(rule);
+            }
+        }
+        match best.map_or(Verdict::Deny, |rule| rule.verdict) {
+            Verdict::Ask => self.answer(action, |answered| answered.matches(subject)),
+            verdict => verdict,
+        }
+    }
+
+    /// Whether all of `pattern` may be had: no rule that denies overlaps it, and one that allows holds all of it and is more
+    /// specific than any that asks. Where one that asks or allows holds all of it, the server can be asked.
+    pub fn judge_pattern(&self, action: Action, pattern: &Pattern) -> Verdict {
+        if !pattern.has_wildcard() {
+            return self.judge_subject(action, pattern.text());
+        }
+        let rules = || self.rules.iter().filter(|rule| rule.concerns(action));
+        if rules().any(|rule| rule.verdict == Verdict::Deny && rule.pattern.overlaps(pattern)) {
+            return Verdict::Deny;
+        }
+        let mut holders = rules().filter(|rule| rule.pattern.covers(pattern)).peekable();
+        if holders.peek().is_none() {
+            return Verdict::Deny;
+        }
+        let asks = |allow: &Rule| {
+            rules().any(|rule| {
+                rule.verdict == Verdict::Ask
+                    && rule.pattern.overlaps(pattern)
+                    && !(rule.pattern.covers(&allow.pattern) && rule.pattern != allow.pattern)
+            })
+        };
+        if holders.any(|rule| rule.verdict == Verdict::Allow && !asks(rule)) {
+            return Verdict::Allow;
+        }
+        self.answer(action, |answered| answered.covers(pattern))
+    }
+
+    /// The last answer that holds what is asked; without one, the question stands.
+    fn answer(&self, action: Action, is_about: impl Fn(&Pattern) -> bool) -> Verdict {
+        let mut answers = self.answers.iter().rev().filter(|rule| rule.concerns(action));
+        answers.find(|rule| is_about(&rule.pattern)).map_or(Verdict::Ask, |rule| rule.verdict)
+    }
+}
+
+impl Rule {
+    /// Compiles one rule; refuses it where a word is not known.
+    pub fn compile(settings: &RuleSettings) -> Result<Self, Refusal> {
+        let (subscribe, publish) = match settings.actions.as_str() {
+            "subscribe" => (true, false),
+            "publish" => (false, true),
+            "both" => (true, true),
+            other => return Err(Refusal::new(Code::FieldInvalid, format!("no such action in a rule: {other}"))),
+        };
+        let verdict = match settings.verdict.as_str() {
+            "allow" => Verdict::Allow,
+            "deny" => Verdict::Deny,
+            "ask" => Verdict::Ask,
+            other => return Err(Refusal::new(Code::FieldInvalid, format!("no such verdict in a rule: {other}"))),
+        };
+        Ok(Self { pattern: Pattern::parse(&settings.pattern)?, subscribe, publish, verdict })
+    }
+
+    fn concerns(&self, action: Action) -> bool {
+        match action {
+            Action::Subscribe => self.subscribe,
+            Action::Publish => self.publish,
+        }
+    }
+}
+
+fn strictness(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Allow => 0,
+        Verdict::Ask => 1,
+        Verdict::Deny => 2,
+    }
 }
