@@ -10,6 +10,7 @@ pub mod http;
 pub mod json;
 pub mod limits;
 pub mod message;
+pub mod node;
 pub mod position;
 pub mod report;
 pub mod rights;

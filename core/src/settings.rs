@@ -11,6 +11,8 @@ pub struct Settings {
     pub node: String,
     /// This run's number; marks carry it in hexadecimal.
     pub run: u64,
+    /// A secret of this run: with it, nobody can choose names or keys that collide. Never shown.
+    pub seed: u64,
     /// The epoch that numbers subjects from start on.
     pub epoch: u64,
     /// 0: one for each core.

@@ -1,0 +1,138 @@
+//! Everything that is one per node: the feed, the logs and their names, idempotence keys, who listens, and interest.
+//! One `Node` stands behind one lock that all shards share; every method is a short section. It sends nothing and encodes
+//! nothing: that is the shards'. What is accepted is never unsaid: a position is given once.
+mod ages;
+mod append;
+mod directory;
+mod feed;
+mod index;
+mod interest;
+mod keys;
+mod listen;
+mod listeners;
+mod log;
+mod names;
+mod policy;
+mod read;
+mod report;
+mod snapshot;
+mod sweep;
+mod walk;
+
+use crate::limits::Limits;
+use crate::settings::Settings;
+
+pub use append::Outcome;
+pub use feed::{Entry, Lag, SHARDS_MAX};
+pub use policy::{Policy, check as check_patterns};
+pub use read::{Head, Hole, Place, Read};
+pub use report::Totals;
+pub use snapshot::Snapshot;
+pub use walk::{Stride, Walk};
+
+/// One node's shared state.
+#[derive(Debug)]
+pub struct Node {
+    run: u64,
+    /// Numbers the subjects that begin now.
+    epoch: u64,
+    /// When the epoch last rose (monotonic); it rises at most once a second.
+    epoch_ms: Option<u64>,
+    limits: Limits,
+    policies: policy::Policies,
+    ages: ages::Ages,
+    names: names::Names,
+    index: index::Index,
+    feed: feed::Feed,
+    directory: directory::Directory,
+    interest: interest::Interest,
+    keys: keys::Keys,
+    /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
+    replies: append::Replies,
+    /// The last arrival of the last forgotten log: a mark before it cannot be served.
+    forgotten_arrival: u64,
+    /// Highest wall time seen; marks carry it, and it never runs back.
+    time_ms: u64,
+    random: u64,
+    counts: report::Counts,
+    sweep: sweep::Progress,
+    /// Shards that were told of interest and not yet woken.
+    wakes: u64,
+}
+
+impl Node {
+    pub fn new(settings: &Settings) -> Self {
+        let limits = settings.limits.clone();
+        let secret = (settings.seed, settings.run.rotate_left(32) ^ settings.seed.rotate_left(17));
+        let mut ages = ages::Ages::default();
+        Self {
+            run: settings.run,
+            epoch: settings.epoch.max(1),
+            epoch_ms: None,
+            policies: policy::Policies::new(settings, &mut ages),
+            ages,
+            names: names::Names::new(secret),
+            index: index::Index::default(),
+            feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
+            directory: directory::Directory::new(secret),
+            interest: interest::Interest::new(secret, limits.interest_hold_ms),
+            keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
+            replies: append::Replies::default(),
+            forgotten_arrival: 0,
+            time_ms: 0,
+            random: secret.0 ^ secret.1 | 1,
+            counts: report::Counts::default(),
+            sweep: sweep::Progress::default(),
+            wakes: 0,
+            limits,
+        }
+    }
+
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// The last accepted arrival; 0 none.
+    pub fn arrival(&self) -> u64 {
+        self.index.head()
+    }
+
+    /// Moves at most `max` entries that concern `shard` to `out`, in order of arrival. True when more remain.
+    pub fn drain(&mut self, shard: u8, out: &mut Vec<Entry>, max: usize) -> bool {
+        self.feed.drain(shard, out, max)
+    }
+
+    /// The shard has been told everything that concerns it up to this arrival.
+    pub fn drained_to(&self, shard: u8) -> u64 {
+        self.feed.drained_to(shard, self.index.head())
+    }
+
+    pub fn lag(&self) -> Lag {
+        self.feed.lag()
+    }
+
+    /// Whether publishers should not be read for now: a shard is half a feed behind.
+    pub fn is_congested(&self) -> bool {
+        self.feed.is_congested()
+    }
+
+    /// Whether the shard fell a whole feed behind since it was last asked. Then it was not told some entries: it drops its
+    /// windows, catches up from the logs, and asks for the state of interest again. Told once; entries flow again.
+    pub fn fell_off(&mut self, shard: u8) -> bool {
+        self.feed.take_fall(shard)
+    }
+
+    /// A shard that gave up is told nothing more, and nobody waits for it.
+    pub fn abandon(&mut self, shard: u8) {
+        self.feed.abandon(shard);
+    }
+
+    /// How a subject's messages are kept and sent.
+    pub fn policy(&mut self, subject: &str) -> &Policy {
+        let number = match self.names.find(subject).and_then(|id| self.names.get(id)) {
+            Some(log) => log.policy,
+            None => self.policies.resolve(subject, &mut self.ages),
+        };
+        self.policies.get(number)
+    }
+}

@@ -1,0 +1,360 @@
+//! Accepting messages: checked, numbered, kept, and told to the shards that have listeners. What is refused is never numbered.
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::Node;
+use super::feed::Entry;
+use super::keys::Known;
+use super::log::Log;
+use super::snapshot::Room;
+use crate::codes::Code;
+use crate::command::GapReason;
+use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
+use crate::message::{Batch, Draft, LogId, Message};
+use crate::position::{Now, Position};
+use crate::subject::{check_subject, is_own};
+
+/// Drafts of the node itself name no connection; only they may publish on `/$…`.
+const NODE: u32 = u32::MAX;
+/// Logs looked at for the largest, when room is needed.
+const SAMPLES: usize = 8;
+/// Messages that one append lets go at most to make room; past it the append is refused, and the sweep goes on.
+const EVICTIONS_MAX: usize = 4_096;
+const REPLIES_MAX: usize = 16_384;
+
+/// What became of a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// `at` is none for a standard message.
+    Published {
+        at: Option<Position>,
+        is_repeat: bool,
+    },
+    Refused(Code),
+}
+
+impl Node {
+    /// Accepts every draft of the batch, in order, and says of each what became of it; the batch keeps the drafts, but their
+    /// bytes are gone. Returns the shards to wake.
+    pub fn append(&mut self, batch: &mut Batch, outcomes: &mut Vec<Outcome>, now: Now) -> u64 {
+        self.time_ms = self.time_ms.max(now.wall_ms);
+        self.ages.tick(now.mono_ms, self.index.head());
+        outcomes.reserve(batch.drafts.len());
+        let mut wakes = 0;
+        let Batch { names, drafts } = batch;
+        for draft in drafts {
+            let subject = names.get(draft.subject.start as usize..draft.subject.end as usize).unwrap_or("");
+            let outcome = match self.accept(subject, draft, now) {
+                Ok((outcome, mask)) => {
+                    wakes |= mask;
+                    outcome
+                }
+                Err(code) => {
+                    self.counts.refused += 1;
+                    Outcome::Refused(code)
+                }
+            };
+            outcomes.push(outcome);
+        }
+        wakes
+    }
+
+    fn accept(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Outcome, u64), Code> {
+        let scope = match &draft.key {
+            None => None,
+            Some(key) => match self.check_key(subject, draft, key, now)? {
+                Keyed::Repeat(at) => {
+                    self.counts.repeats += 1;
+                    return Ok((Outcome::Published { at, is_repeat: true }, 0));
+                }
+                Keyed::New { scope, content } => Some((scope, content)),
+            },
+        };
+        if is_own(subject) && draft.connection != NODE {
+            return Err(Code::SubjectInvalid);
+        }
+        let (at, mask) = if draft.is_guaranteed {
+            let (at, mask) = self.keep(subject, draft, now)?;
+            (Some(at), mask)
+        } else {
+            (None, self.pass(subject, draft, now)?)
+        };
+        if let Some((scope, content)) = scope {
+            self.keys.insert(scope, Known { content, at }, now.mono_ms);
+        }
+        Ok((Outcome::Published { at, is_repeat: false }, mask))
+    }
+
+    /// Whether the draft's key is known, and with the same content.
+    fn check_key(&self, subject: &str, draft: &Draft, key: &[u8], now: Now) -> Result<Keyed, Code> {
+        let bytes_min = if draft.identity.is_empty() { KEY_BYTES_MIN_ANONYMOUS } else { 1 };
+        if key.len() < bytes_min || key.len() > KEY_BYTES_MAX {
+            return Err(Code::KeyInvalid);
+        }
+        let scope = self.keys.digest(&[draft.identity.as_bytes(), subject.as_bytes(), key]);
+        let shape = [draft.kind as u8, u8::from(draft.is_guaranteed)];
+        let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
+        match self.keys.find(scope, now.mono_ms) {
+            None => Ok(Keyed::New { scope, content }),
+            Some(known) if known.content == content => Ok(Keyed::Repeat(known.at)),
+            Some(_) => Err(Code::KeyConflict),
+        }
+    }
+
+    /// A guaranteed message: into its log, the index, the snapshot and the feed.
+    fn keep(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64), Code> {
+        let known = self.names.find(subject);
+        if known.is_none() {
+            check_subject_of(subject, draft.connection)?;
+        }
+        let cost = size_of::<Message>() + 2 * size_of::<usize>() + draft.bytes.len();
+        if !self.make_room(cost) {
+            return Err(Code::NodeBusy);
+        }
+        let id = match known {
+            Some(id) => id,
+            None => self.create(subject)?,
+        };
+        self.note_reply(draft);
+        let arrival = self.index.head() + 1;
+        let Some(log) = self.names.get_mut(id) else { return Err(Code::CommandFault) };
+        let at = Position { epoch: log.epoch, sequence: log.at().sequence + 1 };
+        let message = Arc::new(Message {
+            subject: Arc::clone(&log.subject),
+            log: id,
+            epoch: at.epoch,
+            sequence: at.sequence,
+            arrival,
+            time_ms: now.wall_ms,
+            kind: draft.kind,
+            is_retained: draft.is_retained.unwrap_or(!log.is_reply),
+            content_bytes: draft.content_bytes.min(draft.bytes.len() as u32),
+            bytes: std::mem::take(&mut draft.bytes),
+        });
+        self.index.push(id.slot, at.sequence);
+        self.counts.bytes += cost;
+        self.counts.messages += 1;
+        self.counts.accepted += 1;
+        log.push(Arc::clone(&message));
+        let policy = self.policies.get(log.policy);
+        if message.is_retained && policy.keeps_snapshot {
+            if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
+                self.counts.bytes -= log.lonely_bytes();
+                log.latest.clear(&mut self.counts.snapshot_bytes);
+            }
+            self.counts.bytes -= log.lonely_bytes();
+            self.counts.snapshots += usize::from(log.latest.is_none());
+            let room =
+                Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
+            log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
+        }
+        trim(log, policy.log_messages_max, self.ages.cutoff(policy.log_age), &mut self.counts);
+        if log.pattern_version != self.directory.version() {
+            log.pattern_version = self.directory.version();
+            log.pattern_mask = self.directory.mask(subject);
+        }
+        let mask = log.listeners.mask() | log.pattern_mask;
+        let told = if mask == 0 { 0 } else { self.feed.push(mask, &Entry::Message(message)) };
+        self.trim_index();
+        Ok((at, told))
+    }
+
+    /// A standard message: into the feed alone.
+    fn pass(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<u64, Code> {
+        let known = self.names.find(subject).and_then(|id| Some((id, self.names.get(id)?)));
+        let (id, name, mask) = match known {
+            Some((id, log)) => (id, Arc::clone(&log.subject), log.listeners.mask()),
+            None => {
+                check_subject_of(subject, draft.connection)?;
+                (LogId { slot: u32::MAX, generation: 0 }, subject.into(), 0)
+            }
+        };
+        self.note_reply(draft);
+        self.counts.accepted += 1;
+        let mask = mask | self.directory.mask(subject);
+        if mask == 0 {
+            return Ok(0);
+        }
+        self.index.push_nobody();
+        let message = Message {
+            subject: name,
+            log: id,
+            epoch: 0,
+            sequence: 0,
+            arrival: self.index.head(),
+            time_ms: now.wall_ms,
+            kind: draft.kind,
+            is_retained: false,
+            content_bytes: draft.content_bytes.min(draft.bytes.len() as u32),
+            bytes: std::mem::take(&mut draft.bytes),
+        };
+        let told = self.feed.push(mask, &Entry::Message(Arc::new(message)));
+        self.trim_index();
+        Ok(told)
+    }
+
+    /// A new log, in the present epoch, if there is room for one more.
+    pub(super) fn create(&mut self, subject: &str) -> Result<LogId, Code> {
+        if self.names.len() >= self.limits.subjects_max {
+            return Err(Code::SubjectsTooMany);
+        }
+        let policy = self.policies.resolve(subject, &mut self.ages);
+        let mut log = Log::new(subject.into(), self.epoch, policy);
+        log.is_reply = self.replies.take(self.names.hash(subject));
+        Ok(self.names.insert(log))
+    }
+
+    /// Remembers that replies are awaited on a subject: what is published there is not retained unless asked for.
+    fn note_reply(&mut self, draft: &Draft) {
+        let Some(name) = draft.bytes.get(draft.content_bytes as usize..).filter(|name| !name.is_empty()) else {
+            return;
+        };
+        let Ok(name) = std::str::from_utf8(name) else { return };
+        match self.names.find(name).and_then(|id| self.names.get_mut(id)) {
+            Some(log) => log.is_reply = true,
+            None => self.replies.insert(self.names.hash(name)),
+        }
+    }
+
+    /// Makes room for `cost` more bytes, taking the oldest messages of the largest of a few logs, met by chance: one that
+    /// holds much is met more often. False when there is none to be had.
+    fn make_room(&mut self, cost: usize) -> bool {
+        let bytes_max = self.limits.logs_bytes_max;
+        if self.counts.bytes + cost <= bytes_max {
+            return true;
+        }
+        let mut left = EVICTIONS_MAX;
+        while self.counts.bytes + cost > bytes_max && left > 0 {
+            let Some(slot) = self.find_large() else { break };
+            // Half of a log at most, so that one that was met by bad luck keeps its better half.
+            let half = self.names.log_at(slot).map_or(0, |log| log.len().div_ceil(2)).min(left);
+            for _ in 0..half {
+                let Some(log) = self.names.log_at_mut(slot) else { break };
+                let freed = log.evict(GapReason::Overrun);
+                self.counts.messages -= 1;
+                self.counts.evicted_bytes += 1;
+                self.counts.bytes -= freed;
+                left -= 1;
+                if self.counts.bytes + cost <= bytes_max {
+                    break;
+                }
+            }
+        }
+        self.counts.bytes + cost <= bytes_max
+    }
+
+    /// The largest of a few logs; each is found by a message that was accepted at random.
+    fn find_large(&mut self) -> Option<u32> {
+        let mut best: Option<(usize, u32)> = None;
+        let (gone, len) = (self.index.gone(), self.index.len() as u64);
+        for try_ in 0..SAMPLES * 4 {
+            if len == 0 || try_ >= SAMPLES && best.is_some() {
+                break;
+            }
+            let arrival = gone + 1 + self.next_random() % len;
+            let Some(place) = self.index.get(arrival) else { continue };
+            best = best.max(self.weigh(place.slot));
+        }
+        let slots = self.names.slots();
+        for _ in 0..SAMPLES * 4 {
+            if best.is_some() || slots == 0 {
+                break;
+            }
+            let slot = (self.next_random() % u64::from(slots)) as u32;
+            best = best.max(self.weigh(slot));
+        }
+        // Chance met none: the oldest that the index still knows.
+        best.map(|(_, slot)| slot).or_else(|| {
+            let oldest = (gone + 1..=gone + len).take(EVICTIONS_MAX);
+            oldest
+                .filter_map(|arrival| self.index.get(arrival))
+                .find_map(|place| self.weigh(place.slot))
+                .map(|(_, slot)| slot)
+        })
+    }
+
+    fn weigh(&self, slot: u32) -> Option<(usize, u32)> {
+        self.names.log_at(slot).filter(|log| log.len() > 0).map(|log| (log.bytes(), slot))
+    }
+
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 11
+    }
+}
+
+enum Keyed {
+    Repeat(Option<Position>),
+    New { scope: u128, content: u128 },
+}
+
+/// Whether the snapshot's last message has reached the age at which it is no longer shown.
+pub(super) fn is_expired(log: &Log, cutoff: u64) -> bool {
+    log.latest.last().is_some_and(|last| last.arrival <= cutoff)
+}
+
+/// Lets go what is too much or too old.
+pub(super) fn trim(log: &mut Log, messages_max: usize, cutoff: u64, counts: &mut super::report::Counts) {
+    while log.len() > messages_max {
+        counts.bytes -= log.evict(GapReason::Overrun);
+        counts.messages -= 1;
+        counts.evicted_count += 1;
+    }
+    while log.oldest().is_some_and(|oldest| oldest.arrival <= cutoff) {
+        counts.bytes -= log.evict(GapReason::Expired);
+        counts.messages -= 1;
+        counts.evicted_age += 1;
+    }
+}
+
+fn check_subject_of(subject: &str, connection: u32) -> Result<(), Code> {
+    if connection == NODE && is_own(subject) {
+        return crate::subject::Pattern::parse(subject)
+            .ok()
+            .filter(|pattern| !pattern.has_wildcard())
+            .map(drop)
+            .ok_or(Code::SubjectInvalid);
+    }
+    check_subject(subject).map_err(|refusal| refusal.code)
+}
+
+/// A bounded set of hashes; the oldest go.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    order: VecDeque<u64>,
+    known: HashTable<u64>,
+}
+
+impl Replies {
+    fn insert(&mut self, hash: u64) {
+        if self.known.find(hash, |known| *known == hash).is_some() {
+            return;
+        }
+        if self.order.len() >= REPLIES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.remove(oldest);
+        }
+        self.order.push_back(hash);
+        self.known.insert_unique(hash, hash, |known| *known);
+    }
+
+    /// Whether it was there. Its turn in the ring passes by itself.
+    fn take(&mut self, hash: u64) -> bool {
+        self.remove(hash)
+    }
+
+    fn remove(&mut self, hash: u64) -> bool {
+        match self.known.find_entry(hash, |known| *known == hash) {
+            Ok(found) => {
+                found.remove();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Who listens to what, as far as patterns go: a tree of segments, in which one walk finds all patterns that hold a subject.
+//! The walk visits a node at most once, so that its cost is bounded by the patterns, not by what a subject could mean.
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+use super::listeners::Listeners;
+use crate::subject::{Pattern, is_own, segments};
+
+const ROOT: u32 = 0;
+
+impl Borrow<str> for Pattern {
+    fn borrow(&self) -> &str {
+        self.text()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Branch {
+    /// Patterns that end here.
+    listeners: Listeners,
+    /// Patterns that pass or end here.
+    uses: u32,
+    /// Where `*` leads; 0 nowhere.
+    any: u32,
+    /// Where `**` leads; 0 nowhere.
+    rest: u32,
+}
+
+#[derive(Debug)]
+struct Edge {
+    hash: u64,
+    parent: u32,
+    child: u32,
+    segment: Box<str>,
+}
+
+#[derive(Debug)]
+pub(super) struct Directory {
+    secret: (u64, u64),
+    branches: Vec<Branch>,
+    free: Vec<u32>,
+    edges: HashTable<Edge>,
+    /// Every pattern with a listener, and the branch where it ends.
+    patterns: BTreeMap<Pattern, u32>,
+    /// Changes whenever what `mask` says may change; 0 never.
+    version: u32,
+}
+
+impl Directory {
+    pub(super) fn new(secret: (u64, u64)) -> Self {
+        let (edges, patterns) = (HashTable::new(), BTreeMap::new());
+        Self { secret, branches: vec![Branch::default()], free: Vec::new(), edges, patterns, version: 1 }
+    }
+
+    pub(super) fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    pub(super) fn contains(&self, pattern: &Pattern) -> bool {
+        self.patterns.contains_key(pattern)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// One more listener. True when the pattern had none on any shard.
+    pub(super) fn add(&mut self, shard: u8, pattern: &Pattern) -> bool {
+        let known = self.patterns.get(pattern).copied();
+        let end = known.unwrap_or_else(|| self.grow(pattern));
+        if known.is_none() {
+            self.patterns.insert(pattern.clone(), end);
+        }
+        if self.branches.get_mut(end as usize).is_some_and(|branch| branch.listeners.add(shard)) {
+            self.turn();
+        }
+        known.is_none()
+    }
+
+    /// One listener less. True when it was the last on all shards.
+    pub(super) fn remove(&mut self, shard: u8, pattern: &Pattern) -> bool {
+        let Some(&end) = self.patterns.get(pattern) else { return false };
+        let Some(branch) = self.branches.get_mut(end as usize) else { return false };
+        if !branch.listeners.remove(shard) {
+            return false;
+        }
+        let is_last = branch.listeners.is_empty();
+        self.turn();
+        if is_last {
+            self.patterns.remove(pattern);
+            self.prune(pattern);
+        }
+        is_last
+    }
+
+    /// The shards with a listener to a pattern that holds `subject`.
+    pub(super) fn mask(&self, subject: &str) -> u64 {
+        if self.patterns.is_empty() {
+            return 0;
+        }
+        self.collect(ROOT, subject.get(1..), is_own(subject))
+    }
+
+    /// The shards with a listener to a pattern that overlaps `pattern`.
+    pub(super) fn overlapping_mask(&self, pattern: &Pattern) -> u64 {
+        self.patterns
+            .iter()
+            .filter(|(known, _)| known.overlaps(pattern))
+            .filter_map(|(_, end)| self.branches.get(*end as usize))
+            .fold(0, |mask, branch| mask | branch.listeners.mask())
+    }
+
+    fn turn(&mut self) {
+        self.version = self.version.wrapping_add(1).max(1);
+    }
+
+    /// `rest` is what follows the branch's slash; none at a subject's end.
+    fn collect(&self, at: u32, rest: Option<&str>, skips_wildcards: bool) -> u64 {
+        let Some(branch) = self.branches.get(at as usize) else { return 0 };
+        let mut mask = 0;
+        if branch.rest != 0 && !skips_wildcards {
+            mask |= self.branches.get(branch.rest as usize).map_or(0, |rest| rest.listeners.mask());
+        }
+        let Some(rest) = rest else { return mask | branch.listeners.mask() };
+        let (segment, rest) = match rest.split_once('/') {
+            Some((segment, rest)) => (segment, Some(rest)),
+            None => (rest, None),
+        };
+        if branch.any != 0 && !skips_wildcards {
+            mask |= self.collect(branch.any, rest, false);
+        }
+        if let Some(child) = self.child(at, segment) {
+            mask |= self.collect(child, rest, false);
+        }
+        mask
+    }
+
+    /// Where a segment that is no wildcard leads.
+    fn child(&self, parent: u32, segment: &str) -> Option<u32> {
+        let hash = self.hash(parent, segment);
+        let edge = self.edges.find(hash, |edge| edge.parent == parent && &*edge.segment == segment)?;
+        Some(edge.child)
+    }
+
+    fn next(&self, parent: u32, segment: &str) -> Option<u32> {
+        let branch = self.branches.get(parent as usize)?;
+        match segment {
+            "*" => (branch.any != 0).then_some(branch.any),
+            "**" => (branch.rest != 0).then_some(branch.rest),
+            _ => self.child(parent, segment),
+        }
+    }
+
+    fn grow(&mut self, pattern: &Pattern) -> u32 {
+        let mut at = ROOT;
+        for segment in segments(pattern.text()) {
+            at = self.next(at, segment).unwrap_or_else(|| self.sprout(at, segment));
+            if let Some(branch) = self.branches.get_mut(at as usize) {
+                branch.uses += 1;
+            }
+        }
+        at
+    }
+
+    fn sprout(&mut self, parent: u32, segment: &str) -> u32 {
+        let child = self.free.pop().unwrap_or_else(|| {
+            self.branches.push(Branch::default());
+            (self.branches.len() - 1) as u32
+        });
+        self.lead(parent, segment, child);
+        child
+    }
+
+    fn lead(&mut self, parent: u32, segment: &str, child: u32) {
+        let hash = self.hash(parent, segment);
+        match (segment, self.branches.get_mut(parent as usize)) {
+            ("*", Some(branch)) => branch.any = child,
+            ("**", Some(branch)) => branch.rest = child,
+            _ => {
+                let edge = Edge { hash, parent, child, segment: segment.into() };
+                self.edges.insert_unique(hash, edge, |edge| edge.hash);
+            }
+        }
+    }
+
+    fn prune(&mut self, pattern: &Pattern) {
+        let mut at = ROOT;
+        for segment in segments(pattern.text()) {
+            let Some(child) = self.next(at, segment) else { return };
+            let Some(branch) = self.branches.get_mut(child as usize) else { return };
+            branch.uses -= 1;
+            if branch.uses == 0 {
+                self.cut(at, segment);
+                self.free.push(child);
+            }
+            at = child;
+        }
+    }
+
+    fn cut(&mut self, parent: u32, segment: &str) {
+        let hash = self.hash(parent, segment);
+        match (segment, self.branches.get_mut(parent as usize)) {
+            ("*", Some(branch)) => branch.any = 0,
+            ("**", Some(branch)) => branch.rest = 0,
+            _ => {
+                let is_it = |edge: &Edge| edge.parent == parent && &*edge.segment == segment;
+                if let Ok(found) = self.edges.find_entry(hash, is_it) {
+                    found.remove();
+                }
+            }
+        }
+    }
+
+    fn hash(&self, parent: u32, segment: &str) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1 ^ u64::from(parent));
+        hasher.write(segment.as_bytes());
+        hasher.finish()
+    }
+}

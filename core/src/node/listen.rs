@@ -1,0 +1,200 @@
+//! Listeners and watchers: opening and closing subjects and patterns, and the interest that follows from it.
+use std::sync::Arc;
+
+use super::Node;
+use super::feed::Entry;
+use super::interest::Leaving;
+use super::listeners::bit;
+use crate::codes::Code;
+use crate::command::Refusal;
+use crate::message::LogId;
+use crate::position::Now;
+use crate::subject::Pattern;
+
+/// Names looked at in one section, for each one that is asked for and at least.
+const LOOKS_EACH: usize = 16;
+const LOOKS_MIN: usize = 256;
+
+impl Node {
+    /// One more listener of `shard` on a subject. Its log begins here if need be, and stays at least as long as the listener.
+    pub fn open(&mut self, shard: u8, subject: &str, _now: Now) -> Result<LogId, Refusal> {
+        let id = match self.names.find(subject) {
+            Some(id) => id,
+            None => {
+                if Pattern::parse(subject)?.has_wildcard() || bit(shard) == 0 {
+                    return Err(Refusal::new(Code::SubjectInvalid, "a pattern is no subject"));
+                }
+                self.create(subject).map_err(|code| Refusal::new(code, code.sentence()))?
+            }
+        };
+        if let Some(log) = self.names.get_mut(id) {
+            log.listeners.add(shard);
+            if !log.is_announced {
+                log.is_announced = true;
+                let name = Arc::clone(&log.subject);
+                let mask = self.interest.watchers.mask(&name);
+                self.tell_interest(mask, name, true);
+            }
+        }
+        Ok(id)
+    }
+
+    /// One listener of `shard` less.
+    pub fn close(&mut self, shard: u8, log: LogId, now: Now) {
+        let Some(found) = self.names.get_mut(log) else { return };
+        found.listeners.remove(shard);
+        if !found.listeners.is_empty() {
+            return;
+        }
+        if self.interest.watchers.is_empty() {
+            found.is_announced = false;
+        } else if found.is_announced && !found.is_leaving {
+            found.is_leaving = true;
+            self.interest.leave(Leaving::Log(log), now.mono_ms);
+        }
+        if found.is_idle() && found.at().sequence == 0 {
+            self.names.remove(log.slot);
+        }
+    }
+
+    /// One more listener of `shard` on a pattern.
+    pub fn open_pattern(&mut self, shard: u8, pattern: &Pattern, _now: Now) -> Result<(), Refusal> {
+        if bit(shard) == 0 {
+            return Err(Refusal::new(Code::CommandFault, "no such shard"));
+        }
+        self.directory.add(shard, pattern);
+        if self.interest.begin(pattern) {
+            let mask = self.interest.watchers.overlapping_mask(pattern);
+            self.tell_interest(mask, pattern.text().into(), true);
+        }
+        Ok(())
+    }
+
+    /// One listener of `shard` on a pattern less.
+    pub fn close_pattern(&mut self, shard: u8, pattern: &Pattern, now: Now) {
+        if !self.directory.remove(shard, pattern) {
+            return;
+        }
+        if self.interest.watchers.is_empty() {
+            self.interest.settle(pattern, false);
+        } else {
+            self.interest.end(pattern, now.mono_ms);
+        }
+    }
+
+    /// Tells `shard` of interest in whatever overlaps `pattern`, from now on; counted.
+    pub fn watch(&mut self, shard: u8, pattern: &Pattern) {
+        if bit(shard) != 0 {
+            self.interest.watchers.add(shard, pattern);
+        }
+    }
+
+    pub fn unwatch(&mut self, shard: u8, pattern: &Pattern) {
+        self.interest.watchers.remove(shard, pattern);
+    }
+
+    /// Selectors after `after`, in name order, that overlap `pattern` and that somebody listens to. Returns where to go on
+    /// when not all were looked at; a call looks at a bounded number of names, and may find none among them.
+    pub fn interest_state(
+        &self,
+        pattern: &Pattern,
+        after: Option<&str>,
+        limit: usize,
+        out: &mut Vec<Arc<str>>,
+    ) -> Option<Arc<str>> {
+        let mut subjects = self.names.range(pattern, after).peekable();
+        let mut patterns = self.interest.patterns(after).peekable();
+        let (mut looks, mut found) = (looks_for(limit), 0);
+        loop {
+            let takes_pattern = match (subjects.peek(), patterns.peek()) {
+                (None, None) => return None,
+                (Some((name, _)), Some(other)) => other.text() < &***name,
+                (subject, _) => subject.is_none(),
+            };
+            let (name, is_wanted): (Arc<str>, bool) = if takes_pattern {
+                let other = patterns.next()?;
+                (other.text().into(), other.overlaps(pattern))
+            } else {
+                let (name, slot) = subjects.next()?;
+                let has_listeners = self.names.log_at(slot).is_some_and(|log| log.is_announced);
+                (Arc::clone(name), has_listeners && pattern.matches(name))
+            };
+            if is_wanted {
+                out.push(Arc::clone(&name));
+                found += 1;
+            }
+            looks -= 1;
+            if found == limit || looks == 0 {
+                return Some(name);
+            }
+        }
+    }
+
+    /// Subjects after `after`, in name order, that `pattern` holds. Returns where to go on when not all were looked at; a call
+    /// looks at a bounded number of names, and may find none among them.
+    pub fn names(
+        &self,
+        pattern: &Pattern,
+        after: Option<&str>,
+        limit: usize,
+        out: &mut Vec<(Arc<str>, LogId)>,
+    ) -> Option<Arc<str>> {
+        let (mut looks, mut found) = (looks_for(limit), 0);
+        for (name, slot) in self.names.range(pattern, after) {
+            if pattern.matches(name)
+                && let Some(id) = self.names.id_at(slot)
+            {
+                out.push((Arc::clone(name), id));
+                found += 1;
+            }
+            looks -= 1;
+            if found == limit || looks == 0 {
+                return Some(Arc::clone(name));
+            }
+        }
+        None
+    }
+
+    /// Shards that were told something since this was last asked, beside those that `append` returned: wake them.
+    pub fn take_wakes(&mut self) -> u64 {
+        std::mem::take(&mut self.wakes)
+    }
+
+    /// Settles, one by one, what lost its listeners a moment ago. At most `count`; true when more may be due.
+    pub(super) fn sweep_interest(&mut self, mono_ms: u64, count: usize) -> bool {
+        for _ in 0..count {
+            match self.interest.take_due(mono_ms) {
+                None => return false,
+                Some(Leaving::Log(id)) => {
+                    let Some(log) = self.names.get_mut(id) else { continue };
+                    log.is_leaving = false;
+                    if !log.listeners.is_empty() {
+                        continue;
+                    }
+                    log.is_announced = false;
+                    let name = Arc::clone(&log.subject);
+                    let mask = self.interest.watchers.mask(&name);
+                    self.tell_interest(mask, name, false);
+                }
+                Some(Leaving::Pattern(pattern)) => {
+                    if self.interest.settle(&pattern, self.directory.contains(&pattern)) {
+                        let mask = self.interest.watchers.overlapping_mask(&pattern);
+                        self.tell_interest(mask, pattern.text().into(), false);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn tell_interest(&mut self, mask: u64, selector: Arc<str>, has_subscribers: bool) {
+        if mask != 0 {
+            let arrival = self.index.head();
+            self.wakes |= self.feed.push(mask, &Entry::Interest { selector, has_subscribers, arrival });
+        }
+    }
+}
+
+pub(super) fn looks_for(limit: usize) -> usize {
+    limit.saturating_mul(LOOKS_EACH).max(LOOKS_MIN)
+}

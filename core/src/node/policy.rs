@@ -1,0 +1,116 @@
+//! What the settings say about one subject: the limits, and what patterns change of them. The most specific pattern that
+//! names a value decides it. Resolved once for each log; logs that are treated alike share one policy.
+use super::ages::{Age, Ages};
+use crate::codes::Code;
+use crate::command::Refusal;
+use crate::limits::Limits;
+use crate::settings::{PatternSettings, Settings};
+use crate::subject::Pattern;
+
+/// Policies are numbered by 16 bits; patterns make far fewer.
+const POLICIES_MAX: usize = u16::MAX as usize;
+
+/// How one subject is kept and sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub log_messages_max: usize,
+    pub log_age_ms_max: u64,
+    /// False: no snapshot is kept.
+    pub keeps_snapshot: bool,
+    /// 0: it does not expire.
+    pub snapshot_age_ms_max: u64,
+    pub conflates_when_slow: bool,
+    pub hold_ms: u32,
+    pub hold_bytes_max: u32,
+    pub(super) log_age: Age,
+    pub(super) snapshot_age: Age,
+}
+
+#[derive(Debug)]
+pub(super) struct Policies {
+    patterns: Vec<(Pattern, PatternSettings)>,
+    basis: Policy,
+    known: Vec<Policy>,
+}
+
+impl Policies {
+    /// Patterns that are none are left out: `check` has refused them before.
+    pub(super) fn new(settings: &Settings, ages: &mut Ages) -> Self {
+        let mut patterns: Vec<(Pattern, PatternSettings)> = Vec::new();
+        for one in &settings.patterns {
+            if let Ok(pattern) = Pattern::parse(&one.pattern) {
+                patterns.push((pattern, one.clone()));
+            }
+        }
+        let basis = compile_basis(&settings.limits, ages);
+        Self { patterns, known: vec![basis.clone()], basis }
+    }
+
+    /// The number of the subject's policy.
+    pub(super) fn resolve(&mut self, subject: &str, ages: &mut Ages) -> u16 {
+        let policy = self.compile(subject, ages);
+        if let Some(at) = self.known.iter().position(|known| *known == policy) {
+            return at as u16;
+        }
+        if self.known.len() >= POLICIES_MAX {
+            return 0;
+        }
+        self.known.push(policy);
+        (self.known.len() - 1) as u16
+    }
+
+    pub(super) fn get(&self, number: u16) -> &Policy {
+        self.known.get(usize::from(number)).unwrap_or(&self.basis)
+    }
+
+    fn compile(&self, subject: &str, ages: &mut Ages) -> Policy {
+        let mut policy = self.basis.clone();
+        let mut held: Vec<&(Pattern, PatternSettings)> =
+            self.patterns.iter().filter(|(pattern, _)| pattern.matches(subject)).collect();
+        if held.is_empty() {
+            return policy;
+        }
+        held.sort_by(|a, b| a.0.compare_specificity(&b.0));
+        for (_, one) in held {
+            if let Some(count) = one.log_messages_max {
+                policy.log_messages_max = (count as usize).max(1);
+            }
+            if let Some(age_ms) = one.log_age_ms_max {
+                policy.log_age_ms_max = age_ms;
+            }
+            policy.keeps_snapshot = one.snapshot.unwrap_or(policy.keeps_snapshot);
+            policy.snapshot_age_ms_max = one.snapshot_age_ms_max.unwrap_or(policy.snapshot_age_ms_max);
+            policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
+            policy.hold_ms = one.hold_ms.unwrap_or(policy.hold_ms);
+            policy.hold_bytes_max = one.hold_bytes_max.unwrap_or(policy.hold_bytes_max);
+        }
+        policy.log_age = ages.register(policy.log_age_ms_max);
+        policy.snapshot_age = ages.register(policy.snapshot_age_ms_max);
+        policy
+    }
+}
+
+/// Refuses settings whose patterns are none.
+pub fn check(patterns: &[PatternSettings]) -> Result<(), Refusal> {
+    for one in patterns {
+        Pattern::parse(&one.pattern)?;
+        if one.log_messages_max == Some(0) {
+            return Err(Refusal::new(Code::FieldInvalid, format!("{}: log_messages_max is 0", one.pattern)));
+        }
+    }
+    Ok(())
+}
+
+fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
+    Policy {
+        log_messages_max: limits.log_messages_max.max(1),
+        log_age_ms_max: limits.log_age_ms_max,
+        keeps_snapshot: true,
+        snapshot_age_ms_max: limits.snapshot_age_ms_max,
+        conflates_when_slow: false,
+        hold_ms: 0,
+        hold_bytes_max: 0,
+        log_age: ages.register(limits.log_age_ms_max),
+        snapshot_age: ages.register(limits.snapshot_age_ms_max),
+    }
+}

@@ -1,0 +1,185 @@
+//! What a subject can still serve: where a position or a count stands, the messages after an arrival, the snapshot. Where
+//! something is missing the answer says so, with how much where that is known; it never guesses.
+use std::sync::Arc;
+
+use super::Node;
+use super::append::is_expired;
+use super::snapshot::Snapshot;
+use crate::command::GapReason;
+use crate::message::{LogId, Message};
+use crate::position::{Mark, Now, Position};
+
+/// The end of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub at: Position,
+    /// Arrival of the last message; 0 none.
+    pub arrival: u64,
+}
+
+/// Where a client's position stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Everything after it is kept: `count` messages, those with a later arrival than `arrival`.
+    Served { arrival: u64, count: u64 },
+    /// Something after it is missing.
+    Gap {
+        reason: GapReason,
+        /// How many are missing before the oldest kept; none when that cannot be known.
+        missed: Option<u64>,
+        /// Who stands here continues from the oldest kept message.
+        oldest: Position,
+        oldest_arrival: u64,
+    },
+}
+
+/// Messages that should have been read but are no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// None when the feed's index does not reach back far enough to count them.
+    pub missed: Option<u64>,
+    /// The position before the first of them; known as `missed` is.
+    pub after: Option<Position>,
+    /// The last of them: who was told of the hole stands here.
+    pub at: Position,
+    pub reason: GapReason,
+}
+
+/// What one reading of a log came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Everything of the log up to this arrival is accounted for: put out, or in the hole.
+    pub reached: u64,
+    /// Told alone: nothing was put out with it.
+    pub hole: Option<Hole>,
+    /// Everything up to the arrival asked for has been accounted for.
+    pub is_done: bool,
+}
+
+impl Node {
+    /// The end of a log; `0.0` where the log is no more.
+    pub fn head(&self, log: LogId) -> Head {
+        let none = Head { at: Position { epoch: 0, sequence: 0 }, arrival: 0 };
+        self.names.get(log).map_or(none, |log| Head { at: log.at(), arrival: log.last_arrival() })
+    }
+
+    /// A subject's log, if there is one.
+    pub fn find(&self, subject: &str) -> Option<LogId> {
+        self.names.find(subject)
+    }
+
+    pub fn snapshot(&self, log: LogId, _now: Now) -> Option<Snapshot> {
+        let log = self.names.get(log)?;
+        let cutoff = self.ages.cutoff(self.policies.get(log.policy).snapshot_age);
+        if is_expired(log, cutoff) {
+            return None;
+        }
+        let last = Arc::clone(log.latest.last()?);
+        Some(Snapshot { at: log.at(), last, merged: log.latest.merged().cloned() })
+    }
+
+    /// Where to continue for a client that was sent everything of the subject up to `after`.
+    pub fn place(&self, log: LogId, after: Position, _now: Now) -> Place {
+        let Some(log) = self.names.get(log) else {
+            let oldest = Position { epoch: 0, sequence: 0 };
+            return Place::Gap { reason: GapReason::Unknown, missed: None, oldest, oldest_arrival: 0 };
+        };
+        let (head, base) = (log.at(), log.base());
+        let gap = |reason, missed| Place::Gap {
+            reason,
+            missed,
+            oldest: Position { epoch: log.epoch, sequence: base },
+            oldest_arrival: log.evicted_arrival(),
+        };
+        if after.epoch != head.epoch {
+            return gap(GapReason::Epoch, None);
+        }
+        if after.sequence > head.sequence {
+            return gap(GapReason::Ahead, None);
+        }
+        if after.sequence < base {
+            return gap(log.gap_reason(after.sequence), Some(base - after.sequence));
+        }
+        let arrival = log.get(after.sequence).map_or(log.evicted_arrival(), |message| message.arrival);
+        Place::Served { arrival, count: head.sequence - after.sequence }
+    }
+
+    /// Where to stand to be sent the last `n` kept messages, and how many there are.
+    pub fn place_last(&self, log: LogId, n: usize) -> (u64, u64) {
+        let Some(log) = self.names.get(log) else { return (0, 0) };
+        let count = log.len().min(n);
+        let before = (log.len() - count).checked_sub(1).and_then(|index| log.nth(index));
+        (before.map_or(log.evicted_arrival(), |message| message.arrival), count as u64)
+    }
+
+    /// The messages of a log with an arrival in `(after, until]`, oldest first, as many as fit in `bytes_max` but at least one.
+    pub fn read(
+        &self,
+        id: LogId,
+        after_arrival: u64,
+        until_arrival: u64,
+        out: &mut Vec<Arc<Message>>,
+        bytes_max: usize,
+    ) -> Read {
+        let Some(log) = self.names.get(id) else { return Read { reached: until_arrival, hole: None, is_done: true } };
+        if log.evicted_arrival() > after_arrival
+            && let Some((hole, reached)) = self.find_hole(id.slot, after_arrival, until_arrival)
+        {
+            return Read { reached, hole: Some(hole), is_done: reached >= until_arrival };
+        }
+        let mut left = bytes_max;
+        let first = log.count_until(after_arrival);
+        for index in first.. {
+            let Some(message) = log.nth(index).filter(|message| message.arrival <= until_arrival) else { break };
+            let cost = message.cost_bytes();
+            if cost > left && index > first {
+                let reached = log.nth(index - 1).map_or(after_arrival, |message| message.arrival);
+                return Read { reached, hole: None, is_done: false };
+            }
+            left = left.saturating_sub(cost);
+            out.push(Arc::clone(message));
+        }
+        Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true }
+    }
+
+    /// What of a log's arrivals in `(after, until]` is no longer kept, and up to which arrival that reaches.
+    fn find_hole(&self, slot: u32, after: u64, until: u64) -> Option<(Hole, u64)> {
+        let log = self.names.log_at(slot)?;
+        let end = log.evicted_arrival().min(until);
+        let Some((count, first_low)) = self.index.count(slot, after, end) else {
+            // Nobody remembers how many: the hole reaches to the oldest kept.
+            let at = Position { epoch: log.epoch, sequence: log.base() };
+            let reason = log.gap_reason(at.sequence.saturating_sub(1));
+            return Some((Hole { missed: None, after: None, at, reason }, log.evicted_arrival()));
+        };
+        if count == 0 {
+            return None;
+        }
+        let before = log.widen(first_low).saturating_sub(1);
+        let after = Position { epoch: log.epoch, sequence: before };
+        let at = Position { epoch: log.epoch, sequence: before + count };
+        Some((Hole { missed: Some(count), after: Some(after), at, reason: log.gap_reason(before) }, end))
+    }
+
+    /// The arrival that a mark stands for, if everything after it is still known: kept, or missing and told.
+    pub fn place_mark(&self, mark: Mark) -> Result<u64, GapReason> {
+        if mark.run != self.run {
+            return Err(GapReason::Epoch);
+        }
+        if mark.arrival > self.index.head() {
+            return Err(GapReason::Ahead);
+        }
+        if mark.arrival < self.forgotten_arrival {
+            return Err(GapReason::Expired);
+        }
+        if mark.arrival < self.index.gone() {
+            return Err(GapReason::Overrun);
+        }
+        Ok(mark.arrival)
+    }
+
+    /// The mark of who has been sent everything up to `arrival`.
+    pub fn mark(&self, arrival: u64) -> Mark {
+        Mark { run: self.run, arrival, time_ms: self.time_ms }
+    }
+}

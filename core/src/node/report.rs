@@ -1,0 +1,104 @@
+//! What operators see: the node's totals, and its subjects as rows.
+use super::Node;
+use super::listen::looks_for;
+use crate::report::SubjectRow;
+use crate::subject::Pattern;
+
+/// Kept true while the node works.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) messages: usize,
+    /// Messages that are kept by a log or by its snapshot alone.
+    pub(super) bytes: usize,
+    pub(super) snapshots: usize,
+    /// Merged fields beside the messages.
+    pub(super) snapshot_bytes: usize,
+    pub(super) accepted: u64,
+    pub(super) refused: u64,
+    pub(super) repeats: u64,
+    pub(super) evicted_count: u64,
+    pub(super) evicted_age: u64,
+    pub(super) evicted_bytes: u64,
+    pub(super) forgotten: u64,
+}
+
+/// The node's figures; counters begin at the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub epoch: u64,
+    pub arrival: u64,
+    pub forgotten_arrival: u64,
+    pub subjects: u64,
+    pub patterns: u64,
+    pub messages: u64,
+    pub message_bytes: u64,
+    pub snapshots: u64,
+    pub snapshot_bytes: u64,
+    pub keys: u64,
+    pub index_entries: u64,
+    pub feed_entries: u64,
+    pub feed_bytes: u64,
+    pub feed_falls: u64,
+    pub accepted: u64,
+    pub refused: u64,
+    pub repeats: u64,
+    pub evicted_count: u64,
+    pub evicted_age: u64,
+    pub evicted_bytes: u64,
+    pub forgotten: u64,
+}
+
+impl Node {
+    pub fn totals(&self) -> Totals {
+        let (counts, lag) = (&self.counts, self.feed.lag());
+        Totals {
+            epoch: self.epoch,
+            arrival: self.index.head(),
+            forgotten_arrival: self.forgotten_arrival,
+            subjects: self.names.len() as u64,
+            patterns: self.directory.len() as u64,
+            messages: counts.messages as u64,
+            message_bytes: counts.bytes as u64,
+            snapshots: counts.snapshots as u64,
+            snapshot_bytes: counts.snapshot_bytes as u64,
+            keys: self.keys.len() as u64,
+            index_entries: self.index.len() as u64,
+            feed_entries: lag.entries as u64,
+            feed_bytes: lag.bytes as u64,
+            feed_falls: self.feed.falls,
+            accepted: counts.accepted,
+            refused: counts.refused,
+            repeats: counts.repeats,
+            evicted_count: counts.evicted_count,
+            evicted_age: counts.evicted_age,
+            evicted_bytes: counts.evicted_bytes,
+            forgotten: counts.forgotten,
+        }
+    }
+
+    /// Subjects after `after` in name order, at most `limit`, that `pattern` holds; and where to go on when not all were
+    /// looked at, which may be so with no row found.
+    pub fn subjects(&self, after: &str, limit: usize, pattern: Option<&Pattern>) -> (Vec<SubjectRow>, Option<String>) {
+        let (mut rows, mut looks) = (Vec::new(), looks_for(limit));
+        for (name, slot) in self.names.range_all(pattern, after) {
+            let (Some(log), Some(id)) = (self.names.log_at(slot), self.names.id_at(slot)) else { continue };
+            if pattern.is_none_or(|pattern| pattern.matches(name)) {
+                rows.push(SubjectRow {
+                    subject: name.clone(),
+                    log: id,
+                    at: log.at(),
+                    messages: log.len() as u64,
+                    bytes: log.bytes() as u64,
+                    listeners: log.listeners.total(),
+                    has_snapshot: !log.latest.is_none(),
+                    last_ms: log.last_ms(),
+                });
+            }
+            looks -= 1;
+            if rows.len() >= limit || looks == 0 {
+                return (rows, Some(name.to_string()));
+            }
+        }
+        (rows, None)
+    }
+}

@@ -1,0 +1,103 @@
+//! What happens with time alone: messages and snapshots grow too old, idle subjects are forgotten, keys and interest run out.
+//! Each call does a bounded piece and the next goes on, so that no shard waits long for the lock.
+use super::Node;
+use super::append::{is_expired, trim};
+use crate::position::Now;
+
+/// Logs looked at in one call: a sixteenth of all, within these bounds.
+const LOGS_MIN: u32 = 256;
+const LOGS_MAX: u32 = 8_192;
+/// Keys, moments of interest and places of the index settled in one call.
+const STEPS: usize = 1_024;
+/// The index remembers this many arrivals even of messages that are gone, so that a mark among them gets exact holes.
+const INDEX_MIN: usize = 65_536;
+/// The epoch rises at most this often: an epoch made from the clock at the next start is then higher still.
+const EPOCH_MS: u64 = 1_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    slot: u32,
+}
+
+impl Node {
+    /// Does the next piece. True when the present round over all logs is not finished.
+    pub fn sweep(&mut self, now: Now) -> bool {
+        self.time_ms = self.time_ms.max(now.wall_ms);
+        self.ages.tick(now.mono_ms, self.index.head());
+        self.sweep_interest(now.mono_ms, STEPS);
+        self.keys.sweep(now.mono_ms, STEPS);
+        let count = (self.names.slots() / 16).clamp(LOGS_MIN, LOGS_MAX);
+        for _ in 0..count {
+            if self.sweep.slot >= self.names.slots() {
+                break;
+            }
+            self.sweep_log(self.sweep.slot, now);
+            self.sweep.slot += 1;
+        }
+        for _ in 0..STEPS {
+            if !self.pop_index() {
+                break;
+            }
+        }
+        if self.sweep.slot >= self.names.slots() {
+            self.sweep.slot = 0;
+        }
+        self.sweep.slot != 0
+    }
+
+    fn sweep_log(&mut self, slot: u32, now: Now) {
+        let Some(log) = self.names.log_at_mut(slot) else { return };
+        let policy = self.policies.get(log.policy);
+        if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
+            self.counts.bytes -= log.lonely_bytes();
+            self.counts.snapshots -= 1;
+            log.latest.clear(&mut self.counts.snapshot_bytes);
+        }
+        trim(log, policy.log_messages_max, self.ages.cutoff(policy.log_age), &mut self.counts);
+        if !log.is_idle() {
+            return;
+        }
+        if log.at().sequence > 0 {
+            // What is numbered in an epoch that has passed can be forgotten freely: it returns in a later one.
+            if log.epoch == self.epoch {
+                if self.epoch_ms.is_some_and(|last_ms| now.mono_ms < last_ms + EPOCH_MS) {
+                    return;
+                }
+                self.epoch += 1;
+                self.epoch_ms = Some(now.mono_ms);
+            }
+            self.forgotten_arrival = self.forgotten_arrival.max(log.last_arrival());
+            self.counts.forgotten += 1;
+        }
+        self.names.remove(slot);
+    }
+
+    /// Keeps the index within its limit, and within need, while it grows.
+    pub(super) fn trim_index(&mut self) {
+        while self.index.len() > self.limits.index_entries_max {
+            self.index.pop();
+        }
+        if self.index.len() > INDEX_MIN && self.pop_index() {
+            self.pop_index();
+        }
+    }
+
+    /// Lets the oldest arrival of the index go, if nobody can need it. False when it stays.
+    fn pop_index(&mut self) -> bool {
+        let oldest = self.index.gone() + 1;
+        if self.index.len() == 0 {
+            return false;
+        }
+        if oldest > self.forgotten_arrival {
+            let is_kept = self.index.get(oldest).is_some_and(|place| {
+                let log = self.names.log_at(place.slot);
+                log.is_some_and(|log| log.get(log.widen(place.sequence_low)).is_some())
+            });
+            if is_kept || self.index.len() <= INDEX_MIN {
+                return false;
+            }
+        }
+        self.index.pop();
+        true
+    }
+}
