@@ -46,7 +46,11 @@ impl Pattern {
         let mut rest = segments(text);
         while let Some(segment) = rest.next() {
             if segment == REST && rest.next().is_some() {
-                return Err(refuse(Code::PatternInvalid, text, "has ** before its last segment, where only * is allowed"));
+                return Err(refuse(
+                    Code::PatternInvalid,
+                    text,
+                    "has ** before its last segment, where only * is allowed",
+                ));
             }
         }
         Ok(Self { text: text.into() })
