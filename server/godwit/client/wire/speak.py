@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, Protocol, TypeAlias
 
+from .binary import BinaryWire
 from .command import Command
 from .json import JsonWire
 from .push import Told
 
-WireName: TypeAlias = Literal["json"]
+WireName: TypeAlias = Literal["json", "binary"]
 
 
 class Wire(Protocol):
@@ -24,4 +25,4 @@ class Wire(Protocol):
         """What one frame says; raises FrameInvalid."""
 
 
-WIRES: dict[WireName, Callable[[], Wire]] = {"json": JsonWire}
+WIRES: dict[WireName, Callable[[], Wire]] = {"json": JsonWire, "binary": BinaryWire}
