@@ -1,6 +1,8 @@
 """What the texts say about the repository is true: links lead somewhere, named files exist, configuration loads."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -51,3 +53,13 @@ def test_the_glossary_has_the_words() -> None:
         word for entry in re.findall(r"^\| \*\*([^*]+)\*\*", glossary, re.MULTILINE) for word in entry.split(", ")
     }
     assert defined >= WORDS
+
+
+def test_every_python_block_passes_the_type_checker(tmp_path: Path) -> None:
+    for number, block in enumerate(
+        block for path in TEXTS for block in re.findall(r"```python\n(.*?)```", read(path), re.DOTALL)
+    ):
+        (tmp_path / f"block{number}.py").write_text(block)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *tmp_path.glob("*.py")]
+    done = subprocess.run(command, cwd=ROOT / "server", text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout
