@@ -1,0 +1,79 @@
+//! What the server under test has used, read from the kernel's own accounts of its processes: CPU as the scheduler counts
+//! it for each thread (`/proc/PID/task/*/schedstat`, nanoseconds, kernel work on the process's behalf included), memory as
+//! PSS (`smaps_rollup`), the send queues of its sockets (`/proc/net/tcp`). Linux only: elsewhere everything reads as zero.
+use std::fs;
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Reading {
+    pub(crate) cpu_ns: u64,
+    pub(crate) pss_kb: u64,
+}
+
+/// CPU and memory of these processes together.
+pub(crate) fn read(pids: &[u32]) -> Reading {
+    let mut reading = Reading::default();
+    for &pid in pids {
+        reading.cpu_ns += cpu_ns(pid);
+        reading.pss_kb += pss_kb(pid);
+    }
+    reading
+}
+
+pub(crate) fn cpu_ns(pid: u32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok())
+        .filter_map(|line| line.split(' ').next()?.parse::<u64>().ok())
+        .sum()
+}
+
+fn pss_kb(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Unsent bytes of the sockets whose peers have these local ports, largest first.
+pub(crate) fn send_queues(server_port: u16, peer_ports: &[u16]) -> Vec<u64> {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let mut queues: Vec<u64> =
+        table.lines().skip(1).filter_map(|line| send_queue(line, server_port, peer_ports)).collect();
+    queues.sort_unstable_by(|a, b| b.cmp(a));
+    queues
+}
+
+/// A line is `sl local:port remote:port state tx:rx …`, numbers in hexadecimal.
+fn send_queue(line: &str, server_port: u16, peer_ports: &[u16]) -> Option<u64> {
+    let mut fields = line.split_whitespace().skip(1);
+    let port = |field: &str| u16::from_str_radix(field.rsplit(':').next()?, 16).ok();
+    let (local, remote) = (port(fields.next()?)?, port(fields.next()?)?);
+    let queued = fields.nth(1)?.split(':').next()?;
+    (local == server_port && peer_ports.contains(&remote)).then_some(u64::from_str_radix(queued, 16).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_used_something() {
+        let mut sum = 0u64;
+        for n in 0..3_000_000u64 {
+            sum = std::hint::black_box(sum.wrapping_add(n * n));
+        }
+        let reading = read(&[std::process::id()]);
+        assert!(reading.cpu_ns > 0 && reading.pss_kb > 0, "{reading:?} {sum}");
+    }
+
+    #[test]
+    fn a_line_of_the_kernels_table_is_read() {
+        let line = "   1: 0100007F:2260 0100017F:C001 01 0000D5B2:00000000 01:00000015 00000000     0        0 1234";
+        assert_eq!(send_queue(line, 0x2260, &[0xc001]), Some(0xd5b2));
+        assert_eq!(send_queue(line, 0x2261, &[0xc001]), None);
+        assert_eq!(send_queue(line, 0x2260, &[0xc002]), None);
+    }
+}
