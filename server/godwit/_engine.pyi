@@ -28,3 +28,18 @@ class Engine:
 
     def stop(self) -> None:
         """Ends the threads and closes what is open."""
+
+class Swarm:
+    """The load generator; its door is godwit.bench.generator."""
+
+    def __init__(self, plan_json: str) -> None:
+        """Takes swarm/src/plan.rs as JSON; raises ValueError with a sentence where it does not fit."""
+
+    def start(self) -> None:
+        """Starts the native threads; OSError where one cannot be made."""
+
+    def progress(self) -> str: ...
+    def result(self) -> str:
+        """Waits for the end; the shape is RunResult of swarm/src/swarm.rs."""
+
+    def stop(self) -> None: ...

@@ -1,0 +1,42 @@
+"""The door to the native load generator: a plan goes in, its result comes out, progress is shown meanwhile.
+
+Shapes are those of swarm/src/plan.rs and swarm/src/swarm.rs, as plain JSON values.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from godwit._engine import Swarm
+
+Plan = dict[str, Any]
+RunResult = dict[str, Any]
+Show = Callable[[str], None]
+
+LOOK_EVERY_SECONDS = 0.2
+
+
+def run_plan(plan: Plan, show: Show) -> RunResult:
+    """Runs a plan to its end; ^C stops the load first. Raises ValueError where the plan cannot be."""
+    swarm = Swarm(json.dumps(plan))
+    swarm.start()
+    try:
+        while not (progress := json.loads(swarm.progress()))["is_over"]:
+            show(_describe(progress))
+            time.sleep(LOOK_EVERY_SECONDS)
+    except BaseException:
+        swarm.stop()
+        raise
+    result: RunResult = json.loads(swarm.result())
+    return result
+
+
+def _describe(progress: dict[str, Any]) -> str:
+    counts = progress["counts"]
+    return (
+        f"{progress['step']} {progress['seconds']:.0f} s: {counts['live']:,} connections, "
+        f"{counts['published']:,} published, {counts['delivered']:,} delivered"
+    )

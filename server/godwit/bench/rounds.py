@@ -1,0 +1,85 @@
+"""Takes a load's rounds: one run of each server after another (A B A B …), each against a fresh process, so that what the
+machine does meanwhile falls on all alike. The server has one core, the generator another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .generator import run_plan
+from .loads import Figures, Load, Shape
+from .targets import BenchFailed, Order, Target, start_target
+
+Show = Callable[[str], None]
+
+SLOW_SHARE = 0.2
+"""Rivals that do not merge get this share of a saturated load's messages: their figures are the same, their time is not."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one server's rounds gave."""
+
+    figures: list[Figures] = field(default_factory=list)
+    runs: list[list[dict[str, Any]]] = field(default_factory=list)
+
+
+def choose_cores() -> tuple[int | None, int | None]:
+    """One core for the server, another for the generator; none where there is only one, or the system does not pin."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None, None
+    cores = sorted(os.sched_getaffinity(0))
+    return (cores[0], cores[-1]) if len(cores) > 1 else (None, None)
+
+
+def run_rounds(
+    load: Load, targets: Sequence[Target], rounds: int, driver: str, size: float, show: Show
+) -> dict[str, Measured]:
+    """All rounds of a load, by server. Raises BenchFailed where a delivery is missing or a server gives up."""
+    measured = {target.name: Measured() for target in targets}
+    for turn in range(rounds):
+        for target in targets:
+            show(f"{load.name}: round {turn + 1} of {rounds}, {target.name}")
+            shapes = load.shapes(size)
+            results = [_run_once(load, target, shape, driver, show) for shape in shapes]
+            measured[target.name].runs.append(results)
+            measured[target.name].figures.append(load.figures(results, shapes))
+    return measured
+
+
+def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show) -> dict[str, Any]:
+    server_core, generator_core = choose_cores()
+    order = Order(driver=driver, shards=load.shards, limits=load.limits)
+    with start_target(target, order, server_core) as running:
+        plan = {
+            **shape.plan(),
+            "dialect": target.dialect,
+            "address": running.address,
+            "pids": running.pids,
+            "core": generator_core,
+        }
+        _fit(plan, target)
+        result = run_plan(plan, lambda text: show(f"{load.name}: {target.name}: {text}"))
+    if result["fault"] is not None or not result["is_exact"]:
+        counts = {key: result["steps"][-1][key] for key in ("lost", "repeated", "missed")} if result["steps"] else {}
+        raise BenchFailed(f"{load.name} against {target.name}: {result['fault'] or f'not exact: {counts}'}")
+    return result
+
+
+def _fit(plan: dict[str, Any], target: Target) -> None:
+    """What a wire cannot do is done another way: a window without acknowledgements counts what was delivered."""
+    if target.subject_publishers:
+        plan["publishers"] = min(plan["publishers"], 1) * plan["subjects"]
+    if not target.has_acks and plan["is_acked"]:
+        plan["is_acked"] = False
+        plan["steps"] = [
+            {**step, "ahead_max": step["in_flight"], "in_flight": 0} if step.get("in_flight") else step
+            for step in plan["steps"]
+        ]
+    if target.name == "floor" or target.program and not target.name.startswith("floor"):
+        plan["steps"] = [
+            {**step, "messages": int(step["messages"] * SLOW_SHARE)} if step.get("ahead_max") else step
+            for step in plan["steps"]
+        ]

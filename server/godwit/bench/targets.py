@@ -1,0 +1,221 @@
+"""The servers that can be measured: how each is started on a free port of loopback, and what the generator speaks to it.
+
+A rival is used when its program is on the path; none is needed. Each runs as it comes, but for limits that would end the
+load. Every process started here is ended here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from ..errors import GodwitError
+
+START_SECONDS_MAX = 20.0
+
+
+class BenchFailed(GodwitError):
+    """A server or a load did not do what a measurement needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that listens."""
+
+    address: str
+    pids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a target is started for."""
+
+    driver: str = "auto"
+    shards: int = 1
+    limits: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server: its dialect, what it is started with, whether it can be here."""
+
+    name: str
+    dialect: str
+    command: Callable[[Path, int, Order], list[str]]
+    program: str = ""
+    says_address: bool = False
+    """Prints where it listens; else it is told a port."""
+    has_acks: bool = True
+    subject_publishers: bool = False
+    """Needs a publisher for each subject."""
+
+    def is_here(self) -> bool:
+        return not self.program or shutil.which(self.program) is not None
+
+
+def find_repository() -> Path:
+    """The working copy this package runs from; the floor's source lies there."""
+    return Path(__file__).resolve().parents[3]
+
+
+def _floor(*mode: str) -> Callable[[Path, int, Order], list[str]]:
+    def command(directory: Path, port: int, order: Order) -> list[str]:
+        source = find_repository() / "benchmarks" / "floor" / "floor.c"
+        program = directory / "floor"
+        if not source.exists():
+            raise BenchFailed(f"the floor's source is not here: {source.name} comes with the repository")
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)
+        return [str(program), "0", *mode]
+
+    return command
+
+
+def _godwit(directory: Path, port: int, order: Order) -> list[str]:
+    settings = {
+        "client.address": "127.0.0.1:0",
+        "admin.address": "127.0.0.1:0",
+        "node.shards": order.shards,
+        "node.driver": order.driver,
+        "logging.level": "warning",
+        **{f"limits.{name}": value for name, value in (order.limits or {}).items()},
+    }
+    flags = [flag for key, value in settings.items() for flag in ("--set", f"{key}={value}")]
+    return [sys.executable, "-m", "godwit", "serve", *flags]
+
+
+def _mosquitto(directory: Path, port: int, order: Order) -> list[str]:
+    file = directory / "mosquitto.conf"
+    file.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_type error\nmax_queued_messages 0\n"
+        "max_inflight_messages 0\nset_tcp_nodelay true\n"
+    )
+    return ["mosquitto", "-c", str(file)]
+
+
+def _nchan(directory: Path, port: int, order: Order) -> list[str]:
+    file = directory / "nginx.conf"
+    file.write_text(
+        "load_module modules/ngx_nchan_module.so;\n"
+        f"daemon off;\nworker_processes 1;\npid {directory}/pid;\nerror_log {directory}/log error;\n"
+        "events { worker_connections 18000; }\n"
+        "http { access_log off; nchan_max_reserved_memory 512M; server { "
+        f"listen 127.0.0.1:{port} backlog=4096;\n"
+        "location ~ /sub/(\\w+)$ { nchan_subscriber websocket; nchan_channel_id $1; }\n"
+        "location ~ /pub/(\\w+)$ { nchan_publisher websocket; nchan_channel_id $1; nchan_message_buffer_length 1000; }\n"
+        "} }\n"
+    )
+    return ["nginx", "-c", str(file), "-p", str(directory)]
+
+
+def _nats(directory: Path, port: int, order: Order) -> list[str]:
+    file = directory / "nats.conf"
+    file.write_text(f'listen: "127.0.0.1:{port}"\nmax_connections: 200000\nmax_pending: 536870912\nwrite_deadline: "60s"\n')
+    return ["nats-server", "-c", str(file)]
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("godwit", "godwit-json", _godwit, says_address=True),
+        Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
+        Target("floor", "floor", _floor(), program="cc", says_address=True),
+        Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
+        Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
+        Target("nchan", "nchan", _nchan, program="nginx", subject_publishers=True),
+        Target("nats", "nats", _nats, program="nats-server", has_acks=False),
+    )
+}
+RIVALS = ("mosquitto", "nchan", "nats")
+
+
+@contextmanager
+def start_target(target: Target, order: Order, core: int | None) -> Iterator[Running]:
+    """Starts a server on one core, waits until it accepts, ends it."""
+    with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        port = _find_port()
+        command = target.command(directory, port, order)
+        log = directory / "stderr"
+        with log.open("wb") as errors, _stay_on(core):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=directory)
+        try:
+            address = _read_address(process, log) if target.says_address else f"127.0.0.1:{port}"
+            _wait_for(address, process, log)
+            children = psutil.Process(process.pid).children(recursive=True)
+            yield Running(address, [process.pid, *(child.pid for child in children)])
+            if process.poll() is not None:
+                raise BenchFailed(f"{target.name} ended by itself: {_tail(log)}")
+        finally:
+            _end(process)
+
+
+def _find_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _stay_on(core: int | None) -> Iterator[None]:
+    """Children started within stay on this core."""
+    if core is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _read_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """From the line `listening client=HOST:PORT …` or `listening HOST:PORT`."""
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    for word in line.split()[1:]:
+        name, _, address = word.rpartition("=")
+        if name in ("client", "") and line.startswith("listening "):
+            return address
+    raise BenchFailed(f"the server did not start: {line.strip()} {_tail(log)}")
+
+
+def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    host, _, port = address.rpartition(":")
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise BenchFailed(f"the server did not start: {_tail(log)}")
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-500:].strip()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
