@@ -159,7 +159,11 @@ impl Client {
             return Err("content came that no publisher of this load sent".to_owned());
         };
         if ear.keeps_places {
-            self.place = ear.dialect.place(head).or(self.place);
+            self.place = match (ear.dialect.place(head), self.place) {
+                (Some((0, sequence)), Some((epoch, _))) => Some((epoch, sequence)),
+                (Some(place), _) => Some(place),
+                (None, place) => place,
+            };
         }
         if number != *ear.number && ear.dialect.is_snapshot(head) {
             ear.counts.snapshots += 1;

@@ -32,9 +32,7 @@ pub(crate) fn cpu_ns(pid: u32) -> u64 {
 
 fn pss_kb(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    text.lines()
-        .find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok())
-        .unwrap_or(0)
+    text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
 }
 
 /// Unsent bytes of the sockets whose peers have these local ports, largest first.

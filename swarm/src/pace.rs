@@ -19,8 +19,12 @@ pub(crate) struct Pace {
 /// What may be issued now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    Now { stamp_ns: u64 },
-    At { ns: u64 },
+    Now {
+        stamp_ns: u64,
+    },
+    At {
+        ns: u64,
+    },
     /// The window is full, or all is issued: something must be heard first.
     Waiting,
 }

@@ -50,7 +50,9 @@ pub(crate) struct Plan {
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Step {
     /// Open every connection, subscribe every subscriber.
-    Connect { name: String },
+    Connect {
+        name: String,
+    },
     /// Publish so many messages, subject after subject in turn, and wait until all are delivered and acknowledged.
     Publish {
         name: String,
@@ -66,14 +68,26 @@ pub(crate) enum Step {
         ahead_max: u64,
     },
     /// Subscribers disconnect.
-    Leave { name: String },
+    Leave {
+        name: String,
+    },
     /// Subscribers connect again and ask for what they missed.
-    Return { name: String },
-    Pause { name: String, seconds: f64 },
+    Return {
+        name: String,
+    },
+    Pause {
+        name: String,
+        seconds: f64,
+    },
     /// Further subscribers of subject 0 connect, subscribe, and then never read.
-    Silence { name: String, clients: u32 },
+    Silence {
+        name: String,
+        clients: u32,
+    },
     /// The silent ones read again, up to the last message, and say what they were told.
-    Wake { name: String },
+    Wake {
+        name: String,
+    },
 }
 
 impl Step {
@@ -102,10 +116,7 @@ impl Plan {
             (plan.subscribers <= 2_000_000, "subscribers must be at most 2,000,000"),
             (plan.publishers <= 10_000, "publishers must be at most 10,000"),
             (plan.threads >= 1 && plan.threads <= 64, "threads must be 1 to 64"),
-            (
-                (crate::content::BYTES_MIN..=60_000).contains(&plan.content_bytes),
-                "content_bytes must be 58 to 60,000",
-            ),
+            ((crate::content::BYTES_MIN..=60_000).contains(&plan.content_bytes), "content_bytes must be 58 to 60,000"),
             (plan.opening_max >= 1, "opening_max must be at least 1"),
             (plan.seconds_max > 0.0 && plan.seconds_max <= 3_600.0, "seconds_max must be above 0, at most 3,600"),
         ];

@@ -245,7 +245,10 @@ impl Worker {
             Event::Gone { socket, errno } => match self.client_of(socket) {
                 Some(index) => {
                     let client = &self.clients[index];
-                    Err(format!("the server closed a connection ({:?}, {:?}, errno {errno})", client.role, client.stage))
+                    Err(format!(
+                        "the server closed a connection ({:?}, {:?}, errno {errno})",
+                        client.role, client.stage
+                    ))
                 }
                 None => Ok(()),
             },

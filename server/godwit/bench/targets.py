@@ -23,6 +23,7 @@ import psutil
 from ..errors import GodwitError
 
 START_SECONDS_MAX = 20.0
+NCHAN_MODULE = "/usr/lib/nginx/modules/ngx_nchan_module.so"
 
 
 class BenchFailed(GodwitError):
@@ -54,6 +55,8 @@ class Target:
     dialect: str
     command: Callable[[Path, int, Order], list[str]]
     program: str = ""
+    file: str = ""
+    """A file it needs beside its program."""
     says_address: bool = False
     """Prints where it listens; else it is told a port."""
     has_acks: bool = True
@@ -61,7 +64,7 @@ class Target:
     """Needs a publisher for each subject."""
 
     def is_here(self) -> bool:
-        return not self.program or shutil.which(self.program) is not None
+        return (not self.program or shutil.which(self.program) is not None) and os.path.exists(self.file or "/")
 
 
 def find_repository() -> Path:
@@ -106,7 +109,7 @@ def _mosquitto(directory: Path, port: int, order: Order) -> list[str]:
 def _nchan(directory: Path, port: int, order: Order) -> list[str]:
     file = directory / "nginx.conf"
     file.write_text(
-        "load_module modules/ngx_nchan_module.so;\n"
+        f"load_module {NCHAN_MODULE};\n"
         f"daemon off;\nworker_processes 1;\npid {directory}/pid;\nerror_log {directory}/log error;\n"
         "events { worker_connections 18000; }\n"
         "http { access_log off; nchan_max_reserved_memory 512M; server { "
@@ -115,7 +118,7 @@ def _nchan(directory: Path, port: int, order: Order) -> list[str]:
         "location ~ /pub/(\\w+)$ { nchan_publisher websocket; nchan_channel_id $1; nchan_message_buffer_length 1000; }\n"
         "} }\n"
     )
-    return ["nginx", "-c", str(file), "-p", str(directory)]
+    return ["nginx", "-c", str(file)]
 
 
 def _nats(directory: Path, port: int, order: Order) -> list[str]:
@@ -132,7 +135,7 @@ TARGETS = {
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
-        Target("nchan", "nchan", _nchan, program="nginx", subject_publishers=True),
+        Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, subject_publishers=True),
         Target("nats", "nats", _nats, program="nats-server", has_acks=False),
     )
 }

@@ -146,7 +146,10 @@ mod tests {
         }
         for (payload, heard) in [
             (r#"{"id":3,"ok":"published","at":"7.59"}"#, Heard::Acked(1)),
-            (r#"{"id":1,"ok":"subscribed","subject":"/a","at":"7.0","outcome":"live","count":0}"#, Heard::Joined(Some((7, 0)))),
+            (
+                r#"{"id":1,"ok":"subscribed","subject":"/a","at":"7.0","outcome":"live","count":0}"#,
+                Heard::Joined(Some((7, 0))),
+            ),
             (r#"{"gap":"/a","after":"7.1","at":"7.9","reason":"overrun","missed":8}"#, Heard::Gap(Some(8))),
             (r#"{"gap":"/a","at":"7.9","reason":"epoch","missed":null}"#, Heard::Gap(None)),
         ] {

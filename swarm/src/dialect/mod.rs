@@ -1,6 +1,7 @@
 //! How a load speaks to a server: one file for each wire. A dialect writes what a client asks and says what one unit of
 //! the answer means; counting, timing and sockets are the worker's. Every dialect carries the same content.
 mod floor;
+mod godwit_binary;
 mod godwit_json;
 mod mqtt;
 mod nats;
@@ -36,7 +37,10 @@ pub(crate) enum Heard<'a> {
     /// The subscription stands, at this place if the wire has places.
     Joined(Option<Place>),
     /// A message: its content, and what surrounds it for `Dialect::place` and `Dialect::is_snapshot`.
-    Message { content: &'a [u8], head: &'a [u8] },
+    Message {
+        content: &'a [u8],
+        head: &'a [u8],
+    },
     /// So many more publishes are acknowledged.
     Acked(u32),
     /// Messages are missing and the server says so; how many, if it knows.
@@ -67,7 +71,7 @@ pub(crate) trait Dialect: Send + Sync {
     /// The next whole unit in `bytes` and how long it is; none when more must come first.
     fn next<'a>(&self, is_ready: bool, bytes: &'a [u8]) -> Option<(usize, Heard<'a>)>;
 
-    /// Where a message stands, read from its head.
+    /// Where a message stands, read from its head; epoch 0 is the epoch of the message before.
     fn place(&self, _head: &[u8]) -> Option<Place> {
         None
     }
@@ -90,6 +94,7 @@ pub(crate) fn of_name(name: &str, host: &str, content_bytes: usize) -> Option<Bo
     let content = crate::content::blank(content_bytes);
     Some(match name {
         "godwit-json" => Box::new(godwit_json::GodwitJson::new(host, content)),
+        "godwit-binary" => Box::new(godwit_binary::GodwitBinary::new(host, content)),
         "floor" => Box::new(floor::Floor::new(host, content)),
         "mqtt" => Box::new(mqtt::Mqtt::new(content)),
         "nchan" => Box::new(nchan::Nchan::new(host, content)),
