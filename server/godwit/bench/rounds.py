@@ -51,7 +51,7 @@ def run_rounds(
 
 def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show) -> dict[str, Any]:
     server_core, generator_core = choose_cores()
-    order = Order(driver=driver, shards=load.shards, limits=load.limits)
+    order = Order(driver=target.driver or driver, shards=load.shards, limits=load.limits)
     with start_target(target, order, server_core) as running:
         plan = {
             **shape.plan(),

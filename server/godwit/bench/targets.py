@@ -54,6 +54,8 @@ class Target:
     name: str
     dialect: str
     command: Callable[[Path, int, Order], list[str]]
+    driver: str = ""
+    """This node's, whatever the measurement is told."""
     program: str = ""
     file: str = ""
     """A file it needs beside its program."""
@@ -131,6 +133,7 @@ TARGETS = {
     target.name: target
     for target in (
         Target("godwit", "godwit-json", _godwit, says_address=True),
+        Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),

@@ -1,0 +1,106 @@
+"""What the measurements must reach, each goal with the load and figure that shows it. Pure: reads outcomes, runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Outcomes = Mapping[str, dict[str, Any]]
+"""Outcomes by load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One bound on one figure of one server; `is_ratio` means the figure over the floor's in the same round."""
+
+    sentence: str
+    load: str
+    figure: str
+    bound: float
+    unit: str
+    server: str = "godwit"
+    is_ratio: bool = False
+    is_at_least: bool = False
+    scale: float = 1.0
+    """Times the figure as it is stored."""
+
+    def measure(self, outcomes: Outcomes) -> float | None:
+        """What was measured; none where that load or server was not."""
+        outcome = outcomes.get(self.load, {})
+        if self.is_ratio:
+            value = outcome.get("against_floor", {}).get(self.server, {}).get(self.figure)
+        else:
+            value = outcome.get("servers", {}).get(self.server, {}).get("median", {}).get(self.figure)
+        return None if value is None else float(value) * self.scale
+
+    def is_met(self, measured: float) -> bool:
+        return measured >= self.bound if self.is_at_least else measured <= self.bound
+
+    def describe_bound(self) -> str:
+        return f"{'≥' if self.is_at_least else '≤'} {self.bound:,g} {self.unit}"
+
+
+def _at_most(sentence: str, load: str, figure: str, bound: float, unit: str, server: str = "godwit") -> Goal:
+    return Goal(sentence, load, figure, bound, unit, server)
+
+
+def _ratio(sentence: str, load: str, figure: str, bound: float, server: str = "godwit") -> Goal:
+    return Goal(sentence, load, figure, bound, "× the floor", server, is_ratio=True)
+
+
+URING, READY = "io_uring", "readiness"
+CPU = "cpu_us_per_delivery"
+
+GOALS = (
+    _at_most(f"idle connection of 10,000, own memory, {URING}", "idle", "memory_kb_per_connection", 0.40, "kB"),
+    _at_most(
+        f"idle connection of 10,000, own memory, {READY}",
+        "idle",
+        "memory_kb_per_connection",
+        0.40,
+        "kB",
+        "godwit-readiness",
+    ),
+    _at_most(f"idle connection of 100,000, own memory, {URING}", "crowd", "memory_kb_per_connection", 0.40, "kB"),
+    _at_most(
+        f"100,000 connections, each on a subject of its own with one message, {URING}",
+        "own",
+        "memory_kb_per_connection",
+        1.2,
+        "kB",
+    ),
+    _ratio(f"connect and subscribe, server CPU, {URING}", "connect", "cpu_ms_per_1000", 1.4),
+    _ratio(f"connect and subscribe, server CPU, {READY}", "connect", "cpu_ms_per_1000", 2.0, "godwit-readiness"),
+    _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {URING}", "fanout", CPU, 1.0),
+    _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {URING}", "fanout", f"{CPU}_at_50", 1.0),
+    _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {READY}", "fanout", CPU, 1.1, "godwit-readiness"),
+    _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {READY}", "fanout", f"{CPU}_at_50", 1.1, "godwit-readiness"),
+    _ratio(f"100 subjects with 100 subscribers each, CPU a delivery, {URING}", "many", CPU, 1.1),
+    _at_most("saturated, 1 to 1,000, 64 publishes in flight, resumable, CPU a delivery", "saturated", CPU, 0.40, "µs"),
+    _at_most("1,000 clients resume 100 missed messages each, server CPU", "resume", "cpu_seconds", 0.12, "s"),
+    Goal("… and each gets exactly what it missed", "resume", "exact", 1, "", is_at_least=True),
+    _ratio("latency at 50,000 deliveries/s over 1,000 subjects, p99", "latency", "p99_us", 1.5),
+    Goal(
+        "acknowledged publishes of 144 B a second of CPU, JSON",
+        "publish",
+        "publishes_per_cpu_second",
+        200_000,
+        "/s",
+        is_at_least=True,
+    ),
+    Goal(
+        "acknowledged publishes of 144 B a second of CPU, binary",
+        "publish",
+        "publishes_per_cpu_second",
+        400_000,
+        "/s",
+        "godwit-binary",
+        is_at_least=True,
+    ),
+    _at_most("1 % never read: CPU over the same load without them", "slow", "cpu_ratio", 1.05, "×"),
+    _at_most("1 % never read: p99 of the others over the same load without them", "slow", "p99_ratio", 1.25, "×"),
+    _at_most("1 % never read: memory grown beyond the same load without them", "slow", "memory_grown_kb", 1024, "kB"),
+    _at_most("1 % never read: largest send queue of their sockets", "slow", "send_queue_kb", 64, "kB"),
+    Goal("1 % never read: each is told exactly what it missed", "slow", "exact", 1, "", is_at_least=True),
+)

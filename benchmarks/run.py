@@ -1,0 +1,71 @@
+"""Measures everything: every load on both drivers, against the floor and the rivals found here; then charts and the page.
+
+    python -m benchmarks.run [--only LOAD,LOAD] [--rounds 3] [--size 1.0] [--no-rivals] [--results DIRECTORY]
+
+A result replaces that load's last one in benchmarks/results. A load that fails is said at the end, and the exit code is 1."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from godwit.bench.command import choose_targets, describe_outcome, measure
+from godwit.bench.loads import LOADS
+from godwit.bench.result import write_outcome
+from godwit.bench.targets import BenchFailed
+
+from .page import write_page
+
+RESULTS = Path(__file__).parent / "results"
+
+AGAINST = {
+    "idle": "godwit-readiness,floor,rivals",
+    "crowd": "",
+    "own": "",
+    "connect": "floor,godwit-readiness,rivals",
+    "fanout": "floor,godwit-readiness,rivals",
+    "many": "floor,godwit-readiness,rivals",
+    "saturated": "floor-merge,godwit-readiness,rivals",
+    "publish": "godwit-binary,godwit-readiness,floor",
+    "resume": "godwit-readiness",
+    "latency": "floor,godwit-readiness,mosquitto,nats",
+    "slow": "",
+}
+"""Beside this node on io_uring. nchan cannot take 1,000 publishers' worth of the latency load in one process's turn."""
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    failures = []
+    for name in arguments.only.split(",") if arguments.only else AGAINST:
+        against = AGAINST[name].replace("rivals", "") if arguments.no_rivals else AGAINST[name]
+        try:
+            choose_targets(LOADS[name], against)
+            outcome = measure(LOADS[name], "godwit", against, arguments.rounds, arguments.driver, arguments.size)
+        except BenchFailed as failure:
+            failures.append(str(failure))
+            print(f"failed: {failure}", file=sys.stderr)
+            continue
+        print(describe_outcome(outcome), flush=True)
+        write_outcome(outcome, arguments.results / f"{name}.json")
+    if arguments.results == RESULTS:
+        write_page(RESULTS)
+    for failure in failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default="", help="these loads, with commas")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--size", type=float, default=1.0, help="share of the full size")
+    parser.add_argument("--driver", default="io_uring", help="of the node first named")
+    parser.add_argument("--no-rivals", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
