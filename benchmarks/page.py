@@ -35,7 +35,14 @@ def read_outcomes(results: Path) -> dict[str, dict[str, Any]]:
 
 def build_page(outcomes: Outcomes, explanations: dict[str, str]) -> str:
     """The page as Markdown."""
-    lines = ["# Measured", "", *_describe_method(outcomes), "", "| what | must reach | measured | |", "|---|---|---|---|"]
+    lines = [
+        "# Measured",
+        "",
+        *_describe_method(outcomes),
+        "",
+        "| what | must reach | measured | |",
+        "|---|---|---|---|",
+    ]
     for goal in GOALS:
         lines.append(_describe_goal(goal, outcomes))
     unmet = [goal for goal in GOALS if (value := goal.measure(outcomes)) is not None and not goal.is_met(value)]
@@ -56,11 +63,12 @@ def _describe_method(outcomes: Outcomes) -> list[str]:
     machine = first["machine"]
     commits = ", ".join(dict.fromkeys(outcome["commit"] for outcome in outcomes.values()))
     return [
-        f"Commit {commits}; {machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}; everything on",
-        "loopback, the server on one core and the generator on another. Each figure is the median of the rounds, which alternate between",
-        "the servers; a ratio is the median of the ratios within a round. CPU is the server processes' own, from the scheduler's account of their",
-        "threads; memory is PSS. Every delivery is counted and checked for its place in its subject: a run that loses or repeats one is no result.",
-        "The floor is a bare C loop that parses nothing and keeps nothing (`benchmarks/floor/floor.c`). `make bench` makes all of this.",
+        f"Commit {commits}; {machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}; everything",
+        "on loopback, the server on one core and the generator on another. Each figure is the median of the rounds, which alternate",
+        "between the servers; a ratio is the median of the ratios within a round. CPU is the server processes' own, from the",
+        "scheduler's account of their threads; memory is PSS. Every delivery is counted and checked for its place in its subject:",
+        "a run that loses or repeats one is no result. The floor is a bare C loop that parses nothing and keeps nothing",
+        "(`benchmarks/floor/floor.c`). `make bench` makes all of this.",
     ]
 
 
@@ -69,18 +77,29 @@ def _describe_goal(goal: Goal, outcomes: Outcomes) -> str:
     if value is None:
         return f"| {goal.sentence} | {goal.describe_bound()} | not measured | |"
     digits = f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
-    return f"| {goal.sentence} | {goal.describe_bound()} | {digits} | {'met' if goal.is_met(value) else '**not met**'} |"
+    return (
+        f"| {goal.sentence} | {goal.describe_bound()} | {digits} | {'met' if goal.is_met(value) else '**not met**'} |"
+    )
 
 
 def _describe_load(name: str, outcome: dict[str, Any]) -> list[str]:
     servers = outcome["servers"]
-    lines = [f"### {name}", "", f"{outcome['sentence']}. {len(next(iter(servers.values()))['rounds'])} rounds, commit {outcome['commit']}.", ""]
+    lines = [
+        f"### {name}",
+        "",
+        f"{outcome['sentence']}. {len(next(iter(servers.values()))['rounds'])} rounds, commit {outcome['commit']}.",
+        "",
+    ]
     if name in CHARTS:
         lines += [f"![{CHARTS[name][1]}](charts/{name}.svg)", ""]
     lines += ["| |" + "|".join(servers) + "|", "|---|" + "---|" * len(servers)]
     for figure in dict.fromkeys(figure for server in servers.values() for figure in server["median"]):
         cells = [server["median"].get(figure) for server in servers.values()]
-        lines.append(f"|{figure}|" + "|".join("" if cell is None else f"{cell:,.4g}" if cell < 1e4 else f"{cell:,.0f}" for cell in cells) + "|")
+        lines.append(
+            f"|{figure}|"
+            + "|".join("" if cell is None else f"{cell:,.4g}" if cell < 1e4 else f"{cell:,.0f}" for cell in cells)
+            + "|"
+        )
     return [*lines, ""]
 
 
@@ -105,7 +124,9 @@ def write_page(results: Path) -> None:
 def main() -> int:
     results = HERE / "results"
     if "--check" in sys.argv[1:]:
-        stale = [file.name for file, text in build_files(results).items() if not file.exists() or file.read_text() != text]
+        stale = [
+            file.name for file, text in build_files(results).items() if not file.exists() or file.read_text() != text
+        ]
         print(f"not current: {', '.join(stale)}" if stale else "current")
         return 1 if stale else 0
     write_page(results)

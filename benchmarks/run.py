@@ -57,7 +57,9 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--only", default="", help="these loads, with commas")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--size", type=float, default=1.0, help="share of the full size")

@@ -1,6 +1,11 @@
 //! The Python face of the engine: conversions only, no logic.
 use pyo3::prelude::*;
 
+mod swarm;
+
 /// The engine as Python sees it; `godwit.engine` is its only importer.
 #[pymodule]
-mod _engine {}
+mod _engine {
+    #[pymodule_export]
+    use super::swarm::Swarm;
+}

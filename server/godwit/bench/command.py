@@ -15,10 +15,14 @@ from .targets import RIVALS, TARGETS, BenchFailed, Target
 
 @click.command()
 @click.argument("load", type=click.Choice(list(LOADS)))
-@click.option("--against", default=None, help="Servers beside this node, with commas; default: the floor. `rivals`: all found.")
+@click.option(
+    "--against", default=None, help="Servers beside this node, with commas; default: the floor. `rivals`: all found."
+)
 @click.option("--server", default="godwit", type=click.Choice(list(TARGETS)), help="The server to measure.")
 @click.option("--rounds", default=3, type=click.IntRange(1, 100), help="Interleaved rounds.")
-@click.option("--driver", default="auto", type=click.Choice(["auto", "io_uring", "readiness"]), help="The node's driver.")
+@click.option(
+    "--driver", default="auto", type=click.Choice(["auto", "io_uring", "readiness"]), help="The node's driver."
+)
 @click.option("--size", default=1.0, type=click.FloatRange(0.001, 1.0), help="Share of the full size.")
 @click.option("--json", "file", default=None, type=click.Path(path_type=Path), help="Keep the result in this file.")
 def bench(
@@ -32,7 +36,12 @@ def bench(
 
 
 def measure(
-    load: Load, server: str = "godwit", against: str | None = None, rounds: int = 3, driver: str = "auto", size: float = 1.0
+    load: Load,
+    server: str = "godwit",
+    against: str | None = None,
+    rounds: int = 3,
+    driver: str = "auto",
+    size: float = 1.0,
 ) -> Outcome:
     """Runs a load and returns its outcome. Raises BenchFailed."""
     targets = [TARGETS[server], *choose_targets(load, against)]

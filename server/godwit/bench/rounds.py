@@ -78,7 +78,7 @@ def _fit(plan: dict[str, Any], target: Target) -> None:
             {**step, "ahead_max": step["in_flight"], "in_flight": 0} if step.get("in_flight") else step
             for step in plan["steps"]
         ]
-    if target.name == "floor" or target.program and not target.name.startswith("floor"):
+    if target.name == "floor" or (target.program and not target.name.startswith("floor")):
         plan["steps"] = [
             {**step, "messages": int(step["messages"] * SLOW_SHARE)} if step.get("ahead_max") else step
             for step in plan["steps"]

@@ -125,7 +125,9 @@ def _nchan(directory: Path, port: int, order: Order) -> list[str]:
 
 def _nats(directory: Path, port: int, order: Order) -> list[str]:
     file = directory / "nats.conf"
-    file.write_text(f'listen: "127.0.0.1:{port}"\nmax_connections: 200000\nmax_pending: 536870912\nwrite_deadline: "60s"\n')
+    file.write_text(
+        f'listen: "127.0.0.1:{port}"\nmax_connections: 200000\nmax_pending: 536870912\nwrite_deadline: "60s"\n'
+    )
     return ["nats-server", "-c", str(file)]
 
 

@@ -1,0 +1,48 @@
+"""benchmarks/: the page and its charts are made from the results, are current, and tell met from unmet."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+from benchmarks.charts import draw_chart
+from benchmarks.goals import GOALS
+from benchmarks.page import HERE, build_files, build_page
+from benchmarks.run import AGAINST
+from godwit.bench.loads import LOADS
+
+
+def outcome(**medians: dict[str, float]) -> dict[str, Any]:
+    servers = {name: {"median": median, "rounds": [median, median]} for name, median in medians.items()}
+    return {
+        "load": "fanout",
+        "sentence": "A <load>",
+        "commit": "c0ffee",
+        "machine": {},
+        "servers": servers,
+        "against_floor": {},
+    }
+
+
+def test_page_and_charts_are_current() -> None:
+    stale = [file.name for file, text in build_files(HERE / "results").items() if file.read_text() != text]
+    assert not stale, "python -m benchmarks.page"
+
+
+def test_every_goal_has_a_load_that_is_run_against_what_it_names() -> None:
+    assert {goal.load for goal in GOALS} <= set(LOADS) & set(AGAINST)
+    assert all(goal.server == "godwit" or goal.server in AGAINST[goal.load] for goal in GOALS)
+
+
+def test_a_goal_that_is_not_met_is_said_and_explained() -> None:
+    machine = {"cpu": "x", "cores": 2, "system": "Linux", "kernel": "6"}
+    outcomes = {"saturated": outcome(godwit={"cpu_us_per_delivery": 0.7}) | {"machine": machine}}
+    page = build_page(outcomes, {"saturated": "The copy takes it."})
+    assert "| 0.7 | **not met** |" in page
+    assert "**saturated**: The copy takes it." in page
+
+
+def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:
+    svg = draw_chart(outcome(godwit={"a": 2.0}, floor={"a": 1.0}, other={"b": 1.0}), "a", "A & B")
+    root = ElementTree.fromstring(svg)
+    assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 2
