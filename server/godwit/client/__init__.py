@@ -31,6 +31,7 @@ from .settings import Settings
 from .stand import Stand
 from .subscription import Subscription
 from .watch import Watch
+from .wire.command import JsonText
 
 __all__ = [
     "Ack",
@@ -46,6 +47,7 @@ __all__ = [
     "GodwitError",
     "Interest",
     "Item",
+    "JsonText",
     "Kind",
     "Message",
     "Outcome",

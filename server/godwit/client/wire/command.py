@@ -92,13 +92,19 @@ Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch 
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
+class JsonText(str):
+    """JSON that is already written: it travels as it stands, and a number or a blank in it stays as it is."""
+
+
 def content_of(content: object) -> tuple[Kind, bytes]:
-    """Content as it travels: bytes are bytes, str is text, anything else is JSON.
+    """Content as it travels: bytes are bytes, str is text, JsonText and anything else is JSON.
 
     Raises TypeError or ValueError for what JSON cannot hold.
     """
     if isinstance(content, bytes | bytearray | memoryview):
         return Kind.BYTES, bytes(content)
+    if isinstance(content, JsonText):
+        return Kind.JSON, content.encode()
     if isinstance(content, str):
         return Kind.TEXT, content.encode()
     return Kind.JSON, _dumps(content).encode()

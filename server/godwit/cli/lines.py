@@ -1,0 +1,98 @@
+"""What `godwit tail` writes: a message as one line, for a person or for a program.
+
+What peers publish is shown, never obeyed: control characters of content, subjects and names are escaped, so that no
+message can colour, move or end a line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from typing import Any
+
+import click
+
+from ..client import Dropped, Gap, Item, Message, Status
+from ..model import Kind
+
+CONTENT_CHARACTERS_MAX = 4_000
+
+
+def write_json(item: Item) -> None:
+    """One JSON object, as the JSON wire writes it; a status goes to standard error."""
+    if isinstance(item, Status):
+        return _write_status(item)
+    click.echo(json.dumps(make_object(item), separators=(",", ":"), ensure_ascii=True))
+
+
+def write_pretty(item: Item) -> None:
+    """Time, subject, position and content, in colours where there is a terminal."""
+    if isinstance(item, Status):
+        return _write_status(item)
+    if isinstance(item, Message):
+        moment = datetime.fromtimestamp(item.time_ms / 1000).strftime("%H:%M:%S.%f")[:-3]
+        place = str(item.position) if item.position else "standard"
+        facts = [
+            name
+            for name, is_so in (("snapshot", item.is_snapshot), (f"{item.conflated} in one", item.conflated))
+            if is_so
+        ]
+        click.echo(
+            f"{click.style(moment, dim=True)} {click.style(escape(item.subject), fg='cyan')} "
+            f"{click.style(' '.join([place, *facts]), dim=True)} {escape(show_content(item))}"
+        )
+    elif isinstance(item, Gap):
+        missed = "an unknown number" if item.missed is None else item.missed
+        click.secho(
+            f"gap on {escape(item.subject)}: {missed} missed ({item.reason}), now at {item.position}", fg="yellow"
+        )
+    else:
+        click.secho(f"dropped {item.count} standard messages on {escape(item.selector)}", fg="yellow")
+
+
+def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
+    """The JSON wire's object for an item."""
+    if isinstance(item, Dropped):
+        return {"dropped": item.selector, "count": item.count}
+    places = {"after": item.after and str(item.after), "at": item.position and str(item.position)}
+    told: dict[str, Any] = {key: place for key, place in places.items() if place}
+    if item.pattern:
+        told["pattern"] = item.pattern
+    if isinstance(item, Gap):
+        return {"gap": item.subject, **told, "reason": str(item.reason), "missed": item.missed}
+    told |= {"time": item.time_ms, **_make_content(item)}
+    extras = {"reply_to": item.reply_to, "conflated": item.conflated, "snapshot": item.is_snapshot}
+    return {"message": item.subject, **told, **{key: value for key, value in extras.items() if value}}
+
+
+def show_content(message: Message) -> str:
+    """Content for a person, cut where it is long."""
+    if message.kind is Kind.BYTES:
+        shown = f"{len(message.content)} bytes: {message.content[:32].hex(' ')}"
+    else:
+        shown = message.content.decode(errors="replace")
+    return shown if len(shown) <= CONTENT_CHARACTERS_MAX else shown[:CONTENT_CHARACTERS_MAX] + "…"
+
+
+def escape(text: str) -> str:
+    """Every character that a terminal would not simply print, as \\u….."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def _make_content(message: Message) -> dict[str, Any]:
+    if message.kind is Kind.JSON:
+        return {"content": message.json()}
+    if message.kind is Kind.TEXT:
+        return {"text": message.text()}
+    return {"bytes": base64.b64encode(message.content).decode()}
+
+
+def _write_status(status: Status) -> None:
+    if status.state == "subscribed":
+        said = f"subscribed to {escape(status.selector)} ({status.outcome})"
+    else:
+        said = f"disconnected: {escape(status.reason)}"
+    click.secho(f"godwit: {said}", err=True, dim=True)

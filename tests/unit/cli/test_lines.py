@@ -1,0 +1,64 @@
+"""A line of `godwit tail` is one line whatever was published, and as JSON it is the wire's object."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.cli.lines import escape, make_object, show_content, write_json, write_pretty
+from godwit.client import Dropped, Gap, GapReason, Kind, Message, Outcome, Position, Status
+
+MESSAGE = Message(
+    "/a", b'{"n":1}', Kind.JSON, Position(7, 2), Position(7, 1), 1_795_250_000_123, pattern="/*", conflated=3
+)
+
+
+def test_a_message_is_the_wires_object() -> None:
+    assert make_object(MESSAGE) == {
+        "message": "/a", "after": "7.1", "at": "7.2", "pattern": "/*", "time": 1_795_250_000_123, "content": {"n": 1}, "conflated": 3,
+    }  # fmt: skip
+    assert make_object(Message("/a", b"\x00", Kind.BYTES))["bytes"] == "AA=="
+    assert make_object(Message("/a", b"x", Kind.TEXT, is_snapshot=True)) == {
+        "message": "/a",
+        "time": 0,
+        "text": "x",
+        "snapshot": True,
+    }
+    gap = Gap("/a", Position(7, 9), None, GapReason.EXPIRED, None)
+    assert make_object(gap) == {"gap": "/a", "at": "7.9", "reason": "expired", "missed": None}
+    assert make_object(Dropped("/a", 2)) == {"dropped": "/a", "count": 2}
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_no_content_moves_the_terminal(text: str) -> None:
+    assert escape(text).isprintable()
+
+
+def test_a_person_sees_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    for item in (
+        MESSAGE,
+        Message("/a", b"\x1b[31mred\n", Kind.TEXT),
+        Gap("/a", Position(7, 9), None, GapReason.EXPIRED, 4),
+        Dropped("/a", 2),
+        Status("/a", "subscribed", Outcome.SNAPSHOT),
+        Status("/a", "disconnected", reason="cut"),
+    ):
+        write_pretty(item)
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 4
+    assert '7.2 3 in one {"n":1}' in told.out and "\\u001b[31mred\\u000a" in told.out
+    assert "4 missed (expired), now at 7.9" in told.out and "dropped 2" in told.out
+    assert "subscribed to /a (snapshot)" in told.err and "disconnected: cut" in told.err
+
+
+def test_a_program_gets_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(Message("/é", "\u2028".encode(), Kind.TEXT))
+    write_json(Status("/a", "subscribed"))
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.isascii() and json.loads(line)["text"] == "\u2028"
+
+
+def test_long_and_binary_content_is_cut() -> None:
+    assert len(show_content(Message("/a", b"x" * 100_000, Kind.TEXT))) < 5_000
+    assert show_content(Message("/a", bytes(100), Kind.BYTES)).startswith("100 bytes: 00 00")

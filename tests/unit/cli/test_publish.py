@@ -1,0 +1,91 @@
+"""`godwit publish` against a scripted node: kinds, order, acknowledgements, exit codes."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from godwit.cli.publish import publish, publish_all, read_content
+from godwit.client import JsonText
+from godwit.errors import GodwitError
+from tests.unit.client.peer import Peer
+
+DEFAULTS: dict[str, Any] = {
+    "content": None, "kind": None, "timeout_s": 5.0, "quiet": False, "standard": False,
+    "retain": None, "key": None, "reply_to": None, "ack": None,
+}  # fmt: skip
+
+
+async def invoke(peer: Peer, *words: str) -> Result:
+    def call() -> Result:
+        return CliRunner().invoke(publish, ["--server", peer.url, *words])
+
+    return await asyncio.to_thread(call)
+
+
+async def test_a_message_is_published_and_its_position_printed() -> None:
+    async with Peer() as peer:
+        outcome = await invoke(peer, "/a/b", '{"n":1.10}')
+    assert outcome.exit_code == 0 and outcome.stdout.split()[0] == "/a/b" and "." in outcome.stdout.split()[1]
+    [command] = [heard for heard in peer.heard if "publish" in heard]
+    assert command["publish"] == "/a/b" and command["content"] == {"n": 1.1}
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as file:
+        monkeypatch.setattr("godwit.cli.publish.sys.stdin", file)
+        yield writing
+
+
+async def test_lines_of_standard_input_are_messages_in_their_order(
+    stdin: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.write(stdin, b'1\n"two"\r\nthree words\n{"four":4}')
+    os.close(stdin)
+    async with Peer() as peer:
+        assert await publish_all([peer.url], None, subject="/lines", **DEFAULTS) == 0
+    assert capsys.readouterr().out.splitlines() == [f"/lines 7.{number}" for number in range(1, 5)]
+    contents = [heard.get("content", heard.get("text")) for heard in peer.heard if "publish" in heard]
+    assert contents == [1, "two", "three words", {"four": 4}]
+
+
+async def test_a_node_that_does_not_answer_is_said_and_exits_1() -> None:
+    async with Peer() as peer:
+        peer.is_mute = True
+        outcome = await invoke(peer, "/a", "1", "--timeout", "0.05")
+    assert outcome.exit_code == 1 and "no answer in 0.05 s" in outcome.stderr
+
+
+def test_one_key_for_many_messages_is_refused() -> None:
+    outcome = CliRunner().invoke(publish, ["/a", "--key", "k" * 16])
+    assert outcome.exit_code == 2 and "--key is for one message" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "expected"),
+    [
+        (b'{"a": 1.10}', None, JsonText('{"a": 1.10}')),
+        (b'"x"', "json", JsonText('"x"')),
+        (b"plain", None, "plain"),
+        (b"1", "text", "1"),
+        (b"1", "bytes", b"1"),
+        (b"\xff", None, b"\xff"),
+        (b"", None, ""),
+    ],
+)
+def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
+    content: bytes, kind: str | None, expected: Any
+) -> None:
+    read = read_content(content, kind)
+    assert read == expected and type(read) is type(expected)
+
+
+@pytest.mark.parametrize(("content", "kind", "why"), [(b"x", "json", "not JSON"), (b"\xff", "text", "not UTF-8")])
+def test_content_that_is_not_what_was_said_is_refused(content: bytes, kind: str, why: str) -> None:
+    with pytest.raises(GodwitError, match=why):
+        read_content(content, kind)

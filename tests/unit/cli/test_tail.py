@@ -1,0 +1,57 @@
+"""`godwit tail` against a scripted node: it shows, stops, and says how to go on."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from godwit.cli.tail import read_stand, run_tail, tail
+from godwit.client import Position, Stand
+from godwit.errors import ConfigInvalid
+from tests.unit.client.peer import Peer
+
+DEFAULTS: dict[str, Any] = {
+    "since": None,
+    "after": (),
+    "last": None,
+    "no_snapshot": False,
+    "conflate_ms": None,
+    "positions": None,
+}
+
+
+async def test_messages_come_as_json_until_the_count_is_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Peer() as peer:
+        peer.log["/a"] = [1, 2, 3]
+        await asyncio.wait_for(run_tail([peer.url], None, pattern="/a", is_json=True, count=2, **DEFAULTS), 5)
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(told["message"], told["content"]) for told in objects] == [("/a", 1), ("/a", 2)]
+
+
+def test_a_stand_is_a_mark_positions_by_subject_or_one_position() -> None:
+    assert not read_stand("/a", None, ())
+    assert read_stand("/a", None, ("7.42",)) == Stand({"/a": Position(7, 42)})
+    assert read_stand("/a/**", "a1.2.3", ("/a/b=7.1", "/a/c=8.2")) == Stand(
+        {"/a/b": Position(7, 1), "/a/c": Position(8, 2)}, "a1.2.3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "since", "after", "why"),
+    [
+        ("a", None, (), "does not begin with a slash"),
+        ("/a/**", None, ("7.1",), "must be SUBJECT=POSITION"),
+        ("/a", None, ("7",), "is no position"),
+        ("/a", "a1.2.3", (), "is for a pattern"),
+    ],
+)
+def test_what_is_no_stand_is_refused(pattern: str, since: str | None, after: tuple[str, ...], why: str) -> None:
+    with pytest.raises(ConfigInvalid, match=why):
+        read_stand(pattern, since, after)
+
+
+def test_help_says_what_each_option_does() -> None:
+    output = CliRunner().invoke(tail, ["--help"]).output
+    assert all(option in output for option in ("--json", "--since", "--after", "--last", "--positions"))
