@@ -47,6 +47,64 @@ def grouped(number: int) -> str:
     return f"{number:_}"
 
 
+RUST_CODE = """\
+impl Code {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The code of a number, if there is one.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        let row = ROWS.iter().find(|row| row.code as u16 == number)?;
+        Some(row.code)
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// May the same thing succeed later, unchanged?
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        self.row().retry
+    }
+
+    /// The HTTP status that goes with it; 0 when HTTP never carries it.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        self.row().http
+    }
+
+    /// One sentence for a person.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        self.row().sentence
+    }
+
+    /// Does this code end a connection (and not just one command)?
+    #[must_use]
+    pub const fn is_close(self) -> bool {
+        !matches!(self as u16, 4100..=4199)
+    }
+
+    /// All of them, by number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.code)
+    }
+
+    fn row(self) -> &'static Row {
+        let place = ROWS.partition_point(|row| row.code < self);
+        &ROWS[place]
+    }
+}
+"""
+
+
 def rust_codes(codes: Table) -> str:
     variants = "".join(f"    /// {row['sentence']}\n    {name} = {row['number']},\n" for name, row in codes.items())
     rows = "".join(
@@ -77,61 +135,7 @@ struct Row {{
 static ROWS: [Row; {len(codes)}] = [
 {rows}];
 
-impl Code {{
-    /// The number on the wire.
-    #[must_use]
-    pub const fn number(self) -> u16 {{
-        self as u16
-    }}
-
-    /// The code of a number, if there is one.
-    #[must_use]
-    pub fn from_number(number: u16) -> Option<Self> {{
-        let row = ROWS.iter().find(|row| row.code as u16 == number)?;
-        Some(row.code)
-    }}
-
-    /// The name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {{
-        self.row().name
-    }}
-
-    /// May the same thing succeed later, unchanged?
-    #[must_use]
-    pub fn is_retryable(self) -> bool {{
-        self.row().retry
-    }}
-
-    /// The HTTP status that goes with it; 0 when HTTP never carries it.
-    #[must_use]
-    pub fn http_status(self) -> u16 {{
-        self.row().http
-    }}
-
-    /// One sentence for a person.
-    #[must_use]
-    pub fn sentence(self) -> &'static str {{
-        self.row().sentence
-    }}
-
-    /// Does this code end a connection (and not just one command)?
-    #[must_use]
-    pub const fn is_close(self) -> bool {{
-        !matches!(self as u16, 4100..=4199)
-    }}
-
-    /// All of them, by number.
-    pub fn all() -> impl Iterator<Item = Self> {{
-        ROWS.iter().map(|row| row.code)
-    }}
-
-    fn row(self) -> &'static Row {{
-        let place = ROWS.partition_point(|row| row.code < self);
-        &ROWS[place]
-    }}
-}}
-"""
+{RUST_CODE}"""
 
 
 def rust_type(name: str) -> str:

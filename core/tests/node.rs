@@ -1,5 +1,5 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used)] // a test that expects in vain has failed
 use godwit_core::codes::Code;
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::{Entry, Node, Outcome, Place, Stride};

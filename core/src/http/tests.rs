@@ -1,3 +1,4 @@
+//! Requests as bytes: what is taken, what is refused and with which code, and what is not enough yet.
 use super::*;
 
 const GOOD: &str = "GET /v1/live HTTP/1.1\r\nHost: a:8800\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\

@@ -1,3 +1,4 @@
+//! Frames as bytes: masks, lengths, fragments, control frames, and every way to break RFC 6455.
 use super::*;
 
 const MASK: Mask = [0xa5, 0x5a, 0x3c, 0xc3];

@@ -1,3 +1,4 @@
+//! Commands of both wires as bytes: what they mean, and which code what is malformed gets.
 use super::*;
 use crate::command::Publish;
 use crate::message::Kind;

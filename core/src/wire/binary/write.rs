@@ -106,22 +106,7 @@ fn put_small(out: &mut Vec<u8>, push: &Push<'_>) {
             put_string(out, subject);
             put_string(out, pattern.unwrap_or(""));
         }
-        Push::Gap { subject, after, at, reason, missed, pattern } => {
-            let flags =
-                u8::from(after.is_some()) | 0x02 | u8::from(missed.is_some()) << 2 | u8::from(pattern.is_some()) << 3;
-            out.extend_from_slice(&[kind::GAP, flags, reason_number(reason)]);
-            put_string(out, subject);
-            if let Some(after) = after {
-                put_position(out, after);
-            }
-            put_position(out, at);
-            if let Some(missed) = missed {
-                put(out, missed);
-            }
-            if let Some(pattern) = pattern {
-                put_string(out, pattern);
-            }
-        }
+        Push::Gap { .. } => put_gap(out, push),
         Push::PatternGap { pattern, reason } => {
             out.extend_from_slice(&[kind::GAP, 0x08, reason_number(reason)]);
             put_string(out, pattern);
@@ -155,6 +140,23 @@ fn put_small(out: &mut Vec<u8>, push: &Push<'_>) {
             put_string(out, selector);
             put_string(out, reason);
         }
+    }
+}
+
+fn put_gap(out: &mut Vec<u8>, push: &Push<'_>) {
+    let Push::Gap { subject, after, at, reason, missed, pattern } = *push else { return };
+    let flags = u8::from(after.is_some()) | 0x02 | u8::from(missed.is_some()) << 2 | u8::from(pattern.is_some()) << 3;
+    out.extend_from_slice(&[kind::GAP, flags, reason_number(reason)]);
+    put_string(out, subject);
+    if let Some(after) = after {
+        put_position(out, after);
+    }
+    put_position(out, at);
+    if let Some(missed) = missed {
+        put(out, missed);
+    }
+    if let Some(pattern) = pattern {
+        put_string(out, pattern);
     }
 }
 
