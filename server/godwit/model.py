@@ -131,10 +131,14 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publish that was accepted: its position; `is_repeat` where its idempotence key was known already."""
+    """A publish that was accepted: its position; `is_repeat` where its idempotence key was known already.
+
+    `ack` is the level reached, where that is not the one asked for.
+    """
 
     position: Position | None
     is_repeat: bool = False
+    ack: Ack | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class ItemQueue:
         if isinstance(entry, Message):
             self.handled.note(entry)
         elif isinstance(entry, Marked):
-            self.handled.mark(entry.mark)
+            self.handled.mark(entry.mark, entry.node)
         elif isinstance(entry, Gap):
             self.handled.place(entry)
         elif isinstance(entry, Status) and entry.position is not None:

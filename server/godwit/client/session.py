@@ -11,6 +11,7 @@ what `commands()` gives. Times are milliseconds of any clock that never runs bac
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -51,6 +52,7 @@ class Session:
         self.phase = Phase.AWAY
         self.error: GodwitError | None = None  # why it is OVER
         self.id: str | None = None  # the server's name for the session
+        self.node: str | None = None  # and for itself
         self.wants_token = False  # the server asked for a new one
         self.subscriptions: dict[str, Subscribing] = {}
         self.watches: dict[str, Watching] = {}
@@ -158,6 +160,8 @@ class Session:
         if self.phase is Phase.DRAINING and is_due and not self.publishes.in_flight:
             return "the server is draining"
         if self.is_welcome:
+            for watching in self.watches.values():
+                watching.tick(now)
             health = self.liveness.judge(now)
             if health is Health.DEAD:
                 return "the server does not answer"
@@ -230,7 +234,7 @@ class Session:
     def _told(self, push: Told) -> None:
         match push:
             case Marked(_, pattern) if pattern in self.subscriptions:
-                self.subscriptions[pattern].marked(push)
+                self.subscriptions[pattern].marked(replace(push, node=self.node))
             case Gap() if (selector := push.pattern or push.subject) in self.subscriptions:
                 self.subscriptions[selector].gap(push)
             case Dropped(selector) if selector in self.subscriptions:
@@ -257,7 +261,7 @@ class Session:
             self.publishes.put_back(answer.id)
             self._drain(None)
         elif isinstance(answer, Reply):
-            self.publishes.answer(answer.id, Published(answer.position, answer.is_repeat))
+            self.publishes.answer(answer.id, Published(answer.position, answer.is_repeat, answer.ack))
         else:
             self.publishes.answer(answer.id, _refused(answer))
 
@@ -280,7 +284,7 @@ class Session:
                 self.close(SessionClosed(answer.code, f"{answer.name}: {answer.reason}", reconnect=False))
             return  # else the connection is given up by the time limit, and tried again
         if answer.session is not None:
-            self.id = answer.session
+            self.id, self.node = answer.session, answer.node
         if answer.ping_interval_ms is not None:
             self.liveness.ping_interval_ms = max(1, answer.ping_interval_ms)
         if self.phase is Phase.CONNECTING:
@@ -302,7 +306,7 @@ class Session:
                 self.subscriptions.pop(subscribing.selector, None)
                 subscribing.end(_refused(answer))
 
-        self._command(subscribing.ask, answered)
+        self._command(lambda id: subscribing.ask(id, self.node), answered)
 
     def _ask_watch(self, watching: Watching) -> None:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):
@@ -312,6 +316,8 @@ class Session:
             if isinstance(answer, Refusal):
                 self.watches.pop(watching.selector, None)
                 watching.end(_refused(answer))
+            else:
+                watching.asked(self._now)
 
         self._command(watching.ask, answered)
 

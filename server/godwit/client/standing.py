@@ -30,6 +30,7 @@ class Standing:
         self._subjects_max = subjects_max
         self._positions: dict[str, Position] = dict(stand.after) if stand else {}  # oldest touched first
         self._mark = stand.since if stand else None
+        self._node = stand.node if stand else None
         self._is_whole = True  # no position was forgotten for the limit
         self._since_mark: set[str] = set()  # touched after the last mark: never forgotten
         self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
@@ -44,8 +45,8 @@ class Standing:
         the mark then.
         """
         if self.is_pattern and not self._is_whole and self._mark is not None:
-            return Stand({}, self._mark)
-        return Stand(dict(self._positions), self._mark)
+            return Stand({}, self._mark, self._node)
+        return Stand(dict(self._positions), self._mark, self._node)
 
     def joined(self, at: Position | None, count: int) -> None:
         """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
@@ -100,8 +101,8 @@ class Standing:
         if gap.missed != 0:
             self._snapshot_due.add(gap.subject)
 
-    def mark(self, text: str) -> None:
-        self._mark = text
+    def mark(self, text: str, node: str | None) -> None:
+        self._mark, self._node = text, node
         self._since_mark.clear()
         if self._snapshot_due:
             self._snapshot_due.clear()

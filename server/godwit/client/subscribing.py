@@ -41,10 +41,10 @@ class Subscribing:
         self.repeats = self.gaps = self.holes = self.joins = 0
         self._asked_id: int | None = None
 
-    def ask(self, id: int) -> Subscribe:
-        """Ask to be served from where it stands."""
+    def ask(self, id: int, node: str | None) -> Subscribe:
+        """Ask this node to serve it from where it stands."""
         self.state, self._asked_id, self.is_aside = State.ASKED, id, False
-        return Subscribe(id, self.selector, self.standing.stand, self.choice)
+        return Subscribe(id, self.selector, self.standing.stand.for_node(node), self.choice)
 
     def reply(self, reply: Reply) -> None:
         if not self.is_asked_by(reply.id):
@@ -83,7 +83,7 @@ class Subscribing:
 
     def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:
-            self.standing.mark(marked.mark)
+            self.standing.mark(marked.mark, marked.node)
             self._put(marked)
 
     def dropped(self, dropped: Dropped) -> None:

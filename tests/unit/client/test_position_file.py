@@ -12,7 +12,7 @@ from godwit.model import Position
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "positions.json"
-    stand = Stand({"/a/1": Position(7, 42)}, "1.2.3")
+    stand = Stand({"/a/1": Position(7, 42)}, "1.2.3", "node")
     positions = PositionFile(path)
     positions["/a/*"] = stand.to_json()
     assert not path.exists()

@@ -98,7 +98,7 @@ def test_history_that_ends_before_the_head_leaves_the_stand_at_the_head() -> Non
 
 def test_gap_of_a_whole_pattern_forgets_every_stand() -> None:
     stand = standing("7.4", pattern=True)
-    stand.mark("1.2.3")
+    stand.mark("1.2.3", None)
     stand.place(Gap("/a/**", None, reason=GapReason.EPOCH, pattern="/a/**"))
     assert not stand.stand
     assert stand.judge(message("7.4", snapshot=True)) is Verdict.NEW
@@ -107,20 +107,27 @@ def test_gap_of_a_whole_pattern_forgets_every_stand() -> None:
 def test_pattern_forgets_the_longest_untouched_subject_and_then_resumes_by_mark_alone() -> None:
     stand = standing(pattern=True, subjects_max=2)
     stand.judge(message("7.1", subject="/a/1"))
-    stand.mark("1.1.1")
+    stand.mark("1.1.1", "n")
     stand.judge(message("7.1", subject="/a/2"))
-    assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1")
+    assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1", "n")
     stand.judge(message("7.1", subject="/a/3"))
-    assert stand.stand == Stand({}, "1.1.1")
+    assert stand.stand == Stand({}, "1.1.1", "n")
     assert stand.position("/a/1") is None
 
 
 def test_what_came_after_the_last_mark_is_never_forgotten() -> None:
     stand = standing(pattern=True, subjects_max=2)
-    stand.mark("1.1.1")
+    stand.mark("1.1.1", "n")
     for number in range(9):
         stand.judge(message("7.1", subject=f"/a/{number}"))
     assert all(stand.judge(message("7.1", subject=f"/a/{number}")) is Verdict.REPEAT for number in range(9))
+
+
+def test_the_node_that_gave_the_mark_needs_no_positions() -> None:
+    stand = Stand({SUBJECT: Position(7, 1)}, "1.1.1", "n")
+    assert stand.for_node("n") == Stand({}, "1.1.1")
+    assert stand.for_node("other") is stand
+    assert Stand({SUBJECT: Position(7, 1)}).for_node(None) == Stand({SUBJECT: Position(7, 1)})
 
 
 @given(st.lists(st.integers(min_value=0, max_value=40), max_size=30), st.integers(min_value=1, max_value=40))

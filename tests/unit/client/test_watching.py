@@ -70,5 +70,9 @@ def test_those_who_left_while_we_were_away_are_told_gone() -> None:
         watching.told(Interest(subject, True))
     assert changes(watching) == [("/a/1", True), ("/a/2", True)]
     watching.ask(2)
+    watching.asked(10)
     watching.told(Interest("/a/2", True))
+    watching.tick(1_009)
+    assert changes(watching) == []
+    watching.tick(1_010)
     assert changes(watching) == [("/a/1", False)]

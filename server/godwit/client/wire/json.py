@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...errors import PositionInvalid
-from ...model import Gap, GapReason, Interest, Kind, Message, Outcome, Position
+from ...model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position
 from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
@@ -44,6 +44,7 @@ class _Read(msgspec.Struct, omit_defaults=True):
     outcome: str | None = None
     count: int = 0
     repeat: bool = False
+    ack: str | None = None
     session: str | None = None
     node: str | None = None
     ping_interval_ms: int | None = None
@@ -106,7 +107,10 @@ def _subscribe(command: Subscribe) -> dict[str, object]:
     written: dict[str, object] = {"id": command.id, "subscribe": command.selector}
     stand, choice = command.stand, command.choice
     if is_pattern(command.selector):
-        written |= stand.to_json()
+        if stand.after:
+            written["after"] = {subject: str(position) for subject, position in stand.after.items()}
+        if stand.since is not None:
+            written["since"] = stand.since
     elif command.after_one is not None:
         written["after"] = str(command.after_one)
     if choice.last is not None and not stand:
@@ -147,7 +151,16 @@ def _told(read: _Read) -> Told | None:
         id = read.id if isinstance(read.id, int) else None
         at, beats = _position(read.at), read.ping_interval_ms
         return Reply(
-            id, read.ok, at, _outcome(read.outcome), read.count, read.repeat, None, read.session, read.node, beats
+            id,
+            read.ok,
+            at,
+            _outcome(read.outcome),
+            read.count,
+            read.repeat,
+            _ack(read.ack),
+            read.session,
+            read.node,
+            beats,
         )
     if read.mark is not None:
         return Marked(read.mark, read.pattern or "")
@@ -197,6 +210,13 @@ def _position(text: str | None) -> Position | None:
 def _outcome(text: str | None) -> Outcome | None:
     try:
         return None if text is None else Outcome(text)
+    except ValueError:
+        return None
+
+
+def _ack(text: str | None) -> Ack | None:
+    try:
+        return None if text is None else Ack(text)
     except ValueError:
         return None
 

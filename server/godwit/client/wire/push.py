@@ -16,6 +16,7 @@ class Marked:
 
     mark: str
     pattern: str
+    node: str | None = None  # which gave it; the session knows
 
 
 @dataclass(frozen=True, slots=True)
