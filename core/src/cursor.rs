@@ -36,12 +36,16 @@ pub struct Cursor {
     pub standard: u32,
     pub stand: Stand,
     pub is_ready: bool,
+    /// Scratch of a short write: its first unsent frame has been found.
+    pub is_unsent: bool,
     /// It waits in the shard's list of cursors to catch up.
     pub is_queued: bool,
     /// After a gap it continues from the oldest kept message.
     pub gap_from_oldest: bool,
-    /// Binary wire: the subject's number has been told.
-    pub is_announced: bool,
+    /// A pattern's: its first mark is still to be told.
+    pub owes_mark: bool,
+    /// Binary wire: which version of the subject's announcement has been told; 0 none.
+    pub announced: u16,
     pub job: Option<Box<Job>>,
 }
 
@@ -87,9 +91,11 @@ impl Cursor {
             standard: 0,
             stand,
             is_ready: false,
+            is_unsent: false,
             is_queued: false,
             gap_from_oldest: false,
-            is_announced: false,
+            owes_mark: false,
+            announced: 0,
             job: None,
         }
     }

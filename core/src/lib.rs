@@ -15,6 +15,7 @@ pub mod position;
 pub mod report;
 pub mod rights;
 pub mod settings;
+pub mod shard;
 pub mod slab;
 pub mod stream;
 pub mod subject;

@@ -96,6 +96,11 @@ impl Batch {
         self.names.get(draft.subject.start as usize..draft.subject.end as usize).unwrap_or("")
     }
 
+    /// Whose publish each draft is, in order.
+    pub fn connections(&self) -> impl Iterator<Item = u32> + '_ {
+        self.drafts.iter().map(|draft| draft.connection)
+    }
+
     pub fn len(&self) -> usize {
         self.drafts.len()
     }

@@ -66,9 +66,10 @@ pub enum Report {
         connection: ConnectionId,
         selector: String,
     },
+    /// `code` may be one that the peer chose.
     Disconnected {
         connection: ConnectionId,
-        code: Code,
+        code: u16,
         lived_ms: u64,
     },
     /// A connection that never became a session, or a handshake that was refused.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::conflation::Conflation;
-use crate::message::{LogId, Message};
+use crate::message::LogId;
 use crate::subject::Pattern;
 use crate::window::Window;
 use crate::wire::Wire;
@@ -27,6 +27,8 @@ pub struct Number {
     pub subject: Arc<str>,
     pub epoch: u64,
     pub base_time_ms: u64,
+    /// Counts its announcements: another base time is another version.
+    pub version: u16,
     /// The window's segment in which it was last announced.
     pub segment: u64,
 }
@@ -40,8 +42,12 @@ pub struct Stream {
     pub conflate_ms: u32,
     pub cursors: Vec<u32>,
     pub window: Option<Box<Window>>,
+    /// What the window was last seen to have allocated.
+    pub window_bytes: usize,
     pub conflation: Option<Box<Conflation>>,
     pub numbers: HashMap<LogId, Number>,
+    /// What a slow reader missed is merged when it is caught up.
+    pub conflates_slow: bool,
     /// Standard messages appended so far, modulo 2³².
     pub standard: u32,
     /// Batching: frames wait this long for company, or until this many bytes wait. 0: they do not.
@@ -52,6 +58,8 @@ pub struct Stream {
     pub is_dirty: bool,
     /// The arrival that the last mark named.
     pub marked: u64,
+    /// When that was (monotonic ms).
+    pub marked_ms: u64,
     /// Since when nobody listens (monotonic ms); it lingers a little.
     pub empty_since_ms: Option<u64>,
     /// When something was last appended (monotonic ms).
@@ -67,14 +75,17 @@ impl Stream {
             conflate_ms,
             cursors: Vec::new(),
             window: None,
+            window_bytes: 0,
             conflation: (conflate_ms > 0).then(Box::default),
             numbers: HashMap::new(),
+            conflates_slow: false,
             standard: 0,
             hold_ms: 0,
             hold_bytes_max: 0,
             held: None,
             is_dirty: false,
             marked: 0,
+            marked_ms: 0,
             empty_since_ms: None,
             used_ms: 0,
         }
@@ -103,20 +114,14 @@ impl Stream {
         self.cursors.get(seat as usize).copied()
     }
 
-    /// The number of `message`'s subject, made at first use with the next free number.
-    pub fn number(&mut self, message: &Message, next: &mut u32) -> &mut Number {
-        if self.numbers.len() >= NUMBERS_MAX && !self.numbers.contains_key(&message.log) {
+    /// The number of a subject, made at first use with the next free number.
+    pub fn number(&mut self, subject: &Arc<str>, log: LogId, epoch: u64, time_ms: u64, next: &mut u32) -> &mut Number {
+        if self.numbers.len() >= NUMBERS_MAX && !self.numbers.contains_key(&log) {
             self.numbers.clear();
         }
-        self.numbers.entry(message.log).or_insert_with(|| {
+        self.numbers.entry(log).or_insert_with(|| {
             *next += 1;
-            Number {
-                number: *next,
-                subject: Arc::clone(&message.subject),
-                epoch: message.epoch,
-                base_time_ms: message.time_ms,
-                segment: 0,
-            }
+            Number { number: *next, subject: Arc::clone(subject), epoch, base_time_ms: time_ms, version: 1, segment: 0 }
         })
     }
 }

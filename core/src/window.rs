@@ -40,13 +40,14 @@ pub struct Window {
     bytes: usize,
     /// How many segments were ever begun: the number of the current one.
     begun: u64,
+    is_sealed: bool,
 }
 
 impl Window {
     /// An empty window whose readers have been sent everything up to `arrival`.
     pub fn new(arrival: u64, standard: u32) -> Self {
         let here = Boundary { place: 0, arrival, standard };
-        Self { segments: VecDeque::new(), front: here, head: here, bytes: 0, begun: 0 }
+        Self { segments: VecDeque::new(), front: here, head: here, bytes: 0, begun: 0, is_sealed: false }
     }
 
     pub fn head(&self) -> u64 {
@@ -64,7 +65,17 @@ impl Window {
     }
 
     fn fits(&self, frame_bytes: usize) -> bool {
-        self.segments.back().is_some_and(|s| s.data.capacity() - s.data.len() >= frame_bytes)
+        !self.is_sealed && self.segments.back().is_some_and(|s| s.data.capacity() - s.data.len() >= frame_bytes)
+    }
+
+    /// The number of the newest segment.
+    pub fn newest(&self) -> u64 {
+        self.begun
+    }
+
+    /// The next frame begins a segment of its own.
+    pub fn seal(&mut self) {
+        self.is_sealed = true;
     }
 
     /// Appends one frame that brings its readers to `arrival`.
@@ -84,6 +95,7 @@ impl Window {
         let data = Vec::with_capacity(grown.max(frame_bytes));
         self.bytes += data.capacity();
         self.begun += 1;
+        self.is_sealed = false;
         self.segments.push_back(Segment { start: self.head.place, data, frames: Vec::new() });
     }
 
@@ -150,6 +162,36 @@ impl Window {
     /// Whether `place` lies in the newest segment's frames or at the head.
     pub fn is_in_newest(&self, place: u64) -> bool {
         self.segments.back().is_none_or(|s| place >= s.start)
+    }
+
+    /// Whole frames from `place` on, each with the boundary before it, while `take` says so.
+    pub fn each_frame(&self, place: u64, mut take: impl FnMut(&[u8], Boundary) -> bool) {
+        let Some((mut before, _)) = self.around(place) else { return };
+        let first = self.segments.iter().rposition(|s| s.start <= place).unwrap_or(0);
+        for segment in self.segments.iter().skip(first) {
+            let from = segment.frames.partition_point(|f| segment.start + u64::from(f.end) <= before.place);
+            for frame in segment.frames.iter().skip(from) {
+                let start = (before.place - segment.start) as usize;
+                let bytes = segment.data.get(start..frame.end as usize).unwrap_or(&[]);
+                if !take(bytes, before) {
+                    return;
+                }
+                before = boundary(segment, frame);
+            }
+        }
+    }
+
+    /// Where the window would begin after a trim to `bytes_max`.
+    pub fn front_within(&self, bytes_max: usize) -> u64 {
+        let (mut bytes, mut front) = (self.bytes, self.front.place);
+        for segment in self.segments.iter().take(self.segments.len().saturating_sub(1)) {
+            if bytes <= bytes_max {
+                break;
+            }
+            bytes -= segment.data.capacity();
+            front = segment.start + segment.data.len() as u64;
+        }
+        front
     }
 
     /// Forgets the oldest segments until at most `bytes_max` are allocated or one is left. Returns bytes freed.

@@ -1,0 +1,233 @@
+//! Cursors that are not at the head, brought there from the logs in bounded chunks: live traffic goes first, and one that
+//! is far behind holds nobody up. Owns the way from `Behind` to the head; what is missing is told by `gap`.
+use std::sync::Arc;
+
+use super::deliver::{Frames, GATHER_BYTES, Note};
+use super::encode::{self, Item, Told};
+use super::gap::Missing;
+use super::{Outlet, Shard, lock};
+use crate::conflation::Conflation;
+use crate::cursor::Stand;
+use crate::message::{LogId, Message};
+use crate::node::{Node, Stride};
+use crate::stream::Source;
+use crate::subject::Pattern;
+use crate::wire::Wire;
+
+/// What one step of a pattern's catch-up looks at.
+const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES };
+
+impl Shard {
+    /// Puts a cursor on the list of those that want to catch up.
+    pub(super) fn queue_behind(&mut self, id: u32) {
+        if let Some(cursor) = self.cursors.get_mut(id)
+            && !cursor.is_queued
+        {
+            cursor.is_queued = true;
+            self.behind.push_back(id);
+        }
+    }
+
+    /// One step for each that waits, until the turn's bytes are spent.
+    pub(super) fn catch_up_some<O: Outlet>(&mut self, out: &mut O) {
+        let mut bytes_left = self.settings.limits.catch_up_bytes_max;
+        for _ in 0..self.behind.len() {
+            if bytes_left == 0 {
+                break;
+            }
+            let Some(id) = self.behind.pop_front() else { break };
+            let Some(cursor) = self.cursors.get_mut(id) else { continue };
+            cursor.is_queued = false;
+            let Some(connection) = self.connections.get(cursor.connection) else { continue };
+            if connection.takes_frames() {
+                bytes_left = bytes_left.saturating_sub(self.catch_up(id, out).max(1));
+            } else if !connection.is_blocked {
+                self.queue_behind(id);
+            }
+        }
+    }
+
+    /// One step of one cursor; returns the bytes it made.
+    fn catch_up<O: Outlet>(&mut self, id: u32, out: &mut O) -> usize {
+        let Some(cursor) = self.cursors.get(id) else { return 0 };
+        let (stand, socket, stream_id) = (cursor.stand, cursor.connection, cursor.stream);
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        self.absorb_all(&mut node);
+        let Some(source) = self.streams.get(stream_id).map(|stream| stream.source.clone()) else { return 0 };
+        let stand = self.cursors.get(id).map_or(stand, |cursor| cursor.stand);
+        match (stand, source) {
+            (Stand::Joining, Source::Pattern(pattern)) => {
+                self.continue_join(id, &pattern, &mut node);
+                self.make_ready(socket);
+                self.settings.limits.reply_buffer_bytes_max
+            }
+            (Stand::Behind(from), source) => {
+                if self.enter_window(id, from) {
+                    return 0;
+                }
+                let frames = match &source {
+                    Source::Subject(log) => self.step_subject(id, *log, from, &mut node),
+                    Source::Pattern(pattern) => self.step_pattern(id, pattern, from, &mut node),
+                };
+                drop(node);
+                let bytes = frames.bytes.len();
+                if frames.notes.is_empty() {
+                    self.arrive(id);
+                }
+                self.send_frames(socket, frames, out);
+                self.queue_unless_at_head(id);
+                bytes
+            }
+            _ => 0,
+        }
+    }
+
+    fn queue_unless_at_head(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
+        if matches!(cursor.stand, Stand::Behind(_) | Stand::Joining) && !is_blocked {
+            self.queue_behind(id);
+        }
+    }
+
+    /// How far a stream's frames reach: what a conflated one has gathered is not closed yet.
+    pub(super) fn reach(&self, stream_id: u32) -> u64 {
+        let conflation = self.streams.get(stream_id).and_then(|stream| stream.conflation.as_ref());
+        conflation.filter(|c| !c.is_empty()).map_or(self.arrived, |c| c.closed)
+    }
+
+    /// Moves a cursor that has been sent everything up to `from` into its stream's window, if the window reaches that far.
+    fn enter_window(&mut self, id: u32, from: u64) -> bool {
+        let Some(cursor) = self.cursors.get_mut(id) else { return true };
+        cursor.settle(from);
+        let Some(stream) = self.streams.get(cursor.stream) else { return true };
+        let place = stream.window.as_ref().and_then(|w| Some((w, w.place_after(from)?)));
+        let Some((window, here)) = place else { return false };
+        let is_known = stream.wire == Wire::Json || window.is_in_newest(here.place);
+        if cursor.job.is_some() || cursor.owes_mark || !is_known {
+            return false;
+        }
+        cursor.stand = Stand::Live(here.place);
+        let lost = here.standard.wrapping_sub(cursor.standard);
+        cursor.standard = here.standard;
+        let socket = cursor.connection;
+        let is_behind = here.place < window.head();
+        if let Some(connection) = self.connections.get_mut(socket) {
+            encode::announce_newest(stream, &mut connection.private);
+        }
+        self.tell_dropped(id, lost);
+        if is_behind {
+            self.link_ready(id);
+        }
+        self.make_ready(socket);
+        true
+    }
+
+    /// A cursor to which everything handed out has been sent: if that is all there is, it is at the head from now on.
+    pub(super) fn arrive(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let Stand::Behind(from) = cursor.stand else { return };
+        if from >= self.reach(cursor.stream) && self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked) {
+            self.enter_head(id);
+        }
+    }
+
+    /// Places a cursor at the head of its stream: nothing before it is owed but what is told here.
+    pub(super) fn enter_head(&mut self, id: u32) {
+        let arrived = self.arrived;
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        cursor.job = None;
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        let lost = stream.standard.wrapping_sub(cursor.standard);
+        cursor.standard = stream.standard;
+        cursor.stand = stream.window.as_ref().map_or(Stand::Current, |window| Stand::Live(window.head()));
+        let (socket, owes_mark) = (cursor.connection, std::mem::take(&mut cursor.owes_mark));
+        if stream.window.is_some()
+            && let Some(connection) = self.connections.get_mut(socket)
+        {
+            encode::announce_newest(stream, &mut connection.private);
+        }
+        self.tell_dropped(id, lost);
+        if owes_mark {
+            self.tell_mark(id, arrived);
+        }
+        self.make_ready(socket);
+    }
+
+    /// The next chunk of one subject's messages.
+    fn step_subject(&mut self, id: u32, log: LogId, from: u64, node: &mut Node) -> Frames {
+        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Frames::default() };
+        let mut messages = Vec::new();
+        let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
+        if let Some(hole) = read.hole {
+            self.tell_hole(id, log, &Missing::hole(&hole, read.reached), node);
+            return self.buffer();
+        }
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            cursor.stand = Stand::Behind(read.reached);
+        }
+        let frames = self.buffer();
+        self.encode_chunk(id, &messages, frames)
+    }
+
+    /// The next chunk of a pattern's messages, in feed order.
+    fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Frames {
+        let mut frames = self.buffer();
+        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return frames };
+        let (mut messages, mut holes) = (Vec::new(), Vec::new());
+        let until = self.reach(stream_id);
+        let walk = node.walk(pattern, from, until, &mut messages, &mut holes, STRIDE);
+        if walk.is_lost {
+            self.restart_join(id);
+            return frames;
+        }
+        for (log, subject, hole) in &holes {
+            if !self.cursors.get(id).is_some_and(|cursor| cursor.skips(*log, hole.at.sequence)) {
+                let missing = Missing::hole(hole, walk.reached);
+                self.tell_pattern_hole(id, *log, subject, &missing, node, &mut frames.bytes);
+            }
+            if frames.bytes.len() > GATHER_BYTES {
+                // The rest of the holes is found again by the next step.
+                frames.private = frames.bytes.len();
+                return frames;
+            }
+        }
+        frames.private = frames.bytes.len();
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            cursor.stand = Stand::Behind(walk.reached);
+            messages.retain(|message| !cursor.skips(message.log, message.sequence));
+        }
+        self.encode_chunk(id, &messages, frames)
+    }
+
+    /// Encodes messages for one cursor, merged where its stream conflates.
+    fn encode_chunk(&mut self, id: u32, messages: &[Arc<Message>], mut frames: Frames) -> Frames {
+        let Some(cursor) = self.cursors.get_mut(id) else { return frames };
+        let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
+        self.counters.caught_up += messages.len() as u64;
+        let mut told = Told::version(cursor.announced);
+        let mut note = |bytes: &Vec<u8>, before: u64| {
+            let before = Stand::Behind(before);
+            frames.notes.push(Note { end: bytes.len(), cursor: id, before, is_standard: false });
+        };
+        if stream.conflate_ms > 0 || stream.conflates_slow {
+            let mut merged = Conflation::default();
+            let before = messages.first().map_or(0, |message| message.arrival - 1);
+            messages.iter().for_each(|message| merged.add(message));
+            for part in merged.close(0) {
+                encode::private_frame(stream, next_number, &Item::part(&part), &mut told, &mut frames.bytes);
+                note(&frames.bytes, before);
+            }
+        } else {
+            for message in messages {
+                encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
+                note(&frames.bytes, message.arrival - 1);
+            }
+        }
+        if let Source::Subject(_) = stream.source {
+            cursor.announced = told.version;
+        }
+        frames
+    }
+}

@@ -1,0 +1,62 @@
+//! Streams with a clock: conflation windows that close, frames held back for company. Owns when; merging is `conflation`'s.
+use super::{Shard, encode};
+use crate::conflation::Part;
+use crate::settings::Settings;
+use crate::stream::Stream;
+use crate::subject::Pattern;
+
+impl Shard {
+    /// Closes the windows that are due and lets held frames go.
+    pub(super) fn close_windows(&mut self) {
+        if self.streams.timed.is_empty() {
+            return;
+        }
+        for id in self.streams.timed.clone() {
+            let now_ms = self.now.mono_ms;
+            let arrived = self.arrived;
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            if stream.held.is_some() && self.is_release_due(id) {
+                self.mark_dirty(id);
+                continue;
+            }
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            let due = stream.conflation.as_mut().filter(|c| !c.is_empty() && c.closes_ms <= now_ms);
+            let Some(conflation) = due else { continue };
+            let before = conflation.closed;
+            let parts = conflation.close(arrived);
+            self.append_parts(id, &parts, before, arrived);
+        }
+    }
+
+    /// Appends a closed window: only its last frame brings its readers to the window's end.
+    fn append_parts(&mut self, id: u32, parts: &[Part], before: u64, arrived: u64) {
+        let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
+        for (index, part) in parts.iter().enumerate() {
+            let arrival = if index + 1 == parts.len() { arrived } else { before };
+            encode::append(stream, next_number, &encode::Item::part(part), arrival, &mut self.frame);
+        }
+        self.appended(id);
+    }
+
+    pub(super) fn mark_dirty(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get_mut(id)
+            && !stream.is_dirty
+        {
+            stream.is_dirty = true;
+            self.dirty.push(id);
+        }
+    }
+}
+
+impl Settings {
+    /// Gives a pattern's stream what the most specific pattern that covers it says.
+    pub(crate) fn shape(&self, stream: &mut Stream, pattern: &Pattern) {
+        let covering = self.patterns.iter().filter_map(|settings| Some((Pattern::parse(&settings.pattern).ok()?, settings)));
+        let best = covering.filter(|(other, _)| other.covers(pattern)).max_by(|a, b| a.0.compare_specificity(&b.0));
+        if let Some((_, settings)) = best {
+            stream.conflates_slow = settings.conflate_when_slow.unwrap_or(false);
+            stream.hold_ms = settings.hold_ms.unwrap_or(0);
+            stream.hold_bytes_max = settings.hold_bytes_max.unwrap_or(0);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a shard knows of one socket. Owns the fields and their small questions; about 150 bytes, because there are very
+//! many: what most connections do not need lies behind `details`.
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::access::Access;
+use crate::cursor::NONE;
+use crate::websocket::Reader;
+use crate::wire::Wire;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Its request head is not whole.
+    Http,
+    Open,
+    /// A close frame or a refusal is on its way out; nothing is read any more.
+    Closing,
+}
+
+/// The peer's address in 18 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    octets: [u8; 16],
+    port: u16,
+}
+
+impl Peer {
+    pub fn new(address: SocketAddr) -> Self {
+        let octets = match address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+            IpAddr::V6(ip) => ip.octets(),
+        };
+        Self { octets, port: address.port() }
+    }
+
+    pub fn address(self) -> SocketAddr {
+        SocketAddr::new(IpAddr::from(self.octets).to_canonical(), self.port)
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    pub serial: u32,
+    pub first_cursor: u32,
+    /// Head of the list of cursors with something to send this turn.
+    pub first_ready: u32,
+    pub cursors: u32,
+    /// Monotonic seconds since the shard's clock began: when it came, and when it last gave a sign of life.
+    pub since_s: u32,
+    pub heard_s: u32,
+    pub phase: Phase,
+    pub wire: Wire,
+    /// The socket takes nothing; `writable` will come.
+    pub is_blocked: bool,
+    /// A send is not answered yet.
+    pub is_sending: bool,
+    /// It stands in the shard's `ready` list.
+    pub is_ready: bool,
+    /// Its socket is not read: a question is with the server, or its answers do not leave.
+    pub is_paused: bool,
+    /// A question is with the server; commands wait.
+    pub is_asking: bool,
+    /// Its answers do not leave.
+    pub is_choked: bool,
+    /// It publishes faster than the slowest shard delivers.
+    pub is_congesting: bool,
+    pub is_pinged: bool,
+    pub is_watching: bool,
+    /// The server has been told of it.
+    pub is_announced: bool,
+    /// The peer has closed, or never spoke WebSocket: it is let go once its bytes have left.
+    pub is_finished: bool,
+    pub peer: Peer,
+    pub access: Option<Arc<Access>>,
+    /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
+    pub private: Vec<u8>,
+    pub reader: Reader,
+    pub details: Option<Box<Details>>,
+}
+
+/// What few connections need, or need only for a while.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// The request head so far; then commands that wait for an answer of the server.
+    pub held: Vec<u8>,
+    pub parked: Option<Parked>,
+    pub client: Option<Arc<str>>,
+    /// The id of the `connect` that the server is judging.
+    pub connect_id: Option<crate::command::Id>,
+    pub expires_ms: Option<u64>,
+    pub is_warned: bool,
+    /// Publishes left in this second, and which second it is.
+    pub rate: Option<(u64, u32)>,
+    /// The code it ends with, and when it is cut off (monotonic ms).
+    pub close: Option<(u16, u64)>,
+    /// Since when a message has been half received (monotonic ms).
+    pub half_since_ms: Option<u64>,
+}
+
+/// A message whose commands wait: its payload, how many of them are done, and what came behind it.
+#[derive(Debug)]
+pub struct Parked {
+    pub payload: Vec<u8>,
+    pub done: usize,
+    pub rest: Vec<u8>,
+}
+
+impl Connection {
+    pub fn new(serial: u32, address: SocketAddr, now_s: u32) -> Self {
+        Self {
+            serial,
+            first_cursor: NONE,
+            first_ready: NONE,
+            cursors: 0,
+            since_s: now_s,
+            heard_s: now_s,
+            phase: Phase::Http,
+            wire: Wire::Json,
+            is_blocked: false,
+            is_sending: false,
+            is_ready: false,
+            is_paused: false,
+            is_asking: false,
+            is_choked: false,
+            is_congesting: false,
+            is_pinged: false,
+            is_watching: false,
+            is_announced: false,
+            is_finished: false,
+            peer: Peer::new(address),
+            access: None,
+            private: Vec::new(),
+            reader: Reader::default(),
+            details: None,
+        }
+    }
+
+    pub fn details(&mut self) -> &mut Details {
+        self.details.get_or_insert_default()
+    }
+
+    /// Whether a stream's frames can be handed to the socket right now.
+    pub fn takes_frames(&self) -> bool {
+        !self.is_blocked && !self.is_sending && self.private.is_empty() && self.phase == Phase::Open
+    }
+
+    pub fn client(&self) -> Option<&Arc<str>> {
+        self.details.as_ref()?.client.as_ref()
+    }
+}

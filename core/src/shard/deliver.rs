@@ -1,0 +1,391 @@
+//! From streams to sockets: walks the cursors of the streams that grew and hands the kernel one slice for each connection.
+//! Owns what is in flight and what a short write means: of the frame it cut, the rest is copied to the connection; all
+//! later frames wait where they are, in a window or in a log.
+use super::{Outlet, Sending, Shard};
+use crate::cursor::{NONE, Stand};
+
+/// Most bytes gathered for one connection at a time.
+pub(super) const GATHER_BYTES: usize = 64 * 1024;
+
+/// A send that was handed out.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub connection: u32,
+    pub bytes: usize,
+    pub load: Load,
+}
+
+#[derive(Debug)]
+pub(super) enum Load {
+    /// A slice of the window of this cursor's stream, from this place.
+    Window { cursor: u32, from: u64 },
+    /// A buffer of frames made for this connection.
+    Frames(Frames),
+    Answered,
+}
+
+/// Frames made for one connection: its private bytes first, then frames of its cursors.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    pub bytes: Vec<u8>,
+    /// How many of the bytes are private.
+    pub private: usize,
+    pub notes: Vec<Note>,
+}
+
+/// One frame of a buffer, and where its cursor stands if the frame is not sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    pub end: usize,
+    pub cursor: u32,
+    pub before: Stand,
+    pub is_standard: bool,
+}
+
+impl Shard {
+    /// Sends what this turn brought: first the single frames, then the streams that grew.
+    pub(super) fn deliver<O: Outlet>(&mut self, out: &mut O) {
+        self.deliver_singles(out);
+        self.entries.clear();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let is_alone = dirty.len() == 1;
+        for &id in &dirty {
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.is_dirty = false;
+                if stream.held.is_some() && !self.is_release_due(id) {
+                    continue;
+                }
+            }
+            self.walk(id, is_alone, out);
+        }
+        dirty.clear();
+        self.dirty = dirty;
+    }
+
+    /// Whether a stream that holds frames back has held them long enough, or holds enough of them.
+    pub(super) fn is_release_due(&self, id: u32) -> bool {
+        let Some(stream) = self.streams.get(id) else { return false };
+        let Some((since, from)) = stream.held else { return true };
+        let waiting = stream.window.as_ref().map_or(0, |w| w.head() - from);
+        self.now.mono_ms >= since + u64::from(stream.hold_ms)
+            || (stream.hold_bytes_max > 0 && waiting >= u64::from(stream.hold_bytes_max))
+    }
+
+    /// Hands each cursor of a stream its slice, or notes that its connection has something to send.
+    pub(super) fn walk<O: Outlet>(&mut self, id: u32, is_alone: bool, out: &mut O) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.held = None;
+        let cursors = std::mem::take(&mut stream.cursors);
+        for &cursor_id in &cursors {
+            let Some(cursor) = self.cursors.get(cursor_id) else { continue };
+            let Stand::Live(_) = cursor.stand else { continue };
+            let Some(connection) = self.connections.get(cursor.connection) else { continue };
+            if connection.is_blocked {
+                continue;
+            }
+            let socket = cursor.connection;
+            if connection.takes_frames() && (is_alone || connection.cursors == 1) {
+                self.send_slice(id, cursor_id, socket, out);
+            } else {
+                self.link_ready(cursor_id);
+            }
+        }
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.cursors = cursors;
+        }
+    }
+
+    /// Sends the window's bytes from where a cursor stands to its segment's end.
+    fn send_slice<O: Outlet>(&mut self, id: u32, cursor_id: u32, socket: u32, out: &mut O) {
+        let Some(window) = self.streams.get(id).and_then(|s| s.window.as_ref()) else { return };
+        let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
+        let Stand::Live(from) = cursor.stand else { return };
+        let slice = window.slice(from).unwrap_or(&[]);
+        if slice.is_empty() {
+            return;
+        }
+        let (bytes, head) = (slice.len(), window.head());
+        cursor.stand = Stand::Live(from + bytes as u64);
+        let sending = out.send(socket, slice, self.flights.len() as u32);
+        if from + (bytes as u64) < head {
+            self.link_ready(cursor_id);
+        }
+        self.launch(Flight { connection: socket, bytes, load: Load::Window { cursor: cursor_id, from } }, sending, out);
+    }
+
+    /// Sends a buffer of frames.
+    pub(super) fn send_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, out: &mut O) {
+        let bytes = frames.bytes.len();
+        if bytes == 0 {
+            self.recycle(frames);
+            return;
+        }
+        let sending = out.send(socket, &frames.bytes, self.flights.len() as u32);
+        self.launch(Flight { connection: socket, bytes, load: Load::Frames(frames) }, sending, out);
+    }
+
+    fn launch<O: Outlet>(&mut self, flight: Flight, sending: Sending, out: &mut O) {
+        self.counters.sends += 1;
+        match sending {
+            Sending::Pending => {
+                if let Some(connection) = self.connections.get_mut(flight.connection) {
+                    connection.is_sending = true;
+                }
+                self.flights.push(flight);
+            }
+            Sending::Done(count) => self.land(flight, count, out),
+            Sending::Blocked | Sending::Gone => self.land(flight, 0, out),
+        }
+    }
+
+    /// Answers a pending send.
+    pub fn sent<O: Outlet>(&mut self, token: u32, outcome: Sending, out: &mut O) {
+        let Some(slot) = self.flights.get_mut(token as usize) else { return };
+        let flight = Flight {
+            connection: slot.connection,
+            bytes: slot.bytes,
+            load: std::mem::replace(&mut slot.load, Load::Answered),
+        };
+        if let Some(connection) = self.connections.get_mut(flight.connection) {
+            connection.is_sending = false;
+        }
+        let count = if let Sending::Done(count) = outcome { count } else { 0 };
+        self.land(flight, count, out);
+    }
+
+    fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
+        self.counters.bytes_out += count as u64;
+        if count < flight.bytes {
+            if count > 0 {
+                self.counters.short_sends += 1;
+            } else {
+                self.counters.blocked_sends += 1;
+            }
+            if let Some(connection) = self.connections.get_mut(flight.connection) {
+                connection.is_blocked = true;
+                if count > 0 {
+                    connection.heard_s = (self.now.mono_ms / 1000) as u32;
+                }
+                out.want_write(flight.connection);
+            }
+        }
+        match flight.load {
+            Load::Window { cursor, from } => self.land_slice(cursor, from, flight.bytes, count),
+            Load::Frames(frames) => self.land_frames(flight.connection, frames, count),
+            Load::Answered => {}
+        }
+    }
+
+    fn land_slice(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize) {
+        let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        if count == bytes && stream.standard == cursor.standard {
+            return;
+        }
+        let reached = from + count as u64;
+        let around = stream.window.as_ref().and_then(|w| Some((w, w.around(reached)?)));
+        let Some((window, (_, end))) = around else { return };
+        cursor.stand = Stand::Live(end.place);
+        cursor.standard = end.standard;
+        if end.place > reached
+            && let Some(connection) = self.connections.get_mut(cursor.connection)
+        {
+            connection.private.extend_from_slice(window.between(reached, end.place));
+        }
+    }
+
+    fn land_frames(&mut self, socket: u32, frames: Frames, count: usize) {
+        if count < frames.bytes.len() {
+            self.keep_rest(socket, &frames, count);
+        } else if let Some(note) = frames.notes.last() {
+            self.arrive(note.cursor);
+        }
+        self.recycle(frames);
+    }
+
+    /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the
+    /// frames behind it stand before the first that was not sent.
+    fn keep_rest(&mut self, socket: u32, frames: &Frames, count: usize) {
+        let mut kept = frames.private.max(count);
+        let mut start = frames.private;
+        for note in &frames.notes {
+            if start < count {
+                kept = kept.max(note.end);
+            } else if let Some(cursor) = self.cursors.get_mut(note.cursor) {
+                if note.is_standard {
+                    cursor.standard = cursor.standard.wrapping_sub(1);
+                }
+                if !cursor.is_unsent {
+                    cursor.is_unsent = true;
+                    cursor.stand = note.before;
+                    if let Stand::Live(place) = note.before {
+                        let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
+                        let around = window.and_then(|w| w.around(place));
+                        cursor.standard = around.map_or(cursor.standard, |(_, end)| end.standard);
+                    }
+                }
+            }
+            start = note.end;
+        }
+        for note in &frames.notes {
+            if let Some(cursor) = self.cursors.get_mut(note.cursor) {
+                cursor.is_unsent = false;
+            }
+        }
+        if let Some(connection) = self.connections.get_mut(socket) {
+            let rest = frames.bytes.get(count..kept).unwrap_or(&[]);
+            connection.private.splice(0..0, rest.iter().copied());
+        }
+    }
+
+    /// A buffer for frames, out of the pool.
+    pub(super) fn buffer(&mut self) -> Frames {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    fn recycle(&mut self, mut frames: Frames) {
+        if self.buffers.len() < 1024 && frames.bytes.capacity() <= GATHER_BYTES * 2 {
+            frames.bytes.clear();
+            frames.notes.clear();
+            frames.private = 0;
+            self.buffers.push(frames);
+        }
+    }
+
+    /// Notes that a cursor has something to send and that its connection has to be looked at in this turn.
+    pub(super) fn link_ready(&mut self, cursor_id: u32) {
+        let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
+        let socket = cursor.connection;
+        if !cursor.is_ready
+            && let Some(connection) = self.connections.get_mut(socket)
+        {
+            cursor.is_ready = true;
+            cursor.next_ready = connection.first_ready;
+            connection.first_ready = cursor_id;
+        }
+        self.make_ready(socket);
+    }
+
+    /// Notes that a connection has to be looked at in this turn.
+    pub(super) fn make_ready(&mut self, socket: u32) {
+        if let Some(connection) = self.connections.get_mut(socket)
+            && !connection.is_ready
+        {
+            connection.is_ready = true;
+            self.ready.push(socket);
+        }
+    }
+
+    /// Sends what is left to send this turn; to be called whenever pending sends were answered, until nothing is pending.
+    pub fn more<O: Outlet>(&mut self, out: &mut O) {
+        let is_answered = self.flights.iter().all(|flight| matches!(flight.load, Load::Answered));
+        if is_answered {
+            self.flights.clear();
+        }
+        let ready = std::mem::take(&mut self.ready);
+        for socket in ready {
+            let Some(connection) = self.connections.get_mut(socket) else { continue };
+            if connection.is_sending {
+                self.ready.push(socket);
+                continue;
+            }
+            connection.is_ready = false;
+            if !connection.is_blocked {
+                self.serve(socket, out);
+            }
+        }
+        if self.flights.is_empty() {
+            self.close_finished(out);
+        }
+    }
+
+    /// Whether a send waits for its answer.
+    pub fn is_pending(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
+    /// Sends a connection's private bytes, or else what its cursors have.
+    fn serve<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if !connection.private.is_empty() {
+            let mut frames = self.buffers.pop().unwrap_or_default();
+            std::mem::swap(&mut frames.bytes, &mut connection.private);
+            frames.private = frames.bytes.len();
+            self.send_frames(socket, frames, out);
+            self.make_ready(socket);
+            return;
+        }
+        self.private_left(socket, out);
+        let Some(connection) = self.connections.get(socket) else { return };
+        let first = connection.first_ready;
+        let Some(cursor) = self.cursors.get(first) else { return };
+        if cursor.next_ready == NONE {
+            let (stream, id) = (cursor.stream, first);
+            self.unlink_first(socket);
+            self.send_slice(stream, id, socket, out);
+        } else {
+            self.gather(socket, out);
+        }
+    }
+
+    fn unlink_first(&mut self, socket: u32) -> Option<u32> {
+        let connection = self.connections.get_mut(socket)?;
+        let id = connection.first_ready;
+        let cursor = self.cursors.get_mut(id)?;
+        connection.first_ready = cursor.next_ready;
+        cursor.next_ready = NONE;
+        cursor.is_ready = false;
+        Some(id)
+    }
+
+    /// Copies the frames of several cursors of one connection together, so that they leave in one send.
+    fn gather<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let mut frames = self.buffer();
+        while frames.bytes.len() < GATHER_BYTES
+            && let Some(id) = self.unlink_first(socket)
+        {
+            let Some(cursor) = self.cursors.get_mut(id) else { break };
+            let Stand::Live(from) = cursor.stand else { continue };
+            let Some(window) = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref()) else { continue };
+            let mut place = from;
+            window.each_frame(from, |bytes, before| {
+                frames.bytes.extend_from_slice(bytes);
+                place = before.place + bytes.len() as u64;
+                let note = Note { end: frames.bytes.len(), cursor: id, before: Stand::Live(before.place), is_standard: false };
+                frames.notes.push(note);
+                frames.bytes.len() < GATHER_BYTES
+            });
+            cursor.stand = Stand::Live(place);
+            cursor.standard = window.around(place).map_or(cursor.standard, |(_, end)| end.standard);
+            if place < window.head() {
+                self.link_ready(id);
+            }
+        }
+        self.send_frames(socket, frames, out);
+        if self.connections.get(socket).is_some_and(|c| c.first_ready != NONE) {
+            self.make_ready(socket);
+        }
+    }
+
+    /// The socket takes bytes again.
+    pub fn writable(&mut self, socket: u32) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.is_blocked = false;
+        let mut id = connection.first_cursor;
+        while let Some(cursor) = self.cursors.get(id) {
+            let (here, stand, stream) = (id, cursor.stand, cursor.stream);
+            id = cursor.next;
+            match stand {
+                Stand::Live(place) => {
+                    let window = self.streams.get(stream).and_then(|s| s.window.as_ref());
+                    if window.is_some_and(|w| w.head() > place) {
+                        self.link_ready(here);
+                    }
+                }
+                Stand::Behind(_) | Stand::Joining => self.queue_behind(here),
+                Stand::Current => {}
+            }
+        }
+        self.make_ready(socket);
+    }
+}

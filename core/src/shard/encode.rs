@@ -1,0 +1,184 @@
+//! A message to its frame on one stream: what a wire shows of it, and on the binary wire the number that stands for the
+//! subject, announced where the reader may not know it. Owns who has been told which number.
+use std::sync::Arc;
+
+use crate::command::{MessageView, Push};
+use crate::conflation::Part;
+use crate::message::{Kind, LogId, Message};
+use crate::position::Position;
+use crate::stream::{Number, Source, Stream};
+use crate::wire::{self, Wire};
+
+/// Times further than this from the base time would need more than three bytes.
+const BASE_TIME_REACH_MS: u64 = 1 << 20;
+
+/// What is shown: a message, several that became one, or a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item<'a> {
+    pub subject: &'a Arc<str>,
+    pub log: LogId,
+    pub epoch: u64,
+    pub at: Option<Position>,
+    pub after: Option<Position>,
+    pub time_ms: u64,
+    pub kind: Kind,
+    pub content: &'a [u8],
+    pub reply_to: Option<&'a str>,
+    pub conflated: u32,
+    pub is_snapshot: bool,
+}
+
+impl<'a> Item<'a> {
+    pub fn message(message: &'a Message) -> Self {
+        Self {
+            subject: &message.subject,
+            log: message.log,
+            epoch: message.epoch,
+            at: message.at(),
+            after: None,
+            time_ms: message.time_ms,
+            kind: message.kind,
+            content: message.content(),
+            reply_to: message.reply_to(),
+            conflated: 0,
+            is_snapshot: false,
+        }
+    }
+
+    pub fn part(part: &'a Part) -> Self {
+        let message = &part.message;
+        let is_many = part.count > 1;
+        let after = Position { epoch: message.epoch, sequence: part.after };
+        Self {
+            after: (is_many && message.sequence > 0).then_some(after),
+            content: part.content(),
+            conflated: if is_many { part.count } else { 0 },
+            ..Self::message(message)
+        }
+    }
+}
+
+/// Appends the frame of `item`, without any announcement.
+pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
+    let number = if stream.wire == Wire::Binary { stream.numbers.get(&item.log) } else { None };
+    let view = MessageView {
+        number: number.map_or(0, |n| n.number),
+        base_time_ms: number.map_or(0, |n| n.base_time_ms),
+        subject: item.subject,
+        at: item.at,
+        after: item.after,
+        time_ms: item.time_ms,
+        kind: item.kind,
+        content: item.content,
+        reply_to: item.reply_to,
+        conflated: item.conflated,
+        pattern: stream.pattern(),
+        is_snapshot: item.is_snapshot,
+    };
+    wire::push(stream.wire, out, &Push::Message(view));
+}
+
+/// Makes sure that the item's subject has a number whose base time is near. True: its announcement is a new one.
+fn renumber(stream: &mut Stream, next: &mut u32, item: &Item<'_>) -> bool {
+    if stream.wire == Wire::Json {
+        return false;
+    }
+    let number = stream.number(item.subject, item.log, item.epoch, item.time_ms, next);
+    if number.base_time_ms.abs_diff(item.time_ms) < BASE_TIME_REACH_MS {
+        return false;
+    }
+    number.base_time_ms = item.time_ms;
+    number.version = number.version.wrapping_add(1).max(1);
+    number.segment = 0;
+    true
+}
+
+fn announce(stream: &Stream, number: &Number, out: &mut Vec<u8>) {
+    let push = Push::Announce {
+        number: number.number,
+        subject: &number.subject,
+        epoch: number.epoch,
+        base_time_ms: number.base_time_ms,
+        pattern: stream.pattern(),
+    };
+    wire::push(stream.wire, out, &push);
+}
+
+/// Appends to the stream's window, announcing the subject at its first use in a segment. `buffer` is scratch.
+pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arrival: u64, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    let is_anew = renumber(stream, next, item);
+    frame(stream, item, buffer);
+    let Some(mut window) = stream.window.take() else { return };
+    if is_anew {
+        window.seal();
+    }
+    if stream.wire == Wire::Binary {
+        let segment = window.segment_for(buffer.len());
+        if let Some(number) = stream.numbers.get(&item.log).filter(|n| n.segment != segment) {
+            let frame_bytes = buffer.len();
+            announce(stream, number, buffer);
+            buffer.rotate_left(frame_bytes);
+            let segment = window.segment_for(buffer.len());
+            if let Some(number) = stream.numbers.get_mut(&item.log) {
+                number.segment = segment;
+            }
+        }
+    }
+    window.append(buffer, arrival, stream.standard);
+    stream.window = Some(window);
+}
+
+/// For one reader outside the window: announces the subject unless `told` knows it, then appends the frame.
+pub(super) fn private_frame(stream: &mut Stream, next: &mut u32, item: &Item<'_>, told: &mut Told, out: &mut Vec<u8>) {
+    if stream.wire == Wire::Binary {
+        renumber(stream, next, item);
+        if let Some(number) = stream.numbers.get(&item.log)
+            && told.learn(&stream.source, item.log, number.version)
+        {
+            announce(stream, number, out);
+        }
+    }
+    frame(stream, item, out);
+}
+
+/// What one reader has been told: of a subject's stream the version it knows, of a pattern's the subjects announced in
+/// this run of frames.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub version: u16,
+    logs: Vec<LogId>,
+}
+
+impl Told {
+    pub fn version(version: u16) -> Self {
+        Self { version, logs: Vec::new() }
+    }
+
+    /// Notes the announcement; true when it is news to the reader.
+    fn learn(&mut self, source: &Source, log: LogId, version: u16) -> bool {
+        if let Source::Subject(_) = source {
+            let is_news = self.version != version;
+            self.version = version;
+            return is_news;
+        }
+        let is_news = !self.logs.contains(&log);
+        if is_news {
+            self.logs.push(log);
+        }
+        is_news
+    }
+}
+
+/// The announcements that a reader needs who enters the window in its newest segment.
+pub(super) fn announce_newest(stream: &Stream, out: &mut Vec<u8>) {
+    if stream.wire == Wire::Json {
+        return;
+    }
+    let newest = stream.window.as_ref().map_or(0, |w| w.newest());
+    let mut numbers: Vec<&Number> = stream.numbers.values().filter(|n| n.segment == newest && newest > 0).collect();
+    numbers.sort_by_key(|n| n.number);
+    for number in numbers {
+        announce(stream, number, out);
+    }
+}

@@ -1,0 +1,183 @@
+//! What is missing, said exactly: gaps with the snapshot that mends them, standard messages lost, marks. Owns the pushes
+//! that are one client's own and where its cursor stands after them.
+use std::sync::Arc;
+
+use super::Shard;
+use super::encode::{self, Item, Told};
+use crate::command::{GapReason, Push};
+use crate::cursor::Stand;
+use crate::message::LogId;
+use crate::node::{Hole, Node};
+use crate::position::{Mark, Position};
+use crate::stream::Source;
+use crate::wire;
+
+/// A gap of one subject as a client is told it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Missing {
+    pub after: Option<Position>,
+    pub reason: GapReason,
+    pub missed: Option<u64>,
+    /// Who stands here continues with the oldest kept message.
+    pub oldest: Position,
+    pub oldest_arrival: u64,
+}
+
+impl Missing {
+    /// A hole that a reading found, which itself went on to `reached`.
+    pub fn hole(hole: &Hole, reached: u64) -> Self {
+        Self { after: hole.after, reason: hole.reason, missed: hole.missed, oldest: hole.at, oldest_arrival: reached }
+    }
+
+    /// How many are missing up to `at`.
+    fn missed_to(&self, at: Position) -> Option<u64> {
+        let after = self.after.filter(|after| after.epoch == at.epoch && self.missed.is_some())?;
+        at.sequence.checked_sub(after.sequence)
+    }
+}
+
+impl Shard {
+    /// A subject's cursor cannot go on from where it stands: it is told, and stands further on.
+    pub(super) fn tell_hole(&mut self, id: u32, log: LogId, missing: &Missing, node: &mut Node) {
+        let mut bytes = Vec::new();
+        let name = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)).map(|s| Arc::clone(&s.name));
+        let Some(name) = name else { return };
+        let oldest = self.write_gap(id, log, &name, missing, node, &mut bytes);
+        self.tell(id, &bytes);
+        match oldest {
+            Some(arrival) => {
+                self.stand(id, Stand::Behind(arrival));
+                self.queue_behind(id);
+            }
+            None => self.enter_head(id),
+        }
+    }
+
+    /// The same within a pattern: the subject is skipped up to where the gap placed it.
+    pub(super) fn tell_pattern_hole(
+        &mut self,
+        id: u32,
+        log: LogId,
+        subject: &Arc<str>,
+        missing: &Missing,
+        node: &mut Node,
+        out: &mut Vec<u8>,
+    ) {
+        let is_oldest = self.write_gap(id, log, subject, missing, node, out).is_some();
+        let head = node.head(log);
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            if is_oldest {
+                cursor.skip_to(log, missing.oldest.sequence, missing.oldest_arrival);
+            } else {
+                cursor.skip_to(log, head.at.sequence, head.arrival);
+            }
+        }
+    }
+
+    /// Writes the gap and what follows it: nothing when nothing was missed, else the snapshot, made together with it. Some:
+    /// the client wants to continue from the oldest kept message, after this arrival.
+    pub(super) fn write_gap(
+        &mut self,
+        id: u32,
+        log: LogId,
+        subject: &Arc<str>,
+        missing: &Missing,
+        node: &mut Node,
+        out: &mut Vec<u8>,
+    ) -> Option<u64> {
+        let cursor = self.cursors.get(id)?;
+        let (from_oldest, stream_id) = (cursor.gap_from_oldest, cursor.stream);
+        let head = node.head(log);
+        let at = if from_oldest { missing.oldest } else { head.at };
+        let missed = missing.missed_to(at);
+        let stream = self.streams.get(stream_id)?;
+        let gap = Push::Gap {
+            subject,
+            after: missing.after,
+            at,
+            reason: missing.reason,
+            missed,
+            pattern: stream.pattern(),
+        };
+        wire::push(stream.wire, out, &gap);
+        self.counters.gaps += 1;
+        if from_oldest {
+            return Some(missing.oldest_arrival);
+        }
+        if missed != Some(0) {
+            self.write_snapshot(id, log, subject, node, out);
+        }
+        None
+    }
+
+    /// Writes a subject's snapshot, if it has one; true when it had.
+    pub(super) fn write_snapshot(
+        &mut self,
+        id: u32,
+        log: LogId,
+        subject: &Arc<str>,
+        node: &mut Node,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(snapshot) = node.snapshot(log, self.now) else { return false };
+        let Some(cursor) = self.cursors.get_mut(id) else { return false };
+        let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return false };
+        let item = Item {
+            subject,
+            log,
+            epoch: snapshot.at.epoch,
+            at: Some(snapshot.at),
+            after: None,
+            time_ms: snapshot.time_ms(),
+            kind: snapshot.kind(),
+            content: snapshot.content(),
+            reply_to: snapshot.reply_to(),
+            conflated: 0,
+            is_snapshot: true,
+        };
+        let mut told = Told::version(cursor.announced);
+        encode::private_frame(stream, next_number, &item, &mut told, out);
+        if let Source::Subject(_) = stream.source {
+            cursor.announced = told.version;
+        }
+        true
+    }
+
+    /// Standard messages that a slow reader lost.
+    pub(super) fn tell_dropped(&mut self, id: u32, lost: u32) {
+        if lost == 0 {
+            return;
+        }
+        self.counters.dropped += u64::from(lost);
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        let mut bytes = Vec::new();
+        wire::push(stream.wire, &mut bytes, &Push::Dropped { selector: &stream.name, count: u64::from(lost) });
+        self.tell(id, &bytes);
+    }
+
+    /// A wildcard subscription has been sent everything up to `arrival`.
+    pub(super) fn tell_mark(&mut self, id: u32, arrival: u64) {
+        let mark = Mark { run: self.settings.run, arrival, time_ms: self.now.wall_ms };
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        let mut bytes = Vec::new();
+        wire::push(stream.wire, &mut bytes, &Push::Mark { mark, pattern: &stream.name });
+        self.tell(id, &bytes);
+    }
+
+    /// Appends to a cursor's connection what is that client's alone.
+    pub(super) fn tell(&mut self, id: u32, bytes: &[u8]) {
+        let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) else { return };
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.private.extend_from_slice(bytes);
+        }
+        self.make_ready(socket);
+    }
+
+    pub(super) fn stand(&mut self, id: u32, stand: Stand) {
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            cursor.stand = stand;
+        }
+    }
+}

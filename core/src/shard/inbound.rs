@@ -1,0 +1,268 @@
+//! From a socket's bytes to commands: the request head, frames, and what waits for an answer of the server. Owns when a
+//! connection is read; what a command means is the session's.
+use std::net::SocketAddr;
+
+use super::connection::{Connection, Parked, Phase};
+use super::session::Step;
+use super::{Outlet, Shard};
+use crate::codes::Code;
+use crate::command::{Id, Reply};
+use crate::http;
+use crate::report::Report;
+use crate::websocket::{self, Event};
+use crate::wire::{self, Wire};
+
+impl Shard {
+    /// A socket was accepted; it is refused at the limit and while draining.
+    pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, out: &mut O) {
+        let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards.max(1)));
+        let code = if self.drain.is_some() {
+            Some(Code::Draining)
+        } else {
+            (self.connections.len() >= share).then_some(Code::ConnectionsTooMany)
+        };
+        if let Some(code) = code {
+            self.counters.refused += 1;
+            self.report(Report::Refused { address, code, reason: String::new() });
+            out.close(socket);
+            return;
+        }
+        self.serial = self.serial.wrapping_add(1);
+        self.connections.insert_at(socket, Connection::new(self.serial, address, self.now_s()));
+        self.counters.accepted += 1;
+        self.counters.connections = self.connections.len() as u64;
+    }
+
+    /// Bytes came; they may be changed (unmasked) in place.
+    pub fn receive<O: Outlet>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
+        let now_s = self.now_s();
+        self.counters.bytes_in += bytes.len() as u64;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.heard_s = now_s;
+        connection.is_pinged = false;
+        match connection.phase {
+            Phase::Http => self.read_head(socket, bytes, out),
+            Phase::Open if connection.is_asking => {
+                if let Some(parked) = connection.details().parked.as_mut() {
+                    parked.rest.extend_from_slice(bytes);
+                }
+            }
+            Phase::Open => self.read_frames(socket, bytes, out),
+            Phase::Closing => self.await_close(socket, bytes),
+        }
+    }
+
+    fn read_head<O: Outlet>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let mut joined = connection.details.as_mut().map(|d| std::mem::take(&mut d.held)).unwrap_or_default();
+        let input: &mut [u8] = if joined.is_empty() {
+            bytes
+        } else {
+            joined.extend_from_slice(bytes);
+            &mut joined
+        };
+        match http::read_head(input, &self.settings.limits) {
+            Ok(None) => {
+                let held = input.to_vec();
+                connection.details().held = held;
+            }
+            Ok(Some(upgrade)) => {
+                connection.details = None;
+                connection.phase = Phase::Open;
+                connection.wire = upgrade.wire;
+                connection.access = self.anonymous.clone();
+                connection.private.extend_from_slice(&upgrade.answer);
+                self.make_ready(socket);
+                if upgrade.token.is_some() {
+                    let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
+                    self.after_step(socket, step, &[], 0);
+                }
+                let rest = input.get_mut(upgrade.head_bytes..).unwrap_or_default();
+                if !rest.is_empty() {
+                    self.receive(socket, rest, out);
+                }
+            }
+            Err(refused) => {
+                connection.private.extend_from_slice(&refused.answer);
+                let address = connection.peer.address();
+                self.counters.refused += 1;
+                self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
+                self.begin_close(socket, refused.code as u16);
+            }
+        }
+    }
+
+    fn read_frames<O: Outlet>(&mut self, socket: u32, mut input: &mut [u8], out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let mut reader = std::mem::take(&mut connection.reader);
+        let held_before = reader.held_bytes();
+        let settings = std::sync::Arc::clone(&self.settings);
+        loop {
+            match reader.read(&mut input, &settings.limits) {
+                Ok(None) => break,
+                Ok(Some(Event::Message { payload, is_text })) => self.message(socket, payload, is_text, 0),
+                Ok(Some(Event::Ping(payload))) => self.pong(socket, payload),
+                Ok(Some(Event::Pong)) => {}
+                Ok(Some(Event::Close { code })) => {
+                    self.close_by_peer(socket, code);
+                    break;
+                }
+                Err(code) => {
+                    self.close(socket, code, code.sentence());
+                    break;
+                }
+            }
+            let Some(connection) = self.connections.get_mut(socket) else { return };
+            if connection.is_asking {
+                let rest = input.to_vec();
+                if let Some(parked) = connection.details().parked.as_mut() {
+                    parked.rest = rest;
+                }
+                break;
+            }
+            if connection.phase != Phase::Open {
+                break;
+            }
+        }
+        self.keep_reader(socket, reader, held_before);
+        self.pause_asking(socket, out);
+    }
+
+    fn keep_reader(&mut self, socket: u32, reader: websocket::Reader, held_before: usize) {
+        let held = reader.held_bytes();
+        let now_ms = self.now.mono_ms;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.reader = reader;
+        self.counters.held_bytes = (self.counters.held_bytes + held as u64).saturating_sub(held_before as u64);
+        if held == 0 {
+            if let Some(details) = &mut connection.details {
+                details.half_since_ms = None;
+            }
+        } else if connection.details().half_since_ms.is_none() {
+            connection.details().half_since_ms = Some(now_ms);
+        }
+        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        if held > 0 && self.counters.held_bytes as usize > share {
+            self.close(socket, Code::HeldTooMuch, Code::HeldTooMuch.sentence());
+        }
+    }
+
+    fn pause_asking<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        if let Some(connection) = self.connections.get_mut(socket)
+            && connection.is_asking
+            && !connection.is_paused
+        {
+            connection.is_paused = true;
+            out.pause_read(socket);
+        }
+    }
+
+    /// Executes the commands of one message from the given one on.
+    fn message(&mut self, socket: u32, payload: &[u8], is_text: bool, done: usize) {
+        let Some(connection) = self.connections.get(socket) else { return };
+        let wire = connection.wire;
+        if is_text != (wire == Wire::Json) {
+            self.close(socket, Code::DataUnsupported, Code::DataUnsupported.sentence());
+            return;
+        }
+        let settings = std::sync::Arc::clone(&self.settings);
+        let mut commands = match wire::commands(wire, payload, &settings.limits) {
+            Ok(commands) => commands,
+            Err(refusal) => {
+                self.refuse(socket, &Id::None, &refusal);
+                return;
+            }
+        };
+        let mut index = 0;
+        while let Some((id, command)) = commands.next() {
+            index += 1;
+            if index <= done {
+                continue;
+            }
+            let step = match command {
+                Ok(command) => self.execute(socket, &id, &command),
+                Err(refusal) => Err(refusal),
+            };
+            match step {
+                Ok(Step::Done) => {}
+                Ok(step) => {
+                    self.after_step(socket, Ok(step), payload, if step == Step::Again { index - 1 } else { index });
+                    return;
+                }
+                Err(refusal) => self.refuse(socket, &id, &refusal),
+            }
+            if self.connections.get(socket).is_none_or(|c| c.phase != Phase::Open) {
+                return;
+            }
+        }
+    }
+
+    /// Parks what waits for the server's answer.
+    fn after_step(&mut self, socket: u32, step: Result<Step, crate::command::Refusal>, payload: &[u8], done: usize) {
+        match step {
+            Ok(Step::Done) | Err(_) => {}
+            Ok(Step::Wait | Step::Again) => {
+                if let Some(connection) = self.connections.get_mut(socket) {
+                    connection.is_asking = true;
+                    connection.details().parked = Some(Parked { payload: payload.to_vec(), done, rest: Vec::new() });
+                }
+            }
+        }
+    }
+
+    /// The server has answered: goes on where the connection waited.
+    pub(super) fn unpark<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let Some(mut parked) = connection.details().parked.take() else { return };
+        connection.is_asking = false;
+        let is_text = connection.wire == Wire::Json;
+        if !parked.payload.is_empty() {
+            self.message(socket, &parked.payload, is_text, parked.done);
+        }
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.is_asking {
+            if let Some(again) = connection.details().parked.as_mut() {
+                again.rest = parked.rest;
+            }
+            return;
+        }
+        if !parked.rest.is_empty() && connection.phase == Phase::Open {
+            self.read_frames(socket, &mut parked.rest, out);
+        }
+        if let Some(connection) = self.connections.get_mut(socket)
+            && !connection.is_asking
+            && connection.is_paused
+        {
+            connection.is_paused = false;
+            out.resume_read(socket);
+        }
+    }
+
+    fn pong(&mut self, socket: u32, payload: &[u8]) {
+        if let Some(connection) = self.connections.get_mut(socket)
+            && connection.private.len() <= self.settings.limits.reply_buffer_bytes_max
+        {
+            websocket::pong(&mut connection.private, payload);
+            self.make_ready(socket);
+        }
+    }
+
+    /// Appends an answer to a connection's private bytes.
+    pub(super) fn reply(&mut self, socket: u32, id: &Id, reply: &Reply<'_>) {
+        if let Some(connection) = self.connections.get_mut(socket)
+            && connection.phase == Phase::Open
+        {
+            wire::reply(connection.wire, &mut connection.private, id, reply);
+            self.make_ready(socket);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, socket: u32, id: &Id, refusal: &crate::command::Refusal) {
+        self.counters.commands_refused += 1;
+        self.reply(socket, id, &Reply::Error { code: refusal.code, reason: &refusal.reason });
+    }
+
+    pub(super) fn now_s(&self) -> u32 {
+        (self.now.mono_ms / 1000) as u32
+    }
+}

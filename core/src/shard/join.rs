@@ -1,0 +1,186 @@
+//! The join of a pattern: subjects in name order, what the plan says of each, then the feed takes over at the bound. Owns
+//! the steps between; each leaves at most a reply buffer of private bytes, and one resumable key is all that is kept.
+use std::sync::Arc;
+
+use super::Shard;
+use super::encode::{self, Item, Told};
+use super::gap::Missing;
+use crate::command::{GapReason, Push};
+use crate::cursor::{Job, Join, Plan, Stand};
+use crate::message::LogId;
+use crate::node::{Node, Place};
+use crate::position::Position;
+use crate::subject::Pattern;
+use crate::wire;
+
+impl Shard {
+    /// Begins a join at the head of the stream.
+    pub(super) fn begin_join(&mut self, id: u32, plan: Plan) {
+        let bound = self.arrived;
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            let join = Join { bound, plan, done: None, inner: None };
+            cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
+            cursor.stand = Stand::Joining;
+            cursor.owes_mark = true;
+        }
+        self.queue_behind(id);
+    }
+
+    /// The feed's index no longer reaches back to where a pattern's cursor stands: a gap for all of it, then snapshots.
+    pub(super) fn restart_join(&mut self, id: u32) {
+        self.tell_pattern_gap(id, GapReason::Overrun);
+        self.begin_join(id, Plan::Snapshots);
+    }
+
+    pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
+        let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
+        let mut bytes = Vec::new();
+        wire::push(stream.wire, &mut bytes, &Push::PatternGap { pattern: &stream.name, reason });
+        self.counters.gaps += 1;
+        self.tell(id, &bytes);
+    }
+
+    /// One step: fills the connection's private bytes up to the reply buffer's limit.
+    pub(super) fn continue_join(&mut self, id: u32, pattern: &Pattern, node: &mut Node) {
+        let bytes_max = self.settings.limits.reply_buffer_bytes_max;
+        let mut bytes = Vec::new();
+        let mut names = Vec::new();
+        while bytes.len() < bytes_max {
+            let Some(join) = self.join(id) else { break };
+            if let Some((_, log, from)) = join.inner {
+                self.join_messages(id, log, from, node, &mut bytes);
+                continue;
+            }
+            let done = join.done.clone();
+            names.clear();
+            let next = node.names(pattern, done.as_deref(), 1, &mut names);
+            match (names.pop(), next) {
+                (Some((subject, log)), _) => self.join_subject(id, &subject, log, node, &mut bytes),
+                (None, None) => {
+                    self.tell(id, &bytes);
+                    self.finish_join(id);
+                    return;
+                }
+                (None, next) => {
+                    // Many names in a row did not match: the rest is for another step.
+                    join_of(self, id, |join| join.done = next);
+                    break;
+                }
+            }
+        }
+        self.tell(id, &bytes);
+        self.queue_behind(id);
+    }
+
+    fn join(&mut self, id: u32) -> Option<&mut Join> {
+        self.cursors.get_mut(id)?.job.as_mut()?.join.as_mut()
+    }
+
+    fn finish_join(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        let Some(join) = cursor.job.as_mut().and_then(|job| job.join.take()) else { return };
+        cursor.stand = Stand::Behind(join.bound);
+        cursor.settle(join.bound);
+        self.queue_behind(id);
+    }
+
+    /// What the plan says of one subject.
+    fn join_subject(&mut self, id: u32, subject: &Arc<str>, log: LogId, node: &mut Node, out: &mut Vec<u8>) {
+        let now = self.now;
+        let Some(join) = self.join(id) else { return };
+        let (bound, start) = match &join.plan {
+            Plan::Snapshots => (join.bound, None),
+            Plan::Last(count) => (join.bound, Some(Ok(node.place_last(log, *count as usize).0))),
+            Plan::After(positions) => {
+                let after = positions.get(&**subject).copied();
+                (join.bound, after.map(|after| placed(node.place(log, after, now), after)))
+            }
+        };
+        match start {
+            Some(Ok(arrival)) => join.inner = Some((Arc::clone(subject), log, arrival)),
+            Some(Err(missing)) => {
+                join.done = Some(Arc::clone(subject));
+                match self.write_gap(id, log, subject, &missing, node, out) {
+                    Some(arrival) => {
+                        if let Some(join) = self.join(id) {
+                            join.inner = Some((Arc::clone(subject), log, arrival));
+                        }
+                    }
+                    None => self.skip_to_head(id, log, bound, node),
+                }
+            }
+            None => {
+                join.done = Some(Arc::clone(subject));
+                self.write_snapshot(id, log, subject, node, out);
+                self.skip_to_head(id, log, bound, node);
+            }
+        }
+    }
+
+    /// The subject has been placed at its log's head: what the feed brings of it up to there has been sent.
+    fn skip_to_head(&mut self, id: u32, log: LogId, bound: u64, node: &Node) {
+        let head = node.head(log);
+        if head.arrival > bound
+            && let Some(cursor) = self.cursors.get_mut(id)
+        {
+            cursor.skip_to(log, head.at.sequence, head.arrival);
+        }
+    }
+
+    /// The next messages of the subject under way, up to the bound.
+    fn join_messages(&mut self, id: u32, log: LogId, from: u64, node: &mut Node, out: &mut Vec<u8>) {
+        let bytes_max = self.settings.limits.reply_buffer_bytes_max;
+        let Some(join) = self.join(id) else { return };
+        let (bound, subject) = (join.bound, join.inner.as_ref().map(|(subject, _, _)| Arc::clone(subject)));
+        let Some(subject) = subject else { return };
+        let mut messages = Vec::new();
+        let read = node.read(log, from, bound, &mut messages, bytes_max);
+        if let Some(hole) = &read.hole {
+            let next = self.write_gap(id, log, &subject, &Missing::hole(hole, read.reached), node, out);
+            if next.is_none() {
+                self.skip_to_head(id, log, bound, node);
+            }
+            if let Some(join) = self.join(id) {
+                advance(join, next.filter(|&arrival| arrival < bound));
+            }
+            return;
+        }
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let mut told = Told::version(cursor.announced);
+        if let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) {
+            for message in &messages {
+                encode::private_frame(stream, next_number, &Item::message(message), &mut told, out);
+            }
+        }
+        let is_done = read.reached >= bound;
+        if let Some(join) = self.join(id) {
+            advance(join, (!is_done).then_some(read.reached));
+        }
+    }
+}
+
+fn join_of(shard: &mut Shard, id: u32, change: impl FnOnce(&mut Join)) {
+    if let Some(join) = shard.join(id) {
+        change(join);
+    }
+}
+
+/// The subject under way goes on at `arrival`, or is done.
+fn advance(join: &mut Join, arrival: Option<u64>) {
+    if let Some((subject, log, _)) = join.inner.take() {
+        match arrival {
+            Some(arrival) => join.inner = Some((subject, log, arrival)),
+            None => join.done = Some(subject),
+        }
+    }
+}
+
+/// Where a position leads: the arrival to go on from, or what is missing.
+pub(super) fn placed(place: Place, after: Position) -> Result<u64, Missing> {
+    match place {
+        Place::Served { arrival, .. } => Ok(arrival),
+        Place::Gap { reason, missed, oldest, oldest_arrival } => {
+            Err(Missing { after: Some(after), reason, missed, oldest, oldest_arrival })
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One thread's part of the node, as a state machine: connections, streams, cursors, timers. Given bytes and the time it
+//! decides what is sent; its owner (the engine) moves the bytes. It shares the `Node` with the other shards and locks it for
+//! short batches only. Invariant: after a turn every stream holds all its messages up to `arrived`, and every cursor is at
+//! the head, waits for its socket, or waits in `behind`.
+mod absorb;
+mod access;
+mod catch_up;
+mod conflate;
+mod connection;
+mod deliver;
+mod encode;
+mod gap;
+mod inbound;
+mod join;
+mod orders;
+mod private;
+mod session;
+mod singles;
+mod streams;
+mod subscribe;
+mod sweep;
+mod watch;
+mod windows;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::command::Id;
+use crate::cursor::Cursor;
+use crate::message::Batch;
+use crate::node::{Entry, Node, Outcome};
+use crate::position::Now;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::slab::Slab;
+
+pub use access::Access;
+use connection::Connection;
+use deliver::{Flight, Frames};
+use streams::Streams;
+use watch::Watch;
+
+/// What became of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// So many bytes were taken now; fewer than given means that the socket is full.
+    Done(usize),
+    /// The answer comes by `Shard::sent` in this turn; until then the bytes stay where they are.
+    Pending,
+    /// The socket takes nothing now.
+    Blocked,
+    /// The socket is dead; its `gone` follows.
+    Gone,
+}
+
+/// The way out: what a shard asks of its sockets. `bytes` passed to `send` neither move nor change until the send is answered.
+pub trait Outlet {
+    fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending;
+    /// Says `writable` once when the socket takes bytes again.
+    fn want_write(&mut self, socket: u32);
+    fn pause_read(&mut self, socket: u32);
+    fn resume_read(&mut self, socket: u32);
+    /// Closes for good; the shard has forgotten the socket. Its number is free once the owner says so by accepting on it anew.
+    fn close(&mut self, socket: u32);
+    fn stop_accepting(&mut self);
+}
+
+/// Counters since start; gauges are marked so. Read as a whole once a turn.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Gauge.
+    pub connections: u64,
+    /// Gauge.
+    pub subscriptions: u64,
+    /// Gauge.
+    pub streams: u64,
+    /// Gauge: allocated bytes of all windows.
+    pub window_bytes: u64,
+    /// Gauge: half-received messages and parked commands.
+    pub held_bytes: u64,
+    pub accepted: u64,
+    pub refused: u64,
+    pub disconnected: u64,
+    pub messages_in: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// Sends that carried stream frames.
+    pub sends: u64,
+    pub short_sends: u64,
+    pub blocked_sends: u64,
+    pub publishes_refused: u64,
+    pub commands_refused: u64,
+    pub gaps: u64,
+    pub recovered: u64,
+    pub resynced: u64,
+    pub dropped: u64,
+    pub caught_up: u64,
+    pub fell_off: u64,
+    pub reports_dropped: u64,
+    pub faults: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Shard {
+    index: u8,
+    settings: Arc<Settings>,
+    node: Arc<Mutex<Node>>,
+    anonymous: Option<Arc<Access>>,
+    now: Now,
+    connections: Slab<Connection>,
+    cursors: Slab<Cursor>,
+    streams: Streams,
+    watches: Vec<Watch>,
+    serial: u32,
+    /// The feed has been absorbed up to here.
+    arrived: u64,
+    batch: Batch,
+    /// Whose publishes the batch holds, in the same order.
+    batch_ids: Vec<Id>,
+    outcomes: Vec<Outcome>,
+    entries: Vec<Entry>,
+    singles: Vec<absorb::Single>,
+    dirty: Vec<u32>,
+    /// Connections with something to send in this turn beside a dirty stream.
+    ready: Vec<u32>,
+    behind: VecDeque<u32>,
+    flights: Vec<Flight>,
+    buffers: Vec<Frames>,
+    frame: Vec<u8>,
+    closing: Vec<u32>,
+    reports: Vec<Report>,
+    wakes: u64,
+    next_sweep_ms: u64,
+    sweep_from: u32,
+    drain: Option<orders::Drain>,
+    clients: HashMap<Box<str>, Arc<str>>,
+    counters: Counters,
+}
+
+impl Shard {
+    pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
+        let anonymous = Access::anonymous(&settings);
+        Self {
+            index,
+            settings,
+            node,
+            anonymous,
+            now: Now::default(),
+            connections: Slab::default(),
+            cursors: Slab::default(),
+            streams: Streams::default(),
+            watches: Vec::new(),
+            serial: 0,
+            arrived: 0,
+            batch: Batch::default(),
+            batch_ids: Vec::new(),
+            outcomes: Vec::new(),
+            entries: Vec::new(),
+            singles: Vec::new(),
+            dirty: Vec::new(),
+            ready: Vec::new(),
+            behind: VecDeque::new(),
+            flights: Vec::new(),
+            buffers: Vec::new(),
+            frame: Vec::new(),
+            closing: Vec::new(),
+            reports: Vec::new(),
+            wakes: 0,
+            next_sweep_ms: 0,
+            sweep_from: 0,
+            drain: None,
+            clients: HashMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Tells the shard the time; to be called before anything else in a turn.
+    pub fn begin(&mut self, now: Now) {
+        self.now = now;
+    }
+
+    /// Ends a turn: publishes are numbered, the feed is absorbed, and what can be sent is handed to `out`. Afterwards every
+    /// pending send is answered by `sent` and `more` is called, until nothing is pending.
+    pub fn turn<O: Outlet>(&mut self, out: &mut O) {
+        self.commit();
+        self.absorb_feed();
+        self.close_windows();
+        if self.now.mono_ms >= self.next_sweep_ms {
+            self.sweep(out);
+        }
+        self.deliver(out);
+        self.catch_up_some(out);
+        self.more(out);
+    }
+
+    /// When the shard wants its next turn at the latest (monotonic ms), if nothing happens before.
+    pub fn deadline_ms(&self) -> u64 {
+        if !self.behind.is_empty() || !self.ready.is_empty() {
+            return self.now.mono_ms;
+        }
+        self.streams.deadline_ms().min(self.next_sweep_ms)
+    }
+
+    /// Shards that got something to do, as a mask; forgotten by the call.
+    pub fn take_wakes(&mut self) -> u64 {
+        std::mem::take(&mut self.wakes) & !(1 << self.index)
+    }
+
+    /// Reports since the last call, appended to `into`.
+    pub fn take_reports(&mut self, into: &mut Vec<Report>) {
+        into.append(&mut self.reports);
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Numbers the turn's publishes under one acquisition and answers them.
+    fn commit(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        let node = Arc::clone(&self.node);
+        let wakes = lock(&node).append(&mut self.batch, &mut outcomes, self.now);
+        self.wakes |= wakes;
+        self.answer_publishes(&mut outcomes);
+        outcomes.clear();
+        self.outcomes = outcomes;
+        self.batch.clear();
+    }
+}
+
+/// The node, whatever happened to the last who held it: its methods leave it whole at every step.
+pub(crate) fn lock(node: &Mutex<Node>) -> MutexGuard<'_, Node> {
+    node.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! What the server decided, carried out: rights granted or refused, connections closed, the drain. Owns the drain's
+//! course: clients are told when to reconnect, spread over time, and what is left at the end is closed.
+use super::access::Access;
+use super::connection::Phase;
+use super::{Outlet, Shard};
+use crate::codes::Code;
+use crate::command::Push;
+use crate::report::{ConnectionId, ConnectionRow, Order, Report};
+use crate::wire;
+
+/// A drain under way.
+#[derive(Debug)]
+pub(super) struct Drain {
+    deadline_ms: u64,
+    spread_ms: u64,
+    is_reported: bool,
+    is_closing: bool,
+}
+
+impl Shard {
+    pub fn order<O: Outlet>(&mut self, order: Order, out: &mut O) {
+        match order {
+            Order::Grant { connection, identity, rights, expires_ms } => {
+                let Some(socket) = self.socket_of(connection) else { return };
+                let Some(found) = self.connections.get_mut(socket) else { return };
+                found.access = Some(Access::granted(identity, rights));
+                let details = found.details();
+                (details.expires_ms, details.is_warned) = (expires_ms, false);
+                if let Some(id) = details.connect_id.take() {
+                    self.connected(socket, &id);
+                }
+                self.unpark(socket, out);
+            }
+            Order::Refuse { connection, code, reason } | Order::Close { connection, code, reason } => {
+                if let Some(socket) = self.socket_of(connection) {
+                    self.close(socket, code, &reason);
+                }
+            }
+            Order::Answer { connection, rule } => {
+                let Some(socket) = self.socket_of(connection) else { return };
+                let Some(found) = self.connections.get_mut(socket) else { return };
+                found.access = found.access.as_ref().map(|access| access.with(rule));
+                self.unpark(socket, out);
+            }
+            Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
+            Order::ListConnections { ask, after, limit, search } => self.list(ask, after, limit, search.as_deref()),
+            Order::Stop => {}
+        }
+    }
+
+    fn begin_drain<O: Outlet>(&mut self, grace_ms: u64, spread_ms: u64, out: &mut O) {
+        out.stop_accepting();
+        self.commit();
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
+            let Some(connection) = self.connections.get_mut(socket) else { continue };
+            if connection.phase == Phase::Open {
+                wire::push(connection.wire, &mut connection.private, &Push::Draining { reconnect_after_ms });
+                self.make_ready(socket);
+            }
+        }
+        let deadline_ms = self.now.mono_ms + grace_ms;
+        self.drain = Some(Drain { deadline_ms, spread_ms, is_reported: false, is_closing: false });
+        self.next_sweep_ms = self.now.mono_ms;
+    }
+
+    /// Spread evenly by the connection's serial: neighbours in time come back far apart.
+    fn reconnect_after_ms(&self, socket: u32, spread_ms: u64) -> u64 {
+        let serial = self.connections.get(socket).map_or(0, |c| c.serial);
+        let mixed = u64::from(serial.wrapping_mul(0x9e37_79b1));
+        (mixed * spread_ms) >> 32
+    }
+
+    pub(super) fn sweep_drain<O: Outlet>(&mut self, _out: &mut O) {
+        let Some(drain) = &mut self.drain else { return };
+        let (is_due, spread_ms) = (self.now.mono_ms >= drain.deadline_ms && !drain.is_closing, drain.spread_ms);
+        if is_due {
+            drain.is_closing = true;
+            let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+            for socket in sockets {
+                let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
+                self.close_until(socket, Code::Draining, "", Some(reconnect_after_ms));
+            }
+        }
+        if let Some(drain) = &mut self.drain
+            && self.connections.is_empty()
+            && !drain.is_reported
+        {
+            drain.is_reported = true;
+            self.reports.push(Report::Drained { shard: self.index });
+        }
+    }
+
+    fn list(&mut self, ask: u64, after: ConnectionId, limit: u32, search: Option<&str>) {
+        let mut rows = Vec::new();
+        let start = if after.0 == 0 { 0 } else { after.slot() + 1 };
+        for socket in self.connections.indices_from(start) {
+            if rows.len() >= limit as usize {
+                break;
+            }
+            let row = self.row(socket);
+            rows.extend(row.filter(|row| search.is_none_or(|text| is_found(row, text))));
+        }
+        self.reports.push(Report::Connections { ask, shard: self.index, rows });
+    }
+
+    fn row(&self, socket: u32) -> Option<ConnectionRow> {
+        let connection = self.connections.get(socket)?;
+        let mut behind = 0;
+        let mut id = connection.first_cursor;
+        while let Some(cursor) = self.cursors.get(id) {
+            behind += u32::from(!self.is_at_head(id));
+            id = cursor.next;
+        }
+        let access = connection.access.as_ref();
+        Some(ConnectionRow {
+            connection: self.connection_id(socket),
+            address: connection.peer.address(),
+            identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
+            client: connection.client().cloned().unwrap_or_else(|| "".into()),
+            wire: connection.wire.name(),
+            connected_ms: u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000,
+            subscriptions: connection.cursors,
+            behind,
+        })
+    }
+
+    fn is_at_head(&self, cursor: u32) -> bool {
+        use crate::cursor::Stand;
+        let Some(cursor) = self.cursors.get(cursor) else { return true };
+        match cursor.stand {
+            Stand::Current => true,
+            Stand::Live(place) => {
+                let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
+                window.is_none_or(|w| place >= w.head())
+            }
+            Stand::Behind(_) | Stand::Joining => false,
+        }
+    }
+}
+
+fn is_found(row: &ConnectionRow, text: &str) -> bool {
+    row.identity.contains(text)
+        || row.client.contains(text)
+        || row.address.to_string().contains(text)
+        || format!("{:x}", row.connection.0).contains(text)
+}

@@ -1,0 +1,157 @@
+//! The end of a connection, and what happens whenever its private bytes have left. Owns closing: every session ends with
+//! exactly one code, and a close frame gets the chance to leave.
+use super::connection::Phase;
+use super::{Outlet, Shard};
+use crate::codes::Code;
+use crate::cursor::NONE;
+use crate::report::Report;
+use crate::websocket::{self, Event};
+
+impl Shard {
+    /// All private bytes of a connection have left.
+    pub(super) fn private_left<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.private.capacity() > 0 {
+            connection.private = Vec::new();
+        }
+        if connection.phase == Phase::Closing {
+            if connection.is_finished {
+                self.closing.push(socket);
+            }
+            return;
+        }
+        if connection.is_choked {
+            connection.is_choked = false;
+            if !connection.is_asking && !connection.is_congesting && connection.is_paused {
+                connection.is_paused = false;
+                out.resume_read(socket);
+            }
+        }
+        if connection.is_watching {
+            self.continue_watches(socket);
+        }
+    }
+
+    /// A client that does not take its answers is not read until it does.
+    pub(super) fn choke<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let bytes_max = self.settings.limits.reply_buffer_bytes_max;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.private.len() > bytes_max && !connection.is_choked && connection.phase == Phase::Open {
+            connection.is_choked = true;
+            if !connection.is_paused {
+                connection.is_paused = true;
+                out.pause_read(socket);
+            }
+        }
+    }
+
+    /// Closes a WebSocket with a code and a reason; what was to be sent before it still is.
+    pub(super) fn close(&mut self, socket: u32, code: Code, reason: &str) {
+        self.close_until(socket, code, reason, None);
+    }
+
+    /// The same, saying when to come back.
+    pub(super) fn close_until(&mut self, socket: u32, code: Code, reason: &str, reconnect_after_ms: Option<u64>) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.phase == Phase::Open {
+            let reason = websocket::close_reason(code, reason, reconnect_after_ms);
+            websocket::close(&mut connection.private, code as u16, &reason);
+        }
+        if connection.phase != Phase::Closing {
+            self.begin_close(socket, code as u16);
+        }
+    }
+
+    /// The peer closes: its code is echoed, and the socket is let go once that has left.
+    pub(super) fn close_by_peer(&mut self, socket: u32, code: u16) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.phase == Phase::Open {
+            let echo = if code == 1005 { 1000 } else { code };
+            websocket::close(&mut connection.private, echo, "");
+        }
+        connection.is_finished = true;
+        self.begin_close(socket, if code == 1005 { 1000 } else { code });
+    }
+
+    /// Nothing more is read but the peer's close, nothing more is sent but what is private.
+    pub(super) fn begin_close(&mut self, socket: u32, code: u16) {
+        let deadline_ms = self.now.mono_ms + self.settings.limits.close_ms_max;
+        self.commit();
+        self.leave_all(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.phase == Phase::Http {
+            connection.is_finished = true;
+        }
+        connection.phase = Phase::Closing;
+        connection.details().close.get_or_insert((code, deadline_ms));
+        self.make_ready(socket);
+    }
+
+    /// While closing, only the peer's own close matters.
+    pub(super) fn await_close(&mut self, socket: u32, mut input: &mut [u8]) {
+        let settings = std::sync::Arc::clone(&self.settings);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let mut reader = std::mem::take(&mut connection.reader);
+        loop {
+            match reader.read(&mut input, &settings.limits) {
+                Ok(Some(Event::Close { .. })) | Err(_) => {
+                    connection.is_finished = true;
+                    self.make_ready(socket);
+                    return;
+                }
+                Ok(None) => break,
+                Ok(Some(_)) => {}
+            }
+        }
+        connection.reader = reader;
+    }
+
+    /// Lets go of the connections that have nothing left to say. Only while nothing is in flight.
+    pub(super) fn close_finished<O: Outlet>(&mut self, out: &mut O) {
+        while let Some(socket) = self.closing.pop() {
+            let is_done = |c: &super::connection::Connection| c.phase == Phase::Closing && c.is_finished;
+            if self.connections.get(socket).is_some_and(is_done) {
+                self.forget(socket, Code::GoingAway as u16, out);
+            }
+        }
+    }
+
+    /// The socket ended under us.
+    pub fn gone<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        self.commit();
+        self.forget(socket, Code::GoingAway as u16, out);
+    }
+
+    /// Forgets a connection and closes its socket. Nothing of it may be in flight.
+    pub(super) fn forget<O: Outlet>(&mut self, socket: u32, code: u16, out: &mut O) {
+        self.leave_all(socket);
+        let connection_id = self.connection_id(socket);
+        let Some(mut connection) = self.connections.take(socket) else { return };
+        self.counters.connections = self.connections.len() as u64;
+        self.counters.disconnected += 1;
+        let held = connection.reader.held_bytes() as u64;
+        self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);
+        let code = connection.details.as_mut().and_then(|d| d.close).map_or(code, |(code, _)| code);
+        if connection.is_announced {
+            let lived_ms = u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000;
+            self.report(Report::Disconnected { connection: connection_id, code, lived_ms });
+        }
+        self.ready.retain(|&other| other != socket);
+        out.close(socket);
+    }
+
+    /// Ends all subscriptions and watches of a connection.
+    fn leave_all(&mut self, socket: u32) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let mut id = std::mem::replace(&mut connection.first_cursor, NONE);
+        let is_watching = std::mem::take(&mut connection.is_watching);
+        while let Some(cursor) = self.cursors.get(id) {
+            let next = cursor.next;
+            self.remove_cursor(id);
+            id = next;
+        }
+        if is_watching {
+            self.unwatch_all(socket);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! One client's commands, each in its state: what it may do, what it is answered. Owns the order of answers: publishes are
+//! numbered before any later command of the same turn is executed.
+use std::sync::Arc;
+
+use super::connection::Phase;
+use super::{Shard, access};
+use crate::codes::Code;
+use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
+use crate::limits;
+use crate::message::Draft;
+use crate::node::Outcome;
+use crate::report::{ConnectionId, Report};
+use crate::rights::{Action, Verdict};
+use crate::subject::{self, Selector};
+
+/// Drafts that are appended before the turn ends, so that a batch stays small.
+const BATCH_MAX: usize = 1024;
+
+/// What executing a command led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Done,
+    /// The server is asked; its answer completes the command.
+    Wait,
+    /// The server is asked; the command is executed anew with the answer.
+    Again,
+}
+
+impl Shard {
+    pub(super) fn execute(&mut self, socket: u32, id: &Id, command: &Command<'_>) -> Result<Step, Refusal> {
+        if let Command::Connect { token, client } = command {
+            self.commit();
+            return self.connect(socket, id, token.as_deref(), client.as_deref());
+        }
+        if self.connections.get(socket).is_none_or(|c| c.access.is_none()) {
+            self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
+            return Ok(Step::Done);
+        }
+        if !matches!(command, Command::Publish(_)) {
+            self.commit();
+        }
+        match command {
+            Command::Publish(publish) => self.publish(socket, id, publish),
+            Command::Subscribe(subscribe) => {
+                let selector = Selector::parse(&subscribe.selector)?;
+                match self.judge(socket, Action::Subscribe, &selector) {
+                    Verdict::Allow => self.subscribe(socket, id, subscribe, &selector).map(|()| Step::Done),
+                    Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())),
+                    Verdict::Deny => Err(Refusal::new(Code::SubscribeForbidden, "your rights do not cover this subscription")),
+                }
+            }
+            Command::Unsubscribe { selector } => {
+                if !self.unsubscribe(socket, selector) {
+                    return Err(Refusal::new(Code::SubscriptionUnknown, Code::SubscriptionUnknown.sentence()));
+                }
+                let connection = self.connection_id(socket);
+                self.report(Report::Unsubscribed { connection, selector: selector.to_string() });
+                self.reply_if_asked(socket, id, &Reply::Unsubscribed { selector });
+                Ok(Step::Done)
+            }
+            Command::Ping => {
+                let time_ms = self.now.wall_ms;
+                self.reply_if_asked(socket, id, &Reply::Pong { time_ms });
+                Ok(Step::Done)
+            }
+            Command::Watch { pattern } => self.watch(socket, id, pattern),
+            Command::Unwatch { pattern } => self.unwatch(socket, id, pattern),
+            Command::Connect { .. } => Ok(Step::Done),
+        }
+    }
+
+    /// Success is silent where the client gave no id.
+    pub(super) fn reply_if_asked(&mut self, socket: u32, id: &Id, reply: &Reply<'_>) {
+        if *id != Id::None {
+            self.reply(socket, id, reply);
+        }
+    }
+
+    /// `connect`: who it is. A token is judged by the server; without one the client is anonymous, where that is allowed.
+    pub(super) fn connect(&mut self, socket: u32, id: &Id, token: Option<&str>, client: Option<&str>) -> Result<Step, Refusal> {
+        let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        if let Some(name) = client {
+            let name = self.intern(name);
+            if let Some(connection) = self.connections.get_mut(socket) {
+                connection.details().client = Some(name);
+            }
+        }
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        if is_asked {
+            connection.details().connect_id = Some(id.clone());
+            let report = Report::Authorize {
+                connection: connection_id,
+                token: token.map(str::to_owned),
+                client: client.map(str::to_owned),
+                address: connection.peer.address(),
+                is_renewal: connection.is_announced,
+            };
+            self.reports.push(report);
+            return Ok(Step::Wait);
+        }
+        if connection.access.is_none() {
+            self.close(socket, Code::TokenMissing, Code::TokenMissing.sentence());
+            return Ok(Step::Done);
+        }
+        self.connected(socket, id);
+        Ok(Step::Done)
+    }
+
+    /// Answers `connect` and reports the connection, once.
+    pub(super) fn connected(&mut self, socket: u32, id: &Id) {
+        let connection_id = self.connection_id(socket);
+        let settings = Arc::clone(&self.settings);
+        self.reply_if_asked(
+            socket,
+            id,
+            &Reply::Connected {
+                session: &access::session_name(connection_id),
+                node: &settings.node,
+                time_ms: self.now.wall_ms,
+                ping_interval_ms: settings.limits.ping_interval_ms,
+            },
+        );
+        self.announce_connection(socket);
+    }
+
+    /// Reports a connection at its first command that succeeds.
+    fn announce_connection(&mut self, socket: u32) {
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let Some(access) = connection.access.as_ref().filter(|_| !connection.is_announced) else { return };
+        let report = Report::Connected {
+            connection: connection_id,
+            identity: Arc::clone(&access.identity),
+            client: connection.client().cloned().unwrap_or_else(|| Arc::from("")),
+            address: connection.peer.address(),
+            wire: connection.wire.name(),
+        };
+        connection.is_announced = true;
+        self.report(report);
+    }
+
+    fn intern(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.clients.get(name) {
+            return Arc::clone(known);
+        }
+        if self.clients.len() >= 1024 {
+            self.clients.clear();
+        }
+        let name: Arc<str> = Arc::from(name);
+        self.clients.insert(Box::from(&*name), Arc::clone(&name));
+        name
+    }
+
+    pub(super) fn judge(&self, socket: u32, action: Action, selector: &Selector) -> Verdict {
+        let Some(access) = self.connections.get(socket).and_then(|c| c.access.as_ref()) else { return Verdict::Deny };
+        match selector {
+            Selector::Subject(subject) => access.rights.judge_subject(action, subject),
+            Selector::Pattern(pattern) => access.rights.judge_pattern(action, pattern),
+        }
+    }
+
+    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Step {
+        let connection = self.connection_id(socket);
+        let access = self.connections.get(socket).and_then(|c| c.access.clone());
+        if let Some(access) = access {
+            let identity = Arc::clone(&access.identity);
+            self.reports.push(Report::Ask { connection, identity, action, selector: selector.to_owned() });
+        }
+        Step::Again
+    }
+
+    fn publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
+        subject::check_subject(&publish.subject)?;
+        let Some(access) = self.connections.get(socket).and_then(|c| c.access.clone()) else { return Ok(Step::Done) };
+        match access.rights.judge_subject(Action::Publish, &publish.subject) {
+            Verdict::Allow => {}
+            Verdict::Ask => {
+                self.commit();
+                return Ok(self.ask(socket, Action::Publish, &publish.subject));
+            }
+            Verdict::Deny => return Err(Refusal::new(Code::PublishForbidden, "your rights do not cover publishing here")),
+        }
+        if let Some(reply_to) = &publish.reply_to {
+            subject::check_subject(reply_to)?;
+        }
+        if publish.ack != Ack::Cached {
+            return Err(Refusal::new(Code::AckUnavailable, "this node acknowledges from its cache only"));
+        }
+        if let Some(key) = &publish.key
+            && access.is_anonymous
+            && key.len() < limits::KEY_BYTES_MIN_ANONYMOUS
+        {
+            return Err(Refusal::new(Code::KeyInvalid, "an anonymous client's key has at least 16 bytes"));
+        }
+        self.spend_rate(socket)?;
+        let reply_to = publish.reply_to.as_deref().unwrap_or("");
+        let identity = Arc::clone(&access.identity);
+        let mut draft = Draft::new(publish.kind, &publish.content, reply_to, identity, socket);
+        draft.is_retained = publish.retain;
+        draft.is_guaranteed = publish.is_guaranteed;
+        draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
+        self.counters.messages_in += 1;
+        self.batch.push(&publish.subject, draft);
+        self.batch_ids.push(id.clone());
+        if self.batch.len() >= BATCH_MAX {
+            self.commit();
+        }
+        Ok(Step::Done)
+    }
+
+    /// Counts a publish against the connection's rate, second by second.
+    fn spend_rate(&mut self, socket: u32) -> Result<(), Refusal> {
+        let per_second = self.settings.limits.publishes_per_second_max;
+        let second = self.now.mono_ms / 1000;
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(()) };
+        let details = connection.details();
+        let spent = match details.rate {
+            Some((at, spent)) if at == second => spent,
+            _ => 0,
+        };
+        details.rate = Some((second, spent.saturating_add(1)));
+        if spent as usize >= per_second {
+            return Err(Refusal::new(Code::RateExceeded, format!("this connection may publish {per_second} messages a second")));
+        }
+        Ok(())
+    }
+
+    /// Answers the publishes of a batch, in order.
+    pub(super) fn answer_publishes(&mut self, outcomes: &mut Vec<Outcome>) {
+        let ids = std::mem::take(&mut self.batch_ids);
+        let sockets: Vec<u32> = self.batch.connections().collect();
+        for ((outcome, id), socket) in outcomes.drain(..).zip(&ids).zip(sockets) {
+            match outcome {
+                Outcome::Published { at, is_repeat } => {
+                    self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat });
+                }
+                Outcome::Refused(code) => {
+                    self.counters.publishes_refused += 1;
+                    self.refuse(socket, id, &Refusal::new(code, code.sentence()));
+                }
+            }
+        }
+        self.batch_ids = ids;
+        self.batch_ids.clear();
+    }
+
+    pub(super) fn connection_id(&self, socket: u32) -> ConnectionId {
+        let serial = self.connections.get(socket).map_or(0, |c| c.serial);
+        ConnectionId::new(self.index, serial, socket)
+    }
+
+    /// The slot of a connection that is still the same.
+    pub(super) fn socket_of(&self, connection: ConnectionId) -> Option<u32> {
+        let socket = connection.slot();
+        let found = self.connections.get(socket)?;
+        (found.serial == connection.serial() && found.phase == Phase::Open).then_some(socket)
+    }
+
+    /// Adds a report that may be dropped when nobody collects them.
+    pub(super) fn report(&mut self, report: Report) {
+        if self.reports.len() < 65_536 {
+            self.reports.push(report);
+        } else {
+            self.counters.reports_dropped += 1;
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `subscribe` and its end: rights, limits, the stream, and where the new cursor stands. Owns the promise that the answer's
+//! `at` parts what was before from what comes live: the log is read while the streams stand exactly at its head.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::join::placed;
+use super::{Shard, lock};
+use crate::codes::Code;
+use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
+use crate::cursor::{Cursor, NONE, Plan, Stand};
+use crate::message::LogId;
+use crate::node::{Node, Place};
+use crate::position::Position;
+use crate::report::Report;
+use crate::stream::{Source, Stream};
+use crate::subject::{Pattern, Selector};
+
+impl Shard {
+    /// Executes a subscribe that rights allow.
+    pub(super) fn subscribe(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, selector: &Selector) -> Result<(), Refusal> {
+        self.commit();
+        self.unsubscribe(socket, selector.text());
+        let limits = &self.settings.limits;
+        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
+        if connection.cursors as usize >= limits.subscriptions_per_connection_max {
+            return Err(Refusal::new(Code::SubscriptionsTooMany, "this connection has as many subscriptions as it may have"));
+        }
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        self.absorb_all(&mut node);
+        match selector {
+            Selector::Subject(subject) => self.join_subject_stream(socket, id, command, subject, &mut node),
+            Selector::Pattern(pattern) => self.join_pattern_stream(socket, id, command, pattern, &mut node),
+        }?;
+        self.wakes |= node.take_wakes();
+        Ok(())
+    }
+
+    fn conflate_ms(&self, asked_ms: u32) -> u32 {
+        let limits = &self.settings.limits;
+        let step = limits.conflate_ms_min.max(1) as u32;
+        (asked_ms / step * step).min(limits.conflate_ms_max as u32)
+    }
+
+    fn join_subject_stream(
+        &mut self, socket: u32, id: &Id, command: &Subscribe<'_>, subject: &str, node: &mut Node,
+    ) -> Result<(), Refusal> {
+        let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
+        let conflate_ms = self.conflate_ms(command.conflate_ms);
+        let log = node.open(self.index, subject, self.now)?;
+        let stream = match self.streams.find_subject(log, wire, conflate_ms) {
+            Some(stream) => {
+                node.close(self.index, log, self.now);
+                stream
+            }
+            None => {
+                let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), wire, conflate_ms);
+                let policy = node.policy(subject);
+                stream.conflates_slow = policy.conflates_when_slow;
+                (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
+                match self.add_stream(stream) {
+                    Ok(stream) => stream,
+                    Err(refusal) => {
+                        node.close(self.index, log, self.now);
+                        return Err(refusal);
+                    }
+                }
+            }
+        };
+        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.start_subject(socket, id, command, cursor, log, node);
+        Ok(())
+    }
+
+    /// Answers, and places the cursor of one subject.
+    fn start_subject(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, cursor: u32, log: LogId, node: &mut Node) {
+        let head = node.head(log).at;
+        let Some(name) = self.stream_name(cursor) else { return };
+        let mut bytes = Vec::new();
+        let (mut outcome, mut count, mut from) = (Outcome::Live, 0, None);
+        let mut missing = None;
+        if let Some(after) = command.after {
+            let place = node.place(log, after, self.now);
+            if let Place::Served { count: served, .. } = place {
+                count = served;
+            }
+            match placed(place, after) {
+                Ok(arrival) => (outcome, from) = (Outcome::Recovered, (count > 0).then_some(arrival)),
+                Err(found) => (outcome, missing) = (Outcome::Resync, Some(found)),
+            }
+        } else if let Some(last) = command.last {
+            let (arrival, kept) = node.place_last(log, last as usize);
+            (outcome, count, from) = (Outcome::History, kept, (kept > 0).then_some(arrival));
+        } else if command.wants_snapshot && self.write_snapshot(cursor, log, &name, node, &mut bytes) {
+            (outcome, count) = (Outcome::Snapshot, 1);
+        }
+        if let Some(missing) = &missing {
+            from = self.write_gap(cursor, log, &name, missing, node, &mut bytes);
+        }
+        self.count_outcome(outcome);
+        self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count: Some(count) });
+        self.tell(cursor, &bytes);
+        self.report_subscribed(socket, &name, outcome, Some(head));
+        match from {
+            Some(arrival) => {
+                self.stand(cursor, Stand::Behind(arrival));
+                self.queue_behind(cursor);
+            }
+            None => self.enter_head(cursor),
+        }
+    }
+
+    fn join_pattern_stream(
+        &mut self, socket: u32, id: &Id, command: &Subscribe<'_>, pattern: &Pattern, node: &mut Node,
+    ) -> Result<(), Refusal> {
+        let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
+        let conflate_ms = self.conflate_ms(command.conflate_ms);
+        let stream = match self.streams.find_pattern(pattern.text(), wire, conflate_ms) {
+            Some(stream) => stream,
+            None => {
+                node.open_pattern(self.index, pattern, self.now)?;
+                let source = Source::Pattern(Arc::new(pattern.clone()));
+                let mut stream = Stream::new(Arc::from(pattern.text()), source, wire, conflate_ms);
+                self.settings.shape(&mut stream, pattern);
+                match self.add_stream(stream) {
+                    Ok(stream) => stream,
+                    Err(refusal) => {
+                        node.close_pattern(self.index, pattern, self.now);
+                        return Err(refusal);
+                    }
+                }
+            }
+        };
+        // The feed may hold entries from before this shard listened; what they say is in the logs.
+        self.absorb_all(node);
+        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.start_pattern(socket, id, command, cursor, pattern, node);
+        Ok(())
+    }
+
+    /// Answers, and places the cursor of a pattern.
+    fn start_pattern(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, cursor: u32, pattern: &Pattern, node: &mut Node) {
+        let mark = command.since.map(|mark| node.place_mark(mark));
+        let (outcome, plan, gap) = match mark {
+            Some(Ok(arrival)) => {
+                self.stand(cursor, Stand::Behind(arrival));
+                (Outcome::Recovered, None, None)
+            }
+            _ if !command.after_each.is_empty() => {
+                let positions: HashMap<Box<str>, Position> =
+                    command.after_each.iter().map(|(subject, at)| (Box::from(&**subject), *at)).collect();
+                (Outcome::Recovered, Some(Plan::After(positions)), None)
+            }
+            Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
+            None => match command.last {
+                Some(last) => (Outcome::History, Some(Plan::Last(last)), None),
+                None if command.wants_snapshot => (Outcome::Snapshot, Some(Plan::Snapshots), None),
+                None => (Outcome::Live, None, None),
+            },
+        };
+        self.count_outcome(outcome);
+        let text = pattern.text();
+        self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
+        self.report_subscribed(socket, text, outcome, None);
+        self.tell_since_gap(cursor, gap);
+        if let Some(cursor) = self.cursors.get_mut(cursor) {
+            cursor.owes_mark = true;
+        }
+        match plan {
+            Some(plan) => self.begin_join(cursor, plan),
+            None if outcome == Outcome::Recovered => self.queue_behind(cursor),
+            None => self.enter_head(cursor),
+        }
+    }
+
+    fn tell_since_gap(&mut self, cursor: u32, gap: Option<GapReason>) {
+        if let Some(reason) = gap {
+            self.tell_pattern_gap(cursor, reason);
+        }
+    }
+
+    fn stream_name(&self, cursor: u32) -> Option<Arc<str>> {
+        let cursor = self.cursors.get(cursor)?;
+        Some(Arc::clone(&self.streams.get(cursor.stream)?.name))
+    }
+
+    fn count_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Recovered => self.counters.recovered += 1,
+            Outcome::Resync => self.counters.resynced += 1,
+            _ => {}
+        }
+    }
+
+    fn add_stream(&mut self, stream: Stream) -> Result<u32, Refusal> {
+        if self.streams.len() >= self.settings.limits.streams_per_shard_max {
+            return Err(Refusal::new(Code::StreamsTooMany, "this shard has as many streams as it may have"));
+        }
+        let is_timed = Self::keeps_window(&stream);
+        let id = self.streams.insert(stream);
+        if is_timed {
+            self.streams.timed.push(id);
+            self.open_window(id);
+        }
+        self.counters.streams = self.streams.len() as u64;
+        Ok(id)
+    }
+
+    /// Seats a new cursor of a connection; a stream with company has a window.
+    fn seat_cursor(&mut self, socket: u32, stream_id: u32, gap_from_oldest: bool) -> u32 {
+        if self.streams.get(stream_id).is_some_and(|stream| !stream.cursors.is_empty()) {
+            self.open_window(stream_id);
+        }
+        let next = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
+        let mut cursor = Cursor::new(stream_id, socket, next, Stand::Behind(self.arrived));
+        cursor.gap_from_oldest = gap_from_oldest;
+        let id = self.cursors.insert(cursor);
+        if let (Some(stream), Some(cursor)) = (self.streams.get_mut(stream_id), self.cursors.get_mut(id)) {
+            cursor.seat = stream.seat(id);
+            cursor.standard = stream.standard;
+        }
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.first_cursor = id;
+            connection.cursors += 1;
+        }
+        self.counters.subscriptions += 1;
+        id
+    }
+
+    fn report_subscribed(&mut self, socket: u32, selector: &str, outcome: Outcome, at: Option<Position>) {
+        let connection = self.connection_id(socket);
+        self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });
+    }
+
+    /// Ends a connection's subscription to `selector`; false if it has none.
+    pub(super) fn unsubscribe(&mut self, socket: u32, selector: &str) -> bool {
+        let Some(connection) = self.connections.get(socket) else { return false };
+        let (mut previous, mut id) = (NONE, connection.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            if self.streams.get(cursor.stream).is_some_and(|stream| &*stream.name == selector) {
+                let next = cursor.next;
+                match self.cursors.get_mut(previous) {
+                    Some(before) => before.next = next,
+                    None => {
+                        if let Some(connection) = self.connections.get_mut(socket) {
+                            connection.first_cursor = next;
+                        }
+                    }
+                }
+                self.remove_cursor(id);
+                return true;
+            }
+            (previous, id) = (id, cursor.next);
+        }
+        false
+    }
+
+    /// Removes a cursor that its connection's list no longer holds.
+    pub(super) fn remove_cursor(&mut self, id: u32) {
+        self.unlink(id);
+        let Some(cursor) = self.cursors.remove(id) else { return };
+        self.counters.subscriptions -= 1;
+        if let Some(connection) = self.connections.get_mut(cursor.connection) {
+            connection.cursors -= 1;
+        }
+        self.singles.retain(|single| single.cursor != id);
+        let Some(stream) = self.streams.get_mut(cursor.stream) else { return };
+        if let Some(moved) = stream.unseat(cursor.seat)
+            && let Some(moved) = self.cursors.get_mut(moved)
+        {
+            moved.seat = cursor.seat;
+        }
+        if stream.cursors.is_empty() {
+            stream.empty_since_ms = Some(self.now.mono_ms);
+            if stream.window.as_ref().is_none_or(|w| w.bytes() == 0) {
+                self.remove_stream(cursor.stream);
+            }
+        }
+    }
+
+    /// Takes a cursor out of its connection's list of those with something to send.
+    fn unlink(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get(id).filter(|cursor| cursor.is_ready) else { return };
+        let (socket, next) = (cursor.connection, cursor.next_ready);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.first_ready == id {
+            connection.first_ready = next;
+            return;
+        }
+        let mut at = connection.first_ready;
+        while let Some(cursor) = self.cursors.get_mut(at) {
+            if cursor.next_ready == id {
+                cursor.next_ready = next;
+                return;
+            }
+            at = cursor.next_ready;
+        }
+    }
+
+    /// Forgets a stream that nobody listens to any more.
+    pub(super) fn remove_stream(&mut self, id: u32) {
+        let Some(stream) = self.streams.remove(id) else { return };
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        match stream.source {
+            Source::Subject(log) => node.close(self.index, log, self.now),
+            Source::Pattern(pattern) => node.close_pattern(self.index, &pattern, self.now),
+        }
+        self.wakes |= node.take_wakes();
+        self.counters.streams = self.streams.len() as u64;
+    }
+}

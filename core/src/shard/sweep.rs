@@ -1,0 +1,154 @@
+//! What happens by the clock, in small portions: silent and half-done connections, streams nobody listens to, marks, ages
+//! in the node. Owns the pace: a sweep every quarter of a second looks at an eighth of what there is.
+use std::sync::Arc;
+
+use super::connection::Phase;
+use super::{Outlet, Shard, lock};
+use crate::codes::Code;
+use crate::command::Push;
+use crate::cursor::Stand;
+use crate::position::Mark;
+use crate::stream::Source;
+use crate::websocket;
+use crate::wire;
+
+const SWEEP_INTERVAL_MS: u64 = 250;
+/// A sweep looks at one of so many parts.
+const PARTS: u32 = 8;
+/// A mark is told at least so often (in mark intervals) when only other subjects' messages arrived.
+const QUIET_INTERVALS: u64 = 30;
+
+impl Shard {
+    pub(super) fn sweep<O: Outlet>(&mut self, out: &mut O) {
+        self.next_sweep_ms = self.now.mono_ms + SWEEP_INTERVAL_MS;
+        if self.index == 0 {
+            let node = Arc::clone(&self.node);
+            let mut node = lock(&node);
+            node.sweep(self.now);
+            self.wakes |= node.take_wakes();
+        }
+        let part = self.sweep_from;
+        self.sweep_from = (part + 1) % PARTS;
+        let end = self.connections.end();
+        let width = end.div_ceil(PARTS).max(1);
+        let looked: Vec<u32> = self.connections.indices_from(part * width).take_while(|&s| s < (part + 1) * width).collect();
+        for socket in looked {
+            self.look_at(socket, out);
+        }
+        self.sweep_streams(part);
+        self.sweep_drain(out);
+        self.buffers.truncate(64);
+    }
+
+    /// One connection's deadlines.
+    fn look_at<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let limits = &self.settings.limits;
+        let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
+        let message_ms_max = limits.message_ms_max;
+        let (now_ms, now_s) = (self.now.mono_ms, self.now_s());
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
+        let silent_ms = u64::from(now_s.saturating_sub(connection.heard_s)) * 1000;
+        match connection.phase {
+            Phase::Http if lived_ms >= handshake_ms => {
+                self.counters.refused += 1;
+                self.forget(socket, Code::RequestSlow as u16, out);
+            }
+            Phase::Http => {}
+            Phase::Closing => {
+                let deadline_ms = connection.details().close.map_or(0, |(_, deadline_ms)| deadline_ms);
+                if now_ms >= deadline_ms && !connection.is_sending {
+                    self.forget(socket, Code::GoingAway as u16, out);
+                }
+            }
+            Phase::Open if connection.access.is_none() && lived_ms >= handshake_ms && !connection.is_asking => {
+                self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
+            }
+            Phase::Open if silent_ms >= idle_ms => {
+                let code = Code::PeerSilent;
+                self.close(socket, code, code.sentence());
+            }
+            Phase::Open => {
+                let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);
+                if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
+                    self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());
+                } else if silent_ms * 2 >= idle_ms && !connection.is_pinged && connection.private.is_empty() {
+                    connection.is_pinged = true;
+                    websocket::ping(&mut connection.private);
+                    self.make_ready(socket);
+                }
+                self.look_at_token(socket);
+            }
+        }
+    }
+
+    /// A token is about to expire, or has.
+    fn look_at_token(&mut self, socket: u32) {
+        let wall_ms = self.now.wall_ms;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let wire = connection.wire;
+        let Some(details) = connection.details.as_mut() else { return };
+        let Some(expires_ms) = details.expires_ms else { return };
+        if wall_ms >= expires_ms {
+            self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
+        } else if expires_ms - wall_ms <= 60_000 && !details.is_warned {
+            details.is_warned = true;
+            let in_ms = expires_ms - wall_ms;
+            wire::push(wire, &mut connection.private, &Push::TokenExpiring { in_ms });
+            self.make_ready(socket);
+        }
+    }
+
+    fn sweep_streams(&mut self, part: u32) {
+        let (linger_ms, now_ms) = (self.settings.limits.stream_linger_ms, self.now.mono_ms);
+        let ids: Vec<u32> = self.streams.indices_from(0).filter(|id| id % PARTS == part).collect();
+        for id in ids {
+            let Some(stream) = self.streams.get(id) else { continue };
+            if stream.empty_since_ms.is_some_and(|since| now_ms >= since + linger_ms) {
+                self.remove_stream(id);
+                continue;
+            }
+            let is_quiet = now_ms >= stream.used_ms + linger_ms;
+            if stream.window_bytes > 0 && is_quiet && stream.conflation.as_ref().is_none_or(|c| c.is_empty()) {
+                self.close_window(id);
+            }
+        }
+        for id in self.streams.pattern_ids() {
+            self.mark(id);
+        }
+    }
+
+    /// Tells a pattern's listeners how far they are, if that is news.
+    fn mark(&mut self, id: u32) {
+        let interval_ms = self.settings.limits.mark_interval_ms;
+        let reach = self.reach(id);
+        let (now, run) = (self.now, self.settings.run);
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let since_ms = now.mono_ms.saturating_sub(stream.marked_ms);
+        let is_due = if stream.used_ms > stream.marked_ms || stream.used_ms == now.mono_ms {
+            since_ms >= interval_ms
+        } else {
+            since_ms >= interval_ms * QUIET_INTERVALS
+        };
+        if reach <= stream.marked || !is_due || stream.cursors.is_empty() {
+            return;
+        }
+        let Source::Pattern(_) = stream.source else { return };
+        (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
+        if let Some(window) = &mut stream.window {
+            self.frame.clear();
+            let mark = Mark { run, arrival: reach, time_ms: now.wall_ms };
+            wire::push(stream.wire, &mut self.frame, &Push::Mark { mark, pattern: &stream.name });
+            window.append(&self.frame, reach, stream.standard);
+            self.appended(id);
+        } else if let Some(&cursor_id) = stream.cursors.first()
+            && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == Stand::Current)
+            && !self.singles.iter().any(|single| single.cursor == cursor_id)
+        {
+            let socket = self.cursors.get(cursor_id).map_or(0, |cursor| cursor.connection);
+            if self.connections.get(socket).is_some_and(|c| !c.is_blocked) {
+                self.tell_mark(cursor_id, reach);
+            }
+        }
+    }
+}

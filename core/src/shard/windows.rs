@@ -1,0 +1,140 @@
+//! Windows opened, trimmed and let go. Owns what that means for the cursors in them: none points before its window's front.
+use super::{Shard, encode};
+use crate::cursor::Stand;
+use crate::node::Entry;
+use crate::stream::Stream;
+use crate::window::Window;
+
+impl Shard {
+    /// Gives a stream a window from here on. Frames that were noted for its only cursor this turn become its first.
+    pub(super) fn open_window(&mut self, id: u32) {
+        let arrived = self.arrived;
+        let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
+        if stream.window.is_some() {
+            return;
+        }
+        stream.numbers.values_mut().for_each(|number| number.segment = 0);
+        let alone = stream.cursors.first().copied();
+        let is_noted = |single: &super::absorb::Single| Some(single.cursor) == alone;
+        let noted: Vec<u32> = self.singles.iter().filter(|single| is_noted(single)).map(|single| single.entry).collect();
+        self.singles.retain(|single| !is_noted(single));
+        let messages: Vec<_> = noted
+            .iter()
+            .filter_map(|&entry| match self.entries.get(entry as usize) {
+                Some(Entry::Message(message)) => Some(message),
+                _ => None,
+            })
+            .collect();
+        let begins = messages.first().map_or(arrived, |message| message.arrival - 1);
+        stream.window = Some(Box::new(Window::new(begins, stream.standard)));
+        for message in messages {
+            let item = encode::Item::message(message);
+            encode::append(stream, next_number, &item, message.arrival, &mut self.frame);
+        }
+        for &cursor in &stream.cursors {
+            if let Some(cursor) = self.cursors.get_mut(cursor)
+                && cursor.stand == Stand::Current
+            {
+                cursor.stand = Stand::Live(0);
+            }
+        }
+        if !noted.is_empty() {
+            self.appended(id);
+        } else {
+            self.account_window(id);
+        }
+    }
+
+    /// Trims a stream's window; a cursor that it moves past is caught up from the logs.
+    pub(super) fn trim_window(&mut self, id: u32, bytes_max: usize) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(mut window) = stream.window.take() else { return };
+        let front = window.front_within(bytes_max);
+        let mut moved = Vec::new();
+        for &cursor_id in &stream.cursors {
+            let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
+            if let Stand::Live(place) = cursor.stand
+                && place < front
+                && let Some((_, here)) = window.around(place)
+            {
+                cursor.stand = Stand::Behind(here.arrival);
+                cursor.standard = here.standard;
+                moved.push(cursor_id);
+            }
+        }
+        window.trim(bytes_max);
+        stream.window = Some(window);
+        for cursor in moved {
+            self.queue_behind(cursor);
+        }
+        self.account_window(id);
+    }
+
+    /// Lets go of a stream's window. Cursors at its head stay there, the others are caught up from the logs.
+    pub(super) fn close_window(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(window) = stream.window.take() else { return };
+        let mut moved = Vec::new();
+        for &cursor_id in &stream.cursors {
+            let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
+            let Stand::Live(place) = cursor.stand else { continue };
+            if place >= window.head() {
+                cursor.stand = Stand::Current;
+            } else if let Some((_, here)) = window.around(place) {
+                cursor.stand = Stand::Behind(here.arrival);
+                cursor.standard = here.standard;
+                moved.push(cursor_id);
+            }
+        }
+        if stream.cursors.len() > 1 || Self::keeps_window(stream) {
+            stream.window = Some(Box::new(Window::new(self.arrived, stream.standard)));
+            self.seat_current(id);
+        }
+        for cursor in moved {
+            self.queue_behind(cursor);
+        }
+        self.account_window(id);
+    }
+
+    /// Whether a stream needs a window even for one cursor: what it sends is nobody's single message.
+    pub(super) fn keeps_window(stream: &Stream) -> bool {
+        stream.conflate_ms > 0 || stream.hold_ms > 0
+    }
+
+    fn seat_current(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.numbers.values_mut().for_each(|number| number.segment = 0);
+        let head = stream.window.as_ref().map_or(0, |w| w.head());
+        for &cursor in &stream.cursors {
+            if let Some(cursor) = self.cursors.get_mut(cursor)
+                && cursor.stand == Stand::Current
+            {
+                cursor.stand = Stand::Live(head);
+            }
+        }
+    }
+
+    fn account_window(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let bytes = stream.window.as_ref().map_or(0, |w| w.bytes());
+        let before = std::mem::replace(&mut stream.window_bytes, bytes);
+        self.streams.window_bytes = self.streams.window_bytes + bytes - before;
+    }
+
+    /// The feed has moved past this shard: every cursor is caught up from the logs, from where the streams ended.
+    pub(super) fn fall_off_feed(&mut self) {
+        self.restate_watches();
+        let ids: Vec<u32> = self.streams.indices_from(0).collect();
+        for id in ids {
+            self.close_window(id);
+            let Some(stream) = self.streams.get(id) else { continue };
+            for cursor_id in stream.cursors.clone() {
+                let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
+                if matches!(cursor.stand, Stand::Current | Stand::Live(_)) {
+                    cursor.stand = Stand::Behind(self.arrived);
+                    self.queue_behind(cursor_id);
+                }
+            }
+        }
+    }
+}
