@@ -6,7 +6,7 @@ use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
 
 #[derive(Debug)]
-pub struct Access {
+pub(super) struct Access {
     pub identity: Arc<str>,
     pub rights: Arc<Rights>,
     pub is_anonymous: bool,
@@ -14,18 +14,18 @@ pub struct Access {
 
 impl Access {
     /// What a connection has that showed no token; none where it must show one. Rules that do not compile grant nothing.
-    pub fn anonymous(settings: &Settings) -> Option<Arc<Self>> {
+    pub(super) fn anonymous(settings: &Settings) -> Option<Arc<Self>> {
         let rules = settings.anonymous.as_ref()?;
         let rights = Rights::compile(rules).unwrap_or_default();
         Some(Arc::new(Self { identity: Arc::from(""), rights: Arc::new(rights), is_anonymous: true }))
     }
 
-    pub fn granted(identity: Arc<str>, rights: Arc<Rights>) -> Arc<Self> {
+    pub(super) fn granted(identity: Arc<str>, rights: Arc<Rights>) -> Arc<Self> {
         Arc::new(Self { is_anonymous: identity.is_empty(), identity, rights })
     }
 
     /// The same identity with one more rule.
-    pub fn with(&self, rule: Rule) -> Arc<Self> {
+    pub(super) fn with(&self, rule: Rule) -> Arc<Self> {
         Arc::new(Self {
             identity: Arc::clone(&self.identity),
             rights: Arc::new(self.rights.with(rule)),
@@ -35,6 +35,6 @@ impl Access {
 }
 
 /// The session's public name: the connection's, in hexadecimal.
-pub fn session_name(connection: ConnectionId) -> String {
+pub(super) fn session_name(connection: ConnectionId) -> String {
     format!("{:x}", connection.0)
 }

@@ -10,7 +10,7 @@ use crate::wire::Wire;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Its request head is not whole.
     Http,
     Open,
@@ -20,13 +20,13 @@ pub enum Phase {
 
 /// The peer's address in 18 bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub(super) struct Peer {
     octets: [u8; 16],
     port: u16,
 }
 
 impl Peer {
-    pub fn new(address: SocketAddr) -> Self {
+    pub(super) fn new(address: SocketAddr) -> Self {
         let octets = match address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
             IpAddr::V6(ip) => ip.octets(),
@@ -34,13 +34,13 @@ impl Peer {
         Self { octets, port: address.port() }
     }
 
-    pub fn address(self) -> SocketAddr {
+    pub(super) fn address(self) -> SocketAddr {
         SocketAddr::new(IpAddr::from(self.octets).to_canonical(), self.port)
     }
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub(super) struct Connection {
     pub serial: u32,
     pub first_cursor: u32,
     /// Head of the list of cursors with something to send this turn.
@@ -81,7 +81,7 @@ pub struct Connection {
 
 /// What few connections need, or need only for a while.
 #[derive(Debug, Default)]
-pub struct Details {
+pub(super) struct Details {
     /// The request head so far; then commands that wait for an answer of the server.
     pub held: Vec<u8>,
     pub parked: Option<Parked>,
@@ -100,14 +100,14 @@ pub struct Details {
 
 /// A message whose commands wait: its payload, how many of them are done, and what came behind it.
 #[derive(Debug)]
-pub struct Parked {
+pub(super) struct Parked {
     pub payload: Vec<u8>,
     pub done: usize,
     pub rest: Vec<u8>,
 }
 
 impl Connection {
-    pub fn new(serial: u32, address: SocketAddr, now_s: u32) -> Self {
+    pub(super) fn new(serial: u32, address: SocketAddr, now_s: u32) -> Self {
         Self {
             serial,
             first_cursor: NONE,
@@ -136,16 +136,16 @@ impl Connection {
         }
     }
 
-    pub fn details(&mut self) -> &mut Details {
+    pub(super) fn details(&mut self) -> &mut Details {
         self.details.get_or_insert_default()
     }
 
     /// Whether a stream's frames can be handed to the socket right now.
-    pub fn takes_frames(&self) -> bool {
+    pub(super) fn takes_frames(&self) -> bool {
         !self.is_blocked && !self.is_sending && self.private.is_empty() && self.phase == Phase::Open
     }
 
-    pub fn client(&self) -> Option<&Arc<str>> {
+    pub(super) fn client(&self) -> Option<&Arc<str>> {
         self.details.as_ref()?.client.as_ref()
     }
 }

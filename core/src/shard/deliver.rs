@@ -284,6 +284,7 @@ impl Shard {
         }
         let ready = std::mem::take(&mut self.ready);
         for socket in ready {
+            self.choke(socket, out);
             let Some(connection) = self.connections.get_mut(socket) else { continue };
             if connection.is_sending {
                 self.ready.push(socket);

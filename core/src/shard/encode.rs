@@ -29,7 +29,7 @@ pub(super) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    pub fn message(message: &'a Message) -> Self {
+    pub(super) fn message(message: &'a Message) -> Self {
         Self {
             subject: &message.subject,
             log: message.log,
@@ -45,7 +45,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    pub fn part(part: &'a Part) -> Self {
+    pub(super) fn part(part: &'a Part) -> Self {
         let message = &part.message;
         let is_many = part.count > 1;
         let after = Position { epoch: message.epoch, sequence: part.after };
@@ -151,7 +151,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub fn version(version: u16) -> Self {
+    pub(super) fn version(version: u16) -> Self {
         Self { version, logs: Vec::new() }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Missing {
 
 impl Missing {
     /// A hole that a reading found, which itself went on to `reached`.
-    pub fn hole(hole: &Hole, reached: u64) -> Self {
+    pub(super) fn hole(hole: &Hole, reached: u64) -> Self {
         Self { after: hole.after, reason: hole.reason, missed: hole.missed, oldest: hole.at, oldest_arrival: reached }
     }
 

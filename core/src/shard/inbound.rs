@@ -229,13 +229,7 @@ impl Shard {
         if !parked.rest.is_empty() && connection.phase == Phase::Open {
             self.read_frames(socket, &mut parked.rest, out);
         }
-        if let Some(connection) = self.connections.get_mut(socket)
-            && !connection.is_asking
-            && connection.is_paused
-        {
-            connection.is_paused = false;
-            out.resume_read(socket);
-        }
+        self.resume(socket, out);
     }
 
     fn pong(&mut self, socket: u32, payload: &[u8]) {

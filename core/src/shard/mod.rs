@@ -6,6 +6,7 @@ mod absorb;
 mod access;
 mod catch_up;
 mod conflate;
+mod congestion;
 mod connection;
 mod deliver;
 mod encode;
@@ -34,7 +35,7 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::slab::Slab;
 
-pub use access::Access;
+use access::Access;
 use connection::Connection;
 use deliver::{Flight, Frames};
 use streams::Streams;
@@ -112,6 +113,8 @@ pub struct Shard {
     cursors: Slab<Cursor>,
     streams: Streams,
     watches: Vec<Watch>,
+    /// Connections whose watches are owed the state, and that have taken all that was private.
+    stating: Vec<u32>,
     serial: u32,
     /// The feed has been absorbed up to here.
     arrived: u64,
@@ -129,6 +132,8 @@ pub struct Shard {
     buffers: Vec<Frames>,
     frame: Vec<u8>,
     closing: Vec<u32>,
+    /// Publishers that are not read while the node is congested.
+    congesting: Vec<u32>,
     reports: Vec<Report>,
     wakes: u64,
     next_sweep_ms: u64,
@@ -151,6 +156,7 @@ impl Shard {
             cursors: Slab::default(),
             streams: Streams::default(),
             watches: Vec::new(),
+            stating: Vec::new(),
             serial: 0,
             arrived: 0,
             batch: Batch::default(),
@@ -165,6 +171,7 @@ impl Shard {
             buffers: Vec::new(),
             frame: Vec::new(),
             closing: Vec::new(),
+            congesting: Vec::new(),
             reports: Vec::new(),
             wakes: 0,
             next_sweep_ms: 0,
@@ -189,17 +196,21 @@ impl Shard {
         if self.now.mono_ms >= self.next_sweep_ms {
             self.sweep(out);
         }
-        self.deliver(out);
+        self.tell_states();
+        // Nothing of a window is in flight yet: from here on none is trimmed.
         self.catch_up_some(out);
+        self.deliver(out);
+        self.relieve(out);
         self.more(out);
     }
 
     /// When the shard wants its next turn at the latest (monotonic ms), if nothing happens before.
     pub fn deadline_ms(&self) -> u64 {
-        if !self.behind.is_empty() || !self.ready.is_empty() {
+        if !self.behind.is_empty() || !self.ready.is_empty() || !self.stating.is_empty() {
             return self.now.mono_ms;
         }
-        self.streams.deadline_ms().min(self.next_sweep_ms)
+        let relief_ms = if self.congesting.is_empty() { u64::MAX } else { self.now.mono_ms + 1 };
+        self.streams.deadline_ms().min(self.next_sweep_ms).min(relief_ms)
     }
 
     /// Shards that got something to do, as a mask; forgotten by the call.
@@ -223,8 +234,13 @@ impl Shard {
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
         let node = Arc::clone(&self.node);
-        let wakes = lock(&node).append(&mut self.batch, &mut outcomes, self.now);
-        self.wakes |= wakes;
+        let mut held = lock(&node);
+        self.wakes |= held.append(&mut self.batch, &mut outcomes, self.now) | held.take_wakes();
+        let is_congested = held.is_congested();
+        drop(held);
+        if is_congested {
+            self.note_congestion();
+        }
         self.answer_publishes(&mut outcomes);
         outcomes.clear();
         self.outcomes = outcomes;

@@ -22,13 +22,10 @@ impl Shard {
         }
         if connection.is_choked {
             connection.is_choked = false;
-            if !connection.is_asking && !connection.is_congesting && connection.is_paused {
-                connection.is_paused = false;
-                out.resume_read(socket);
-            }
+            self.resume(socket, out);
         }
-        if connection.is_watching {
-            self.continue_watches(socket);
+        if self.connections.get(socket).is_some_and(|connection| connection.is_watching) {
+            self.owe_state(socket);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::wire::Wire;
 const MATCHED_MAX: usize = 262_144;
 
 #[derive(Debug, Default)]
-pub struct Streams {
+pub(super) struct Streams {
     slab: Slab<Stream>,
     by_log: HashMap<LogId, Seats>,
     patterns: Vec<u32>,
@@ -42,37 +42,37 @@ impl Seats {
 }
 
 impl Streams {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&Stream> {
+    pub(super) fn get(&self, id: u32) -> Option<&Stream> {
         self.slab.get(id)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
         self.slab.get_mut(id)
     }
 
     /// The stream and the number counter, for encoding.
     #[inline]
-    pub fn get_with_number(&mut self, id: u32) -> Option<(&mut Stream, &mut u32)> {
+    pub(super) fn get_with_number(&mut self, id: u32) -> Option<(&mut Stream, &mut u32)> {
         Some((self.slab.get_mut(id)?, &mut self.next_number))
     }
 
     /// Identifiers from `start` on, ascending.
-    pub fn indices_from(&self, start: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn indices_from(&self, start: u32) -> impl Iterator<Item = u32> + '_ {
         self.slab.indices_from(start)
     }
 
-    pub fn find_subject(&self, log: LogId, wire: Wire, conflate_ms: u32) -> Option<u32> {
+    pub(super) fn find_subject(&self, log: LogId, wire: Wire, conflate_ms: u32) -> Option<u32> {
         let ids = self.by_log.get(&log)?.as_slice();
         ids.iter().copied().find(|&id| self.is(id, wire, conflate_ms))
     }
 
-    pub fn find_pattern(&self, text: &str, wire: Wire, conflate_ms: u32) -> Option<u32> {
+    pub(super) fn find_pattern(&self, text: &str, wire: Wire, conflate_ms: u32) -> Option<u32> {
         self.patterns.iter().copied().find(|&id| {
             self.is(id, wire, conflate_ms) && self.slab.get(id).is_some_and(|stream| &*stream.name == text)
         })
@@ -82,7 +82,7 @@ impl Streams {
         self.slab.get(id).is_some_and(|s| s.wire == wire && s.conflate_ms == conflate_ms)
     }
 
-    pub fn insert(&mut self, stream: Stream) -> u32 {
+    pub(super) fn insert(&mut self, stream: Stream) -> u32 {
         let source = stream.source.clone();
         let id = self.slab.insert(stream);
         match source {
@@ -101,7 +101,7 @@ impl Streams {
         id
     }
 
-    pub fn remove(&mut self, id: u32) -> Option<Stream> {
+    pub(super) fn remove(&mut self, id: u32) -> Option<Stream> {
         let stream = self.slab.remove(id)?;
         match &stream.source {
             Source::Subject(log) => {
@@ -125,7 +125,7 @@ impl Streams {
     }
 
     /// All streams that a message of `log`, named `subject`, belongs to.
-    pub fn concerned(&mut self, log: LogId, subject: &Arc<str>, into: &mut Vec<u32>) {
+    pub(super) fn concerned(&mut self, log: LogId, subject: &Arc<str>, into: &mut Vec<u32>) {
         into.clear();
         if let Some(seats) = self.by_log.get(&log) {
             into.extend_from_slice(seats.as_slice());
@@ -152,12 +152,12 @@ impl Streams {
         }
     }
 
-    pub fn pattern_ids(&self) -> Vec<u32> {
+    pub(super) fn pattern_ids(&self) -> Vec<u32> {
         self.patterns.clone()
     }
 
     /// When the first timed stream wants a turn (monotonic ms).
-    pub fn deadline_ms(&self) -> u64 {
+    pub(super) fn deadline_ms(&self) -> u64 {
         let deadlines = self.timed.iter().filter_map(|&id| self.slab.get(id)).filter_map(deadline);
         deadlines.min().unwrap_or(u64::MAX)
     }

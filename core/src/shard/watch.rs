@@ -113,8 +113,20 @@ impl Shard {
         sockets.into_iter().for_each(|socket| self.make_ready(socket));
     }
 
-    /// The connection's private bytes have left: goes on telling the state where that is owed.
-    pub(super) fn continue_watches(&mut self, socket: u32) {
+    /// The connection's private bytes have left: its watches may be told more of the state in the next turn.
+    pub(super) fn owe_state(&mut self, socket: u32) {
+        if self.watches.iter().any(|watch| watch.socket == socket && watch.stand != WatchStand::Current) {
+            self.stating.push(socket);
+        }
+    }
+
+    pub(super) fn tell_states(&mut self) {
+        for socket in std::mem::take(&mut self.stating) {
+            self.continue_watches(socket);
+        }
+    }
+
+    fn continue_watches(&mut self, socket: u32) {
         let node = Arc::clone(&self.node);
         let owed = |w: &Watch| w.socket == socket && w.stand != WatchStand::Current;
         let Some(index) = self.watches.iter().position(owed) else { return };

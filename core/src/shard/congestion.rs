@@ -1,0 +1,55 @@
+//! Publishers that outrun the slowest shard are not read until it has caught up: the feed stays bounded, and the kernel tells
+//! the publisher by no longer taking its bytes.
+use super::{Outlet, Shard, lock};
+use std::sync::Arc;
+
+impl Shard {
+    /// Notes whose publishes found the node congested; they are paused before the turn ends.
+    pub(super) fn note_congestion(&mut self) {
+        let sockets: Vec<u32> = self.batch.connections().collect();
+        for socket in sockets {
+            if let Some(connection) = self.connections.get_mut(socket)
+                && !connection.is_congesting
+            {
+                connection.is_congesting = true;
+                self.congesting.push(socket);
+            }
+        }
+    }
+
+    /// Pauses those publishers, or reads them again once no shard is half a feed behind.
+    pub(super) fn relieve<O: Outlet>(&mut self, out: &mut O) {
+        if self.congesting.is_empty() {
+            return;
+        }
+        let node = Arc::clone(&self.node);
+        let is_congested = lock(&node).is_congested();
+        let sockets = std::mem::take(&mut self.congesting);
+        for &socket in &sockets {
+            let Some(connection) = self.connections.get_mut(socket) else { continue };
+            if is_congested && !connection.is_paused {
+                connection.is_paused = true;
+                out.pause_read(socket);
+            } else if !is_congested {
+                connection.is_congesting = false;
+                self.resume(socket, out);
+            }
+        }
+        if is_congested {
+            self.congesting = sockets;
+        }
+    }
+
+    /// Reads a connection again if nothing keeps it from being read.
+    pub(super) fn resume<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        if let Some(connection) = self.connections.get_mut(socket)
+            && connection.is_paused
+            && !connection.is_asking
+            && !connection.is_choked
+            && !connection.is_congesting
+        {
+            connection.is_paused = false;
+            out.resume_read(socket);
+        }
+    }
+}
