@@ -51,7 +51,8 @@ impl Shard {
 impl Settings {
     /// Gives a pattern's stream what the most specific pattern that covers it says.
     pub(crate) fn shape(&self, stream: &mut Stream, pattern: &Pattern) {
-        let covering = self.patterns.iter().filter_map(|settings| Some((Pattern::parse(&settings.pattern).ok()?, settings)));
+        let covering =
+            self.patterns.iter().filter_map(|settings| Some((Pattern::parse(&settings.pattern).ok()?, settings)));
         let best = covering.filter(|(other, _)| other.covers(pattern)).max_by(|a, b| a.0.compare_specificity(&b.0));
         if let Some((_, settings)) = best {
             stream.conflates_slow = settings.conflate_when_slow.unwrap_or(false);

@@ -18,7 +18,10 @@ pub(super) struct Flight {
 #[derive(Debug)]
 pub(super) enum Load {
     /// A slice of the window of this cursor's stream, from this place.
-    Window { cursor: u32, from: u64 },
+    Window {
+        cursor: u32,
+        from: u64,
+    },
     /// A buffer of frames made for this connection.
     Frames(Frames),
     Answered,
@@ -352,7 +355,8 @@ impl Shard {
             window.each_frame(from, |bytes, before| {
                 frames.bytes.extend_from_slice(bytes);
                 place = before.place + bytes.len() as u64;
-                let note = Note { end: frames.bytes.len(), cursor: id, before: Stand::Live(before.place), is_standard: false };
+                let note =
+                    Note { end: frames.bytes.len(), cursor: id, before: Stand::Live(before.place), is_standard: false };
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES
             });

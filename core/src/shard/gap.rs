@@ -91,14 +91,8 @@ impl Shard {
         let at = if from_oldest { missing.oldest } else { head.at };
         let missed = missing.missed_to(at);
         let stream = self.streams.get(stream_id)?;
-        let gap = Push::Gap {
-            subject,
-            after: missing.after,
-            at,
-            reason: missing.reason,
-            missed,
-            pattern: stream.pattern(),
-        };
+        let gap =
+            Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };
         wire::push(stream.wire, out, &gap);
         self.counters.gaps += 1;
         if from_oldest {

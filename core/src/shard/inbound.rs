@@ -86,7 +86,11 @@ impl Shard {
                 connection.private.extend_from_slice(&refused.answer);
                 let address = connection.peer.address();
                 self.counters.refused += 1;
-                self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
+                self.report(Report::Refused {
+                    address,
+                    code: refused.code,
+                    reason: refused.code.sentence().to_owned(),
+                });
                 self.begin_close(socket, refused.code as u16);
             }
         }

@@ -46,7 +46,9 @@ impl Shard {
                 match self.judge(socket, Action::Subscribe, &selector) {
                     Verdict::Allow => self.subscribe(socket, id, subscribe, &selector).map(|()| Step::Done),
                     Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())),
-                    Verdict::Deny => Err(Refusal::new(Code::SubscribeForbidden, "your rights do not cover this subscription")),
+                    Verdict::Deny => {
+                        Err(Refusal::new(Code::SubscribeForbidden, "your rights do not cover this subscription"))
+                    }
                 }
             }
             Command::Unsubscribe { selector } => {
@@ -77,7 +79,13 @@ impl Shard {
     }
 
     /// `connect`: who it is. A token is judged by the server; without one the client is anonymous, where that is allowed.
-    pub(super) fn connect(&mut self, socket: u32, id: &Id, token: Option<&str>, client: Option<&str>) -> Result<Step, Refusal> {
+    pub(super) fn connect(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        token: Option<&str>,
+        client: Option<&str>,
+    ) -> Result<Step, Refusal> {
         let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
         if let Some(name) = client {
             let name = self.intern(name);
@@ -179,7 +187,9 @@ impl Shard {
                 self.commit();
                 return Ok(self.ask(socket, Action::Publish, &publish.subject));
             }
-            Verdict::Deny => return Err(Refusal::new(Code::PublishForbidden, "your rights do not cover publishing here")),
+            Verdict::Deny => {
+                return Err(Refusal::new(Code::PublishForbidden, "your rights do not cover publishing here"));
+            }
         }
         if let Some(reply_to) = &publish.reply_to {
             subject::check_subject(reply_to)?;
@@ -221,7 +231,10 @@ impl Shard {
         };
         details.rate = Some((second, spent.saturating_add(1)));
         if spent as usize >= per_second {
-            return Err(Refusal::new(Code::RateExceeded, format!("this connection may publish {per_second} messages a second")));
+            return Err(Refusal::new(
+                Code::RateExceeded,
+                format!("this connection may publish {per_second} messages a second"),
+            ));
         }
         Ok(())
     }

@@ -73,9 +73,10 @@ impl Streams {
     }
 
     pub(super) fn find_pattern(&self, text: &str, wire: Wire, conflate_ms: u32) -> Option<u32> {
-        self.patterns.iter().copied().find(|&id| {
-            self.is(id, wire, conflate_ms) && self.slab.get(id).is_some_and(|stream| &*stream.name == text)
-        })
+        self.patterns
+            .iter()
+            .copied()
+            .find(|&id| self.is(id, wire, conflate_ms) && self.slab.get(id).is_some_and(|stream| &*stream.name == text))
     }
 
     fn is(&self, id: u32, wire: Wire, conflate_ms: u32) -> bool {

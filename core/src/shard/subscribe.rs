@@ -17,13 +17,22 @@ use crate::subject::{Pattern, Selector};
 
 impl Shard {
     /// Executes a subscribe that rights allow.
-    pub(super) fn subscribe(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, selector: &Selector) -> Result<(), Refusal> {
+    pub(super) fn subscribe(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        selector: &Selector,
+    ) -> Result<(), Refusal> {
         self.commit();
         self.unsubscribe(socket, selector.text());
         let limits = &self.settings.limits;
         let Some(connection) = self.connections.get(socket) else { return Ok(()) };
         if connection.cursors as usize >= limits.subscriptions_per_connection_max {
-            return Err(Refusal::new(Code::SubscriptionsTooMany, "this connection has as many subscriptions as it may have"));
+            return Err(Refusal::new(
+                Code::SubscriptionsTooMany,
+                "this connection has as many subscriptions as it may have",
+            ));
         }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
@@ -43,7 +52,12 @@ impl Shard {
     }
 
     fn join_subject_stream(
-        &mut self, socket: u32, id: &Id, command: &Subscribe<'_>, subject: &str, node: &mut Node,
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        subject: &str,
+        node: &mut Node,
     ) -> Result<(), Refusal> {
         let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
         let conflate_ms = self.conflate_ms(command.conflate_ms);
@@ -73,7 +87,15 @@ impl Shard {
     }
 
     /// Answers, and places the cursor of one subject.
-    fn start_subject(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, cursor: u32, log: LogId, node: &mut Node) {
+    fn start_subject(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        cursor: u32,
+        log: LogId,
+        node: &mut Node,
+    ) {
         let head = node.head(log).at;
         let Some(name) = self.stream_name(cursor) else { return };
         let mut bytes = Vec::new();
@@ -111,7 +133,12 @@ impl Shard {
     }
 
     fn join_pattern_stream(
-        &mut self, socket: u32, id: &Id, command: &Subscribe<'_>, pattern: &Pattern, node: &mut Node,
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        pattern: &Pattern,
+        node: &mut Node,
     ) -> Result<(), Refusal> {
         let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
         let conflate_ms = self.conflate_ms(command.conflate_ms);
@@ -139,7 +166,15 @@ impl Shard {
     }
 
     /// Answers, and places the cursor of a pattern.
-    fn start_pattern(&mut self, socket: u32, id: &Id, command: &Subscribe<'_>, cursor: u32, pattern: &Pattern, node: &mut Node) {
+    fn start_pattern(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        cursor: u32,
+        pattern: &Pattern,
+        node: &mut Node,
+    ) {
         let mark = command.since.map(|mark| node.place_mark(mark));
         let (outcome, plan, gap) = match mark {
             Some(Ok(arrival)) => {

@@ -31,7 +31,8 @@ impl Shard {
         self.sweep_from = (part + 1) % PARTS;
         let end = self.connections.end();
         let width = end.div_ceil(PARTS).max(1);
-        let looked: Vec<u32> = self.connections.indices_from(part * width).take_while(|&s| s < (part + 1) * width).collect();
+        let looked: Vec<u32> =
+            self.connections.indices_from(part * width).take_while(|&s| s < (part + 1) * width).collect();
         for socket in looked {
             self.look_at(socket, out);
         }

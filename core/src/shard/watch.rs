@@ -89,7 +89,11 @@ impl Shard {
         let bytes_max = self.settings.limits.reply_buffer_bytes_max;
         let mut told = Vec::new();
         for watch in &mut self.watches {
-            if watch.stand != WatchStand::Current || !concerns(&watch.pattern, selector) {
+            let is_told_before = match &watch.stand {
+                WatchStand::Current => true,
+                WatchStand::State(done) => done.as_ref().is_some_and(|done| selector <= done),
+            };
+            if !is_told_before || !concerns(&watch.pattern, selector) {
                 continue;
             }
             let Some(connection) = self.connections.get_mut(watch.socket) else { continue };
@@ -150,5 +154,6 @@ impl Shard {
 
 /// Whether a change of interest in `selector`, a subject or a pattern, is of what `pattern` names.
 fn concerns(pattern: &Pattern, selector: &str) -> bool {
-    pattern.matches(selector) || Pattern::parse(selector).is_ok_and(|other| other.has_wildcard() && other.overlaps(pattern))
+    pattern.matches(selector)
+        || Pattern::parse(selector).is_ok_and(|other| other.has_wildcard() && other.overlaps(pattern))
 }

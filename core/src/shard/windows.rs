@@ -16,7 +16,8 @@ impl Shard {
         stream.numbers.values_mut().for_each(|number| number.segment = 0);
         let alone = stream.cursors.first().copied();
         let is_noted = |single: &super::absorb::Single| Some(single.cursor) == alone;
-        let noted: Vec<u32> = self.singles.iter().filter(|single| is_noted(single)).map(|single| single.entry).collect();
+        let noted: Vec<u32> =
+            self.singles.iter().filter(|single| is_noted(single)).map(|single| single.entry).collect();
         self.singles.retain(|single| !is_noted(single));
         let messages: Vec<_> = noted
             .iter()
