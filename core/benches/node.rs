@@ -1,6 +1,11 @@
 //! What accepting a message costs, and what a subject keeps: `cargo bench -p godwit-core --bench node`.
 //! Prints ns for each append and each drained entry, and bytes for each subject, by the growth of resident memory.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros, reason = "measures with the clock and /proc")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "measures with the clock and /proc"
+)]
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,8 +39,7 @@ fn new_node() -> Node {
 fn fill(batch: &mut Batch, names: &[String], from: usize, contents: &[String], identity: &Arc<str>) {
     batch.clear();
     for number in from..from + TURN {
-        let draft =
-            Draft::new(Kind::Json, contents[number % contents.len()].as_bytes(), "", Arc::clone(identity), 1);
+        let draft = Draft::new(Kind::Json, contents[number % contents.len()].as_bytes(), "", Arc::clone(identity), 1);
         batch.push(&names[number * 7919 % names.len()], draft);
     }
 }

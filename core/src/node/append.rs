@@ -141,8 +141,7 @@ impl Node {
         let policy = self.policies.get(log.policy);
         if message.is_retained && policy.keeps_snapshot {
             if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-                self.counts.bytes -= log.lonely_bytes();
-                log.latest.clear(&mut self.counts.snapshot_bytes);
+                drop_snapshot(log, &mut self.counts);
             }
             self.counts.bytes -= log.lonely_bytes();
             self.counts.snapshots += usize::from(log.latest.is_none());
@@ -295,6 +294,12 @@ enum Keyed {
 /// Whether the snapshot's last message has reached the age at which it is no longer shown.
 pub(super) fn is_expired(log: &Log, cutoff: u64) -> bool {
     log.latest.last().is_some_and(|last| last.arrival <= cutoff)
+}
+
+pub(super) fn drop_snapshot(log: &mut Log, counts: &mut super::report::Counts) {
+    counts.bytes -= log.lonely_bytes();
+    counts.snapshots -= usize::from(!log.latest.is_none());
+    log.latest.clear(&mut counts.snapshot_bytes);
 }
 
 /// Lets go what is too much or too old.

@@ -1,7 +1,7 @@
 //! What happens with time alone: messages and snapshots grow too old, idle subjects are forgotten, keys and interest run out.
 //! Each call does a bounded piece and the next goes on, so that no shard waits long for the lock.
 use super::Node;
-use super::append::{is_expired, trim};
+use super::append::{drop_snapshot, is_expired, trim};
 use crate::position::Now;
 
 /// Logs looked at in one call: a sixteenth of all, within these bounds.
@@ -49,9 +49,7 @@ impl Node {
         let Some(log) = self.names.log_at_mut(slot) else { return };
         let policy = self.policies.get(log.policy);
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-            self.counts.bytes -= log.lonely_bytes();
-            self.counts.snapshots -= 1;
-            log.latest.clear(&mut self.counts.snapshot_bytes);
+            drop_snapshot(log, &mut self.counts);
         }
         trim(log, policy.log_messages_max, self.ages.cutoff(policy.log_age), &mut self.counts);
         if !log.is_idle() {

@@ -1,44 +1,12 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
 use godwit_core::codes::Code;
-use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{Entry, Node, Outcome, Place, Stride};
-use godwit_core::position::{Now, Position};
-use godwit_core::settings::Settings;
-use godwit_core::subject::Pattern;
+use godwit_core::message::Batch;
+use godwit_core::node::{Entry, Outcome, Place, Stride};
 
-fn new_node(change: impl FnOnce(&mut Settings)) -> Node {
-    let mut settings = Settings { run: 0xa1, seed: 7, epoch: 7, ..Settings::default() };
-    change(&mut settings);
-    Node::new(&settings)
-}
-
-fn at_ms(ms: u64) -> Now {
-    Now { mono_ms: ms, wall_ms: 1_000_000 + ms }
-}
-
-fn draft(content: &str) -> Draft {
-    Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1)
-}
-
-fn publish(node: &mut Node, subject: &str, draft: Draft, now: Now) -> Outcome {
-    let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
-    batch.push(subject, draft);
-    node.append(&mut batch, &mut outcomes, now);
-    assert_eq!(outcomes.len(), 1);
-    outcomes[0]
-}
-
-fn position(epoch: u64, sequence: u64) -> Position {
-    Position { epoch, sequence }
-}
+use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
 fn published(sequence: u64) -> Outcome {
     Outcome::Published { at: Some(position(7, sequence)), is_repeat: false }
-}
-
-fn pattern(text: &str) -> Pattern {
-    Pattern::parse(text).unwrap_or_else(|refusal| panic!("{}", refusal.reason))
 }
 
 #[test]

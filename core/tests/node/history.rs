@@ -1,0 +1,433 @@
+//! Whatever is published, evicted, expired, forgotten and begun again: what a client reads after an arrival, together with the
+//! holes it is told, is exactly what was published, once each and in order. The model is the whole history.
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use godwit_core::command::GapReason;
+use godwit_core::message::{Draft, Kind, LogId};
+use godwit_core::node::{Entry, Node, Outcome, Place, Stride};
+use godwit_core::position::Position;
+use godwit_core::subject::Pattern;
+use proptest::prelude::*;
+
+use crate::support::{at_ms, new_node, pattern, position, publish};
+
+const SUBJECTS: [&str; 6] = ["/a", "/a/x", "/a/y", "/b/x", "/b/y/z", "/c"];
+const PATTERNS: [&str; 5] = ["/**", "/a/**", "/*/x", "/b/*/*", "/d/*"];
+const AGE_MS: u64 = 10_000;
+const COUNT_MAX: usize = 8;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish {
+        subject: usize,
+        times: usize,
+        is_guaranteed: bool,
+    },
+    Open {
+        shard: u8,
+        subject: usize,
+    },
+    Close {
+        which: usize,
+    },
+    OpenPattern {
+        shard: u8,
+        pattern: usize,
+    },
+    ClosePattern {
+        which: usize,
+    },
+    Drain {
+        shard: u8,
+        max: usize,
+    },
+    Pass {
+        ms: u64,
+    },
+    Sweep,
+    /// Begin to read everything of a pattern after a share of the feed.
+    Walk {
+        pattern: usize,
+        share: f64,
+    },
+    /// The same for a subject.
+    Read {
+        subject: usize,
+        share: f64,
+    },
+    /// One call of each reader.
+    Advance {
+        entries_max: usize,
+        bytes_max: usize,
+    },
+    Place {
+        subject: usize,
+        back: u64,
+    },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let subject = 0..SUBJECTS.len();
+    prop_oneof![
+        8 => (subject.clone(), 1..5_usize, prop::bool::weighted(0.85))
+            .prop_map(|(subject, times, is_guaranteed)| Step::Publish { subject, times, is_guaranteed }),
+        2 => (0..3_u8, subject.clone()).prop_map(|(shard, subject)| Step::Open { shard, subject }),
+        2 => any::<usize>().prop_map(|which| Step::Close { which }),
+        1 => (0..3_u8, 0..PATTERNS.len()).prop_map(|(shard, pattern)| Step::OpenPattern { shard, pattern }),
+        1 => any::<usize>().prop_map(|which| Step::ClosePattern { which }),
+        2 => (0..3_u8, 0..6_usize).prop_map(|(shard, max)| Step::Drain { shard, max }),
+        2 => prop_oneof![1..500_u64, 4_000..15_000_u64].prop_map(|ms| Step::Pass { ms }),
+        2 => Just(Step::Sweep),
+        2 => (0..PATTERNS.len(), 0.0..=1.0_f64).prop_map(|(pattern, share)| Step::Walk { pattern, share }),
+        2 => (subject.clone(), 0.0..=1.0_f64).prop_map(|(subject, share)| Step::Read { subject, share }),
+        4 => (1..8_usize, 1..1_200_usize)
+            .prop_map(|(entries_max, bytes_max)| Step::Advance { entries_max, bytes_max }),
+        2 => (subject, 0..12_u64).prop_map(|(subject, back)| Step::Place { subject, back }),
+    ]
+}
+
+/// One message that was ever accepted with a position.
+#[derive(Clone, Debug)]
+struct Past {
+    subject: usize,
+    at: Position,
+    arrival: u64,
+    accepted_ms: u64,
+    content: String,
+}
+
+struct Walker {
+    pattern: Pattern,
+    after: u64,
+    until: u64,
+    reached: u64,
+    /// Positions by subject, in the order in which they were accounted for.
+    found: BTreeMap<String, Vec<Position>>,
+}
+
+struct Reader {
+    subject: usize,
+    log: LogId,
+    after: u64,
+    until: u64,
+    reached: u64,
+    found: Vec<Position>,
+}
+
+struct World {
+    node: Node,
+    ms: u64,
+    past: Vec<Past>,
+    positions: HashSet<(usize, u64, u64)>,
+    open: Vec<(u8, usize, LogId)>,
+    open_patterns: Vec<(u8, usize)>,
+    /// Arrivals each shard has still to be told.
+    owed: [VecDeque<u64>; 3],
+    walkers: Vec<Walker>,
+    readers: Vec<Reader>,
+    arrivals: u64,
+}
+
+impl World {
+    fn new(index_max: usize, bytes_max: usize) -> Self {
+        let node = new_node(|settings| {
+            settings.limits.log_messages_max = COUNT_MAX;
+            settings.limits.log_age_ms_max = AGE_MS;
+            settings.limits.snapshot_age_ms_max = AGE_MS;
+            settings.limits.index_entries_max = index_max;
+            settings.limits.logs_bytes_max = bytes_max;
+        });
+        Self {
+            node,
+            ms: 1,
+            past: Vec::new(),
+            positions: HashSet::new(),
+            open: Vec::new(),
+            open_patterns: Vec::new(),
+            owed: Default::default(),
+            walkers: Vec::new(),
+            readers: Vec::new(),
+            arrivals: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Publish { subject, times, is_guaranteed } => {
+                (0..times).for_each(|_| self.publish(subject, is_guaranteed));
+            }
+            Step::Open { shard, subject } => {
+                let log = self.node.open(shard, SUBJECTS[subject], at_ms(self.ms)).expect("opens");
+                self.open.push((shard, subject, log));
+            }
+            Step::Close { which } if !self.open.is_empty() => {
+                let (shard, _, log) = self.open.swap_remove(which % self.open.len());
+                // A reader has a listener; without one its log may go.
+                if !self.open.iter().any(|(_, _, other)| *other == log) {
+                    self.readers.retain(|reader| reader.log != log);
+                }
+                self.node.close(shard, log, at_ms(self.ms));
+            }
+            Step::OpenPattern { shard, pattern: which } => {
+                self.node.open_pattern(shard, &pattern(PATTERNS[which]), at_ms(self.ms)).expect("opens");
+                self.open_patterns.push((shard, which));
+            }
+            Step::ClosePattern { which } if !self.open_patterns.is_empty() => {
+                let (shard, which) = self.open_patterns.swap_remove(which % self.open_patterns.len());
+                self.node.close_pattern(shard, &pattern(PATTERNS[which]), at_ms(self.ms));
+            }
+            Step::Close { .. } | Step::ClosePattern { .. } => {}
+            Step::Drain { shard, max } => self.drain(shard, max),
+            Step::Pass { ms } => self.ms += ms,
+            Step::Sweep => while self.node.sweep(at_ms(self.ms)) {},
+            Step::Walk { pattern: which, share } => {
+                let after = (self.arrivals as f64 * share) as u64;
+                if self.node.place_mark(self.node.mark(after)).is_ok() {
+                    let (pattern, until) = (pattern(PATTERNS[which]), self.node.arrival());
+                    self.walkers.push(Walker { pattern, after, until, reached: after, found: BTreeMap::new() });
+                }
+            }
+            Step::Read { subject, share } => {
+                if let Some((_, _, log)) = self.open.iter().find(|(_, other, _)| *other == subject) {
+                    let after = (self.arrivals as f64 * share) as u64;
+                    let until = self.node.arrival();
+                    self.readers.push(Reader { subject, log: *log, after, until, reached: after, found: Vec::new() });
+                }
+            }
+            Step::Advance { entries_max, bytes_max } => self.advance(Stride { entries_max, bytes_max }),
+            Step::Place { subject, back } => self.place(subject, back),
+        }
+    }
+
+    fn publish(&mut self, subject: usize, is_guaranteed: bool) {
+        let content = format!("{{\"n\":{}}}", self.past.len());
+        let mut draft = Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1);
+        draft.is_guaranteed = is_guaranteed;
+        let before = self.node.arrival();
+        let Outcome::Published { at, is_repeat: false } =
+            publish(&mut self.node, SUBJECTS[subject], draft, at_ms(self.ms))
+        else {
+            return;
+        };
+        let arrival = self.node.arrival();
+        self.arrivals = arrival;
+        let mut shards: BTreeSet<u8> = BTreeSet::new();
+        shards.extend(self.open.iter().filter(|(_, other, _)| *other == subject).map(|(shard, _, _)| shard));
+        let holds = |which: usize| pattern(PATTERNS[which]).matches(SUBJECTS[subject]);
+        shards.extend(self.open_patterns.iter().filter(|(_, which)| holds(*which)).map(|(shard, _)| shard));
+        if is_guaranteed || !shards.is_empty() {
+            assert_eq!(arrival, before + 1);
+        }
+        for shard in shards {
+            self.owed[usize::from(shard)].push_back(arrival);
+        }
+        assert_eq!(at.is_some(), is_guaranteed);
+        if let Some(at) = at {
+            let is_new = self.positions.insert((subject, at.epoch, at.sequence));
+            assert!(is_new, "the position {at} was given twice");
+            let earlier = self.past.iter().rev().find(|past| past.subject == subject);
+            let is_next = earlier.is_none_or(|past| {
+                past.at.epoch == at.epoch && past.at.sequence + 1 == at.sequence
+                    || past.at.epoch < at.epoch && at.sequence == 1
+            });
+            assert!(is_next, "{at} follows {earlier:?}");
+            self.past.push(Past { subject, at, arrival, accepted_ms: self.ms, content });
+        }
+    }
+
+    fn drain(&mut self, shard: u8, max: usize) {
+        let mut told = Vec::new();
+        let has_more = self.node.drain(shard, &mut told, max);
+        let owed = &mut self.owed[usize::from(shard)];
+        for entry in &told {
+            let Entry::Message(message) = entry else { panic!("nobody watches") };
+            assert_eq!(Some(message.arrival), owed.pop_front());
+        }
+        assert_eq!(has_more, !owed.is_empty());
+        let drained_to = self.node.drained_to(shard);
+        assert_eq!(drained_to, owed.front().map_or(self.node.arrival(), |next| next - 1));
+    }
+
+    fn advance(&mut self, stride: Stride) {
+        for mut walker in std::mem::take(&mut self.walkers) {
+            if self.walk(&mut walker, stride) {
+                self.walkers.push(walker);
+            }
+        }
+        for mut reader in std::mem::take(&mut self.readers) {
+            if self.read(&mut reader, stride.bytes_max) {
+                self.readers.push(reader);
+            }
+        }
+    }
+
+    /// One call; false when the walk is over, and then it was exact.
+    fn walk(&self, walker: &mut Walker, stride: Stride) -> bool {
+        let (mut out, mut holes) = (Vec::new(), Vec::new());
+        let walk = self.node.walk(&walker.pattern, walker.reached, walker.until, &mut out, &mut holes, stride);
+        if walk.is_lost {
+            let totals = self.node.totals();
+            let is_gone = totals.arrival - totals.index_entries > walker.reached;
+            assert!(totals.forgotten_arrival > walker.reached || is_gone, "lost for no reason");
+            return false;
+        }
+        for (_, subject, hole) in holes {
+            let (missed, after) = (hole.missed.expect("a walk knows"), hole.after.expect("a walk knows"));
+            assert_eq!(after.sequence + missed, hole.at.sequence);
+            let found = walker.found.entry(subject.to_string()).or_default();
+            found.extend((after.sequence + 1..=hole.at.sequence).map(|sequence| position(hole.at.epoch, sequence)));
+        }
+        let mut last = walker.reached;
+        for message in out {
+            assert!(message.arrival > last && message.arrival <= walk.reached);
+            last = message.arrival;
+            self.check_content(&message);
+            let at = message.at().expect("a walk finds no standard message");
+            walker.found.entry(message.subject.to_string()).or_default().push(at);
+        }
+        assert!(walk.reached > walker.reached || walk.reached >= walker.until);
+        walker.reached = walk.reached;
+        if walker.reached < walker.until {
+            return true;
+        }
+        for (subject, name) in SUBJECTS.iter().enumerate() {
+            let wanted =
+                if walker.pattern.matches(name) { self.between(subject, walker.after, walker.until) } else { vec![] };
+            let found = walker.found.remove(*name).unwrap_or_default();
+            assert_eq!(found, wanted, "{name} between {} and {}", walker.after, walker.until);
+        }
+        false
+    }
+
+    fn read(&self, reader: &mut Reader, bytes_max: usize) -> bool {
+        let mut out = Vec::new();
+        let read = self.node.read(reader.log, reader.reached, reader.until, &mut out, bytes_max);
+        if let Some(hole) = read.hole {
+            assert!(out.is_empty());
+            let Some(after) = hole.after else {
+                let totals = self.node.totals();
+                assert!(totals.arrival - totals.index_entries > reader.reached, "unknown for no reason");
+                return false;
+            };
+            assert_eq!(after.sequence + hole.missed.unwrap_or(0), hole.at.sequence);
+            let missed = after.sequence + 1..=hole.at.sequence;
+            reader.found.extend(missed.map(|sequence| position(hole.at.epoch, sequence)));
+        }
+        for message in out {
+            self.check_content(&message);
+            reader.found.extend(message.at());
+        }
+        assert!(read.reached > reader.reached || read.is_done);
+        reader.reached = read.reached;
+        assert_eq!(read.is_done, read.reached >= reader.until);
+        if !read.is_done {
+            return true;
+        }
+        // What was forgotten before the reader opened the log is not this log's to tell.
+        let epoch = self.node.head(reader.log).at.epoch;
+        let mut wanted = self.between(reader.subject, reader.after, reader.until);
+        wanted.retain(|at| at.epoch == epoch);
+        assert_eq!(reader.found, wanted);
+        false
+    }
+
+    fn place(&self, subject: usize, back: u64) {
+        let Some(log) = self.node.find(SUBJECTS[subject]) else { return };
+        let head = self.node.head(log);
+        let (before, kept) = self.node.place_last(log, usize::MAX);
+        let of_log: Vec<&Past> =
+            self.past.iter().filter(|past| past.subject == subject && past.at.epoch == head.at.epoch).collect();
+        assert_eq!(of_log.len() as u64, head.at.sequence);
+        assert!(kept <= COUNT_MAX as u64);
+        let base = head.at.sequence - kept;
+        // Nothing goes before its time: too many, too old, or the node too full.
+        if self.node.totals().evicted_bytes == 0 {
+            let is_due = |past: &&&Past| past.accepted_ms + AGE_MS <= self.ms;
+            let old = of_log.iter().take_while(is_due).count();
+            assert!(base as usize <= old.max(of_log.len().saturating_sub(COUNT_MAX)));
+        }
+        let stands_at = |sequence: u64| {
+            of_log.iter().rev().find(|past| past.at.sequence <= sequence).map_or(0, |past| past.arrival)
+        };
+        assert_eq!(before, stands_at(base));
+        let after = position(head.at.epoch, (head.at.sequence + 2).saturating_sub(back));
+        match self.node.place(log, after, at_ms(self.ms)) {
+            Place::Served { arrival, count } => {
+                assert!(after.sequence >= base && after.sequence <= head.at.sequence);
+                assert_eq!((arrival, count), (stands_at(after.sequence), head.at.sequence - after.sequence));
+            }
+            Place::Gap { reason, missed, oldest, oldest_arrival } => {
+                assert_eq!((oldest.sequence, oldest_arrival), (base, stands_at(base)));
+                if after.sequence > head.at.sequence {
+                    assert_eq!((reason, missed), (GapReason::Ahead, None));
+                } else {
+                    assert!(after.sequence < base);
+                    assert_eq!(missed, Some(base - after.sequence));
+                }
+            }
+        }
+        if let Some(former) = self.past.iter().find(|past| past.subject == subject && past.at.epoch != head.at.epoch) {
+            let place = self.node.place(log, former.at, at_ms(self.ms));
+            assert!(matches!(place, Place::Gap { reason: GapReason::Epoch, missed: None, .. }));
+        }
+    }
+
+    fn between(&self, subject: usize, after: u64, until: u64) -> Vec<Position> {
+        let past = self.past.iter().filter(|past| past.subject == subject);
+        past.filter(|past| past.arrival > after && past.arrival <= until).map(|past| past.at).collect()
+    }
+
+    fn check_content(&self, message: &godwit_core::message::Message) {
+        let at = self.past.binary_search_by_key(&message.arrival, |past| past.arrival).expect("was published");
+        assert_eq!(message.content(), self.past[at].content.as_bytes());
+        assert_eq!(message.at(), Some(self.past[at].at));
+    }
+
+    fn finish(&mut self) {
+        while !self.walkers.is_empty() || !self.readers.is_empty() {
+            self.advance(Stride { entries_max: 3, bytes_max: 700 });
+        }
+        for shard in 0..3 {
+            self.drain(shard, usize::MAX);
+        }
+        let mut counted = 0;
+        let (rows, _) = self.node.subjects("", 100, None);
+        for row in &rows {
+            counted += row.messages;
+        }
+        assert_eq!(self.node.totals().messages, counted);
+        // Once everything is closed and old, nothing is left of it.
+        for (shard, _, log) in std::mem::take(&mut self.open) {
+            self.node.close(shard, log, at_ms(self.ms));
+        }
+        for _ in 0..4 {
+            self.ms += 2 * AGE_MS;
+            while self.node.sweep(at_ms(self.ms)) {}
+        }
+        let totals = self.node.totals();
+        assert_eq!((totals.subjects, totals.messages, totals.message_bytes), (0, 0, 0));
+        assert_eq!((totals.snapshots, totals.snapshot_bytes), (0, 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::support::cases(1_000))]
+
+    #[test]
+    fn nothing_is_lost_or_repeated_and_every_hole_is_exact(steps in prop::collection::vec(any_step(), 1..120)) {
+        let mut world = World::new(1 << 20, 1 << 20);
+        steps.into_iter().for_each(|step| world.step(step));
+        world.finish();
+    }
+
+    #[test]
+    fn with_a_short_index_and_little_room_no_hole_is_silent(
+        steps in prop::collection::vec(any_step(), 1..120),
+        index_max in 1..40_usize,
+        bytes_max in 400..4_000_usize,
+    ) {
+        let mut world = World::new(index_max, bytes_max);
+        steps.into_iter().for_each(|step| world.step(step));
+        world.finish();
+    }
+}

@@ -1,0 +1,5 @@
+//! The node's shared state against naive models, and by example.
+#![allow(clippy::expect_used)]
+mod examples;
+mod history;
+mod support;
