@@ -134,34 +134,49 @@ class Engine:
         return [code if code else Position.parse(at) for code, at in outcomes]
 
 
-def open_engine(config: Config, *, run: int, epoch: int, anonymous: Sequence[RuleTuple] | None, asks: bool) -> Engine:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a node decides at each start, beside its configuration.
+
+    `run` names this run in marks; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
+    `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python.
+    """
+
+    run: int
+    seed: int = field(repr=False)
+    epoch: int
+    anonymous: Sequence[RuleTuple] | None
+    asks: bool
+
+
+def open_engine(config: Config, start: Start) -> Engine:
     """Builds the compiled engine with these settings; raises NodeFailed where it does not take them."""
     from . import _engine  # loaded only when a node is built: `godwit config` works without it
 
-    settings = make_settings(config, run=run, epoch=epoch, anonymous=anonymous, asks=asks)
+    settings = make_settings(config, start)
     try:
         return Engine(_engine.Engine(json.dumps(settings)), config.client.address)
     except ValueError as error:
         raise NodeFailed(f"the engine does not take its settings: {error}") from error
 
 
-def make_settings(
-    config: Config, *, run: int, epoch: int, anonymous: Sequence[RuleTuple] | None, asks: bool
-) -> dict[str, Any]:
+def make_settings(config: Config, start: Start) -> dict[str, Any]:
     """The one value that crosses to the engine at start; its shape is core/src/settings.rs."""
     rules = [
-        {"pattern": pattern, "actions": actions, "verdict": verdict} for pattern, actions, verdict in anonymous or ()
+        {"pattern": pattern, "actions": actions, "verdict": verdict}
+        for pattern, actions, verdict in start.anonymous or ()
     ]
     return {
         "node": config.node.name,
-        "run": run,
-        "epoch": epoch,
+        "run": start.run,
+        "seed": start.seed,
+        "epoch": start.epoch,
         "shards": config.node.shards,
         "driver": config.node.driver,
         "listeners": [{"name": "client", "address": str(config.client.address)}],
         "limits": dict(config.limits),
-        "anonymous": None if anonymous is None else rules,
-        "asks_on_connect": asks,
+        "anonymous": None if start.anonymous is None else rules,
+        "asks_on_connect": start.asks,
         "patterns": [
             {name: value for name, value in list_values(pattern).items() if value is not None}
             for pattern in config.patterns
@@ -179,4 +194,4 @@ def make_ask(report: tuple[Any, ...]) -> AskReport:
     return AskReport(*report[1:])
 
 
-OpenEngine = Callable[..., Engine]
+OpenEngine = Callable[[Config, Start], Engine]

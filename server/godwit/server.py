@@ -22,7 +22,7 @@ from .access.entitlement import build_entitlement
 from .access.gate import Gate
 from .config import Address, Config
 from .data import DataDirectory
-from .engine import Engine, Listening, OpenEngine, make_ask, make_authorize, open_engine
+from .engine import Engine, Listening, OpenEngine, Start, make_ask, make_authorize, open_engine
 from .logs import read_logger
 from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
@@ -59,13 +59,14 @@ class Node:
         rules = self._entitlement.anonymous
         wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
-        self.engine: Engine = open_engine(
-            self.config,
+        start = Start(
             run=secrets.randbits(63),
+            seed=secrets.randbits(64),
             epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
             anonymous=None if rules is None else [(r.pattern, str(r.actions), str(r.verdict)) for r in rules],
             asks=self._entitlement.authorizer is not None,
         )
+        self.engine: Engine = open_engine(self.config, start)
         self.gate = Gate(
             self._entitlement.authorizer,
             self.engine.order,

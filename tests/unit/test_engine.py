@@ -4,13 +4,13 @@ import asyncio
 import importlib.util
 import json
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from godwit.codes import Code
 from godwit.config import build_config
-from godwit.engine import AuthorizeReport, Draft, Engine, make_ask, make_authorize, make_settings, open_engine
+from godwit.engine import AuthorizeReport, Draft, Engine, Start, make_ask, make_authorize, make_settings, open_engine
 from godwit.errors import ListenFailed, NodeFailed
 from godwit.model import Kind, Position
 from godwit.testing import FREE_PORTS
@@ -18,12 +18,12 @@ from godwit.testing.fake_engine import open_fake_engine
 
 IS_BUILT = importlib.util.find_spec("godwit._engine") is not None
 ENGINES = {"fake": open_fake_engine, **({"compiled": open_engine} if IS_BUILT else {})}
-DECIDED: dict[str, Any] = {"run": 1, "epoch": 7, "anonymous": [("/**", "both", "allow")], "asks": False}
+START = Start(run=1, seed=2, epoch=7, anonymous=[("/**", "both", "allow")], asks=False)
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    opened = ENGINES[request.param](build_config(FREE_PORTS, {}, {}), **DECIDED)
+    opened = ENGINES[request.param](build_config(FREE_PORTS, {}, {}), START)
     yield opened
     opened.stop()
 
@@ -31,7 +31,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 def test_it_listens_where_it_was_told(engine: Engine) -> None:
     listening = engine.start()
     assert listening.client.host == "127.0.0.1" and listening.client.port > 0
-    again = ENGINES["fake"](build_config({"client": {"address": str(listening.client)}}, {}, {}), **DECIDED)
+    again = ENGINES["fake"](build_config({"client": {"address": str(listening.client)}}, {}, {}), START)
     with pytest.raises(ListenFailed, match="cannot listen for client"):
         again.start()
 
@@ -83,7 +83,7 @@ def test_statistics_are_numbers_for_the_node_and_each_shard(engine: Engine) -> N
 
 def test_settings_name_every_limit_and_only_what_a_pattern_sets() -> None:
     config = build_config({"patterns": {"/a": {"hold_ms": 5}}}, {}, {})
-    settings = make_settings(config, run=1, epoch=2, anonymous=None, asks=True)
+    settings = make_settings(config, replace(START, anonymous=None, asks=True))
     assert settings["anonymous"] is None and settings["asks_on_connect"] is True
     assert settings["limits"] == dict(config.limits)
     assert settings["patterns"] == [{"pattern": "/a", "hold_ms": 5}]
@@ -100,4 +100,4 @@ def test_questions_become_values_that_do_not_show_a_token() -> None:
 def test_settings_the_engine_does_not_take_are_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("godwit.engine.make_settings", lambda *_, **__: {"shards": "many"})
     with pytest.raises(NodeFailed, match="does not take its settings"):
-        open_engine(build_config({}, {}, {}), **DECIDED)
+        open_engine(build_config({}, {}, {}), START)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..codes import Code
 from ..config import Config
-from ..engine import Engine, make_settings
+from ..engine import Engine, Start, make_settings
 from ..errors import SubjectInvalid
 from ..subject import check_subject, matches
 
@@ -99,6 +99,6 @@ class FakeEngine:
         return 0, f"{self._epoch}.{sequence}"
 
 
-def open_fake_engine(config: Config, **decided: Any) -> Engine:
+def open_fake_engine(config: Config, start: Start) -> Engine:
     """Takes the place of engine.open_engine."""
-    return Engine(FakeEngine(json.dumps(make_settings(config, **decided))), config.client.address)
+    return Engine(FakeEngine(json.dumps(make_settings(config, start))), config.client.address)

@@ -48,7 +48,7 @@ export class Tail {
       if (token) commands.unshift({ id: 1, connect: { token, client: "godwit-page/1" } });
       socket.send(JSON.stringify(commands));
     };
-    socket.onmessage = (event) => [JSON.parse(event.data)].flat().forEach((told) => this.take(told));
+    socket.onmessage = (event) => [JSON.parse(event.data)].flat().forEach((told) => this.take(told, pattern));
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
       const isFinal = event.code >= 4000 && event.code <= 4099;
@@ -57,9 +57,9 @@ export class Tail {
     };
   }
 
-  take(told) {
+  take(told, pattern) {
     if (told.error) this.say(`${told.name}: ${told.reason}`, true);
-    else if (told.ok === "subscribed") this.say(`tailing ${told.subject}`);
+    else if (told.ok === "subscribed") this.say(`tailing ${pattern}`);
     else if (told.message !== undefined) this.show(told.time, told.message, told.at ?? "", contentOf(told));
     else if (told.gap !== undefined) this.show(Date.now(), told.gap, told.at ?? "", `gap: ${told.reason}, missed ${told.missed ?? "an unknown number"}`, "told");
     else if (told.dropped !== undefined) this.show(Date.now(), told.dropped, "", `dropped ${told.count}`, "told");
