@@ -16,7 +16,9 @@ from godwit.model import Kind, Position
 from godwit.testing import FREE_PORTS
 from godwit.testing.fake_engine import open_fake_engine
 
-IS_BUILT = importlib.util.find_spec("godwit._engine") is not None
+IS_BUILT = importlib.util.find_spec("godwit._engine") is not None and hasattr(
+    importlib.import_module("godwit._engine"), "Engine"
+)
 ENGINES = {"fake": open_fake_engine, **({"compiled": open_engine} if IS_BUILT else {})}
 START = Start(run=1, seed=2, epoch=7, anonymous=[("/**", "both", "allow")], asks=False)
 
