@@ -1,0 +1,201 @@
+//! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
+mod world;
+
+use serde_json::{Value, json};
+use world::{World, open_settings};
+
+fn both(test: impl Fn(bool)) {
+    [false, true].into_iter().for_each(test);
+}
+
+fn publish(world: &mut World, place: world::Place, subject: &str, content: &Value) -> Value {
+    let text = json!({"id": 1, "publish": subject, "content": content}).to_string();
+    world.ask(place, &text).into_iter().find(|v| v["ok"] == "published").expect("published")["at"].clone()
+}
+
+#[test]
+fn a_subscriber_gets_snapshot_then_live() {
+    both(|is_pending| {
+        let mut world = World::new(open_settings(), 2, is_pending);
+        let (publisher, reader) = (world.connect(0), world.connect(1));
+        assert_eq!(publish(&mut world, publisher, "/a/b", &json!({"x": 1, "y": 1})), "7.1");
+        publish(&mut world, publisher, "/a/b", &json!({"x": 2}));
+        let heard = world.ask(reader, r#"{"id":2,"subscribe":"/a/b"}"#);
+        assert_eq!(heard[0]["ok"], "subscribed");
+        assert_eq!((&heard[0]["at"], &heard[0]["outcome"], &heard[0]["count"]), (&json!("7.2"), &json!("snapshot"), &json!(1)));
+        assert_eq!(heard[1]["content"], json!({"x": 2, "y": 1}));
+        assert_eq!((&heard[1]["at"], &heard[1]["snapshot"]), (&json!("7.2"), &json!(true)));
+        publish(&mut world, publisher, "/a/b", &json!({"x": 3}));
+        world.settle();
+        let heard = world.heard(reader);
+        assert_eq!(heard.len(), 1);
+        assert_eq!((&heard[0]["at"], &heard[0]["content"]), (&json!("7.3"), &json!({"x": 3})));
+    });
+}
+
+#[test]
+fn a_position_resumes_exactly_and_a_strange_one_gets_a_gap() {
+    both(|is_pending| {
+        let mut world = World::new(open_settings(), 1, is_pending);
+        let publisher = world.connect(0);
+        for n in 1..=5 {
+            publish(&mut world, publisher, "/a", &json!({"n": n}));
+        }
+        let reader = world.connect(0);
+        let heard = world.ask(reader, r#"{"id":1,"subscribe":"/a","after":"7.2"}"#);
+        assert_eq!((&heard[0]["outcome"], &heard[0]["count"]), (&json!("recovered"), &json!(3)));
+        let ats: Vec<&str> = heard[1..].iter().map(|m| m["at"].as_str().unwrap()).collect();
+        assert_eq!(ats, ["7.3", "7.4", "7.5"]);
+        for (after, reason) in [("7.9", "ahead"), ("6.2", "epoch")] {
+            let heard = world.ask(reader, &json!({"id": 1, "subscribe": "/a", "after": after}).to_string());
+            assert_eq!(heard[0]["outcome"], "resync");
+            assert_eq!((&heard[1]["gap"], &heard[1]["reason"], &heard[1]["at"]), (&json!("/a"), &json!(reason), &json!("7.5")));
+            assert_eq!((&heard[2]["snapshot"], &heard[2]["at"]), (&json!(true), &json!("7.5")));
+        }
+    });
+}
+
+#[test]
+fn history_gives_the_last_messages_then_live() {
+    let mut world = World::new(open_settings(), 1, true);
+    let publisher = world.connect(0);
+    (1..=5).for_each(|n| drop(publish(&mut world, publisher, "/a", &json!(n))));
+    let heard = world.ask(publisher, r#"{"id":1,"subscribe":"/a","last":2}"#);
+    assert_eq!((&heard[0]["outcome"], &heard[0]["count"]), (&json!("history"), &json!(2)));
+    assert_eq!(heard[1..].iter().map(|m| &m["content"]).collect::<Vec<_>>(), [&json!(4), &json!(5)]);
+    let heard = world.ask(publisher, r#"{"id":2,"publish":"/a","content":6}"#);
+    assert_eq!(heard.iter().filter(|m| m["message"] == "/a").count(), 1);
+}
+
+#[test]
+fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
+    both(|is_pending| {
+        let mut world = World::new(open_settings(), 2, is_pending);
+        let (publisher, reader) = (world.connect(0), world.connect(1));
+        for subject in ["/p/b", "/p/a", "/q/a", "/p/c/d"] {
+            publish(&mut world, publisher, subject, &json!(subject));
+        }
+        let heard = world.ask(reader, r#"{"id":1,"subscribe":"/p/**"}"#);
+        let names: Vec<&str> = heard.iter().filter_map(|m| m["message"].as_str()).collect();
+        assert_eq!(names, ["/p/a", "/p/b", "/p/c/d"]);
+        assert!(heard[0].get("at").is_none());
+        let mark = heard.last().unwrap()["mark"].as_str().expect("the first mark ends the join").to_owned();
+        publish(&mut world, publisher, "/p/a", &json!(1));
+        publish(&mut world, publisher, "/q/a", &json!(2));
+        publish(&mut world, publisher, "/p/z", &json!(3));
+        world.settle();
+        let live: Vec<Value> = world.heard(reader);
+        assert_eq!(live.iter().map(|m| &m["content"]).collect::<Vec<_>>(), [&json!(1), &json!(3)]);
+        assert!(live.iter().all(|m| m["pattern"] == "/p/**"));
+        let again = world.connect(1);
+        let heard = world.ask(again, &json!({"id": 1, "subscribe": "/p/**", "since": mark}).to_string());
+        assert_eq!(heard[0]["outcome"], "recovered");
+        let contents: Vec<&Value> = heard.iter().filter(|m| m.get("message").is_some()).map(|m| &m["content"]).collect();
+        assert_eq!(contents, [&json!(1), &json!(3)]);
+        assert!(heard.last().unwrap().get("mark").is_some());
+    });
+}
+
+#[test]
+fn conflation_merges_a_window_and_counts() {
+    let mut world = World::new(open_settings(), 1, true);
+    let publisher = world.connect(0);
+    let reader = world.connect(0);
+    world.ask(reader, r#"{"id":1,"subscribe":"/a","conflate_ms":547}"#);
+    for n in 1..=3 {
+        publish(&mut world, publisher, "/a", &json!({"n": n, format!("k{n}"): n}));
+    }
+    assert_eq!(world.heard(reader), Vec::<Value>::new());
+    world.advance(500);
+    world.turn_all();
+    let heard = world.heard(reader);
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0]["content"], json!({"n": 3, "k1": 1, "k2": 2, "k3": 3}));
+    assert_eq!((&heard[0]["conflated"], &heard[0]["after"], &heard[0]["at"]), (&json!(3), &json!("7.0"), &json!("7.3")));
+}
+
+#[test]
+fn a_slow_reader_gets_a_gap_not_a_hole() {
+    both(|is_pending| {
+        let mut settings = open_settings();
+        settings.limits.log_messages_max = 4;
+        settings.limits.stream_window_bytes_max = 512;
+        let mut world = World::new(settings, 1, is_pending);
+        let publisher = world.connect(0);
+        for is_alone in [true, false] {
+            let subject = format!("/s/{is_alone}");
+            let slow = world.connect(0);
+            let subscribe = json!({"id": 1, "subscribe": subject}).to_string();
+            world.ask(slow, &subscribe);
+            if !is_alone {
+                let other = world.connect(0);
+                world.ask(other, &subscribe);
+            }
+            world.socket(slow).room = 40;
+            for n in 1..=50 {
+                publish(&mut world, publisher, &subject, &json!({"n": n}));
+            }
+            world.give_room(slow, usize::MAX / 2);
+            world.turn_all();
+            let heard = world.heard(slow);
+            assert_eq!(heard[0]["content"]["n"], 1, "the frame that was cut is finished");
+            assert_eq!((&heard[1]["gap"], &heard[1]["after"]), (&json!(subject), &json!("7.1")));
+            assert_eq!((&heard[1]["at"], &heard[1]["missed"], &heard[1]["reason"]), (&json!("7.50"), &json!(49), &json!("overrun")));
+            assert_eq!((&heard[2]["snapshot"], &heard[2]["content"]["n"]), (&json!(true), &json!(50)));
+            assert_eq!(heard.len(), 3);
+        }
+    });
+}
+
+#[test]
+fn standard_messages_have_no_position_and_losses_are_counted() {
+    let mut world = World::new(open_settings(), 1, true);
+    let (publisher, reader) = (world.connect(0), world.connect(0));
+    world.ask(reader, r#"{"id":1,"subscribe":"/a"}"#);
+    let send = r#"{"id":1,"publish":"/a","content":1,"guaranteed":false}"#;
+    world.ask(publisher, send);
+    let heard = world.heard(reader);
+    assert_eq!(heard.len(), 1);
+    assert!(heard[0].get("at").is_none());
+    world.socket(reader).room = 0;
+    (0..3).for_each(|_| drop(world.ask(publisher, send)));
+    world.give_room(reader, 10_000);
+    world.turn_all();
+    let heard = world.heard(reader);
+    assert_eq!((&heard[0]["dropped"], &heard[0]["count"]), (&json!("/a"), &json!(3)), "{heard:?}");
+}
+
+#[test]
+fn interest_is_told_as_state_then_changes() {
+    let mut world = World::new(open_settings(), 2, true);
+    let (publisher, reader) = (world.connect(0), world.connect(1));
+    world.ask(reader, r#"{"id":1,"subscribe":"/o/a"}"#);
+    let heard = world.ask(publisher, r#"{"id":1,"watch":"/o/**"}"#);
+    assert_eq!(heard[0]["ok"], "watching");
+    assert_eq!((&heard[1]["interest"], &heard[1]["subscribers"]), (&json!("/o/a"), &json!(true)));
+    world.ask(reader, r#"{"id":2,"subscribe":"/o/*"}"#);
+    world.ask(reader, r#"{"id":3,"unsubscribe":"/o/a"}"#);
+    world.settle();
+    let heard = world.heard(publisher);
+    assert_eq!((heard.len(), &heard[0]["interest"]), (1, &json!("/o/*")));
+    for _ in 0..40 {
+        world.advance(250);
+        world.turn_all();
+    }
+    let heard = world.heard(publisher);
+    assert!(heard.iter().any(|m| m["interest"] == "/o/a" && m["subscribers"] == false), "{heard:?}");
+}
+
+#[test]
+fn a_drain_tells_everybody_and_closes_who_stays() {
+    let mut world = World::new(open_settings(), 1, true);
+    let reader = world.connect(0);
+    world.order(0, godwit_core::report::Order::Drain { grace_ms: 1000, spread_ms: 500 });
+    world.turn_all();
+    let heard = world.heard(reader);
+    assert_eq!(heard[0]["notice"], "draining");
+    assert!(heard[0]["reconnect_after_ms"].as_u64().unwrap() < 500);
+    world.advance(1500);
+    world.turn_all();
+    assert_eq!(world.heard(reader), [json!({"close": 4200})]);
+}

@@ -1,0 +1,285 @@
+//! A node of values: one `Node`, its shards, and sockets that take as many bytes as a test lets them. Time moves when told.
+//! Two kinds of sockets stand for the two drivers: answers at once, or at the next flush.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use godwit_core::node::Node;
+use godwit_core::position::Now;
+use godwit_core::settings::{RuleSettings, Settings};
+use godwit_core::shard::{Outlet, Sending, Shard};
+use serde_json::Value;
+
+/// One socket: what it still takes, what it took, what was asked of it.
+#[derive(Debug, Default)]
+pub(crate) struct Socket {
+    pub room: usize,
+    pub taken: Vec<u8>,
+    pub wants_write: bool,
+    pub is_paused: bool,
+    pub is_closed: bool,
+    inbox: Vec<u8>,
+    read: usize,
+}
+
+#[derive(Debug, Default)]
+struct Net {
+    sockets: Vec<Socket>,
+    is_pending: bool,
+    in_flight: Vec<(u32, u32, Vec<u8>)>,
+    sends: usize,
+}
+
+impl Net {
+    fn take(&mut self, socket: u32, bytes: &[u8]) -> Sending {
+        let socket = &mut self.sockets[socket as usize];
+        assert!(!socket.is_closed, "a closed socket was sent to");
+        let count = bytes.len().min(socket.room);
+        socket.room -= count;
+        socket.taken.extend_from_slice(&bytes[..count]);
+        if count == 0 { Sending::Blocked } else { Sending::Done(count) }
+    }
+}
+
+impl Outlet for Net {
+    fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
+        assert!(!bytes.is_empty());
+        self.sends += 1;
+        if !self.is_pending {
+            return self.take(socket, bytes);
+        }
+        assert!(self.in_flight.iter().all(|(other, _, _)| *other != socket), "two sends of one socket in flight");
+        self.in_flight.push((socket, token, bytes.to_vec()));
+        Sending::Pending
+    }
+
+    fn want_write(&mut self, socket: u32) {
+        self.sockets[socket as usize].wants_write = true;
+    }
+
+    fn pause_read(&mut self, socket: u32) {
+        self.sockets[socket as usize].is_paused = true;
+    }
+
+    fn resume_read(&mut self, socket: u32) {
+        self.sockets[socket as usize].is_paused = false;
+    }
+
+    fn close(&mut self, socket: u32) {
+        self.sockets[socket as usize].is_closed = true;
+    }
+
+    fn stop_accepting(&mut self) {}
+}
+
+pub(crate) struct World {
+    pub node: Arc<Mutex<Node>>,
+    pub now: Now,
+    shards: Vec<(Shard, Net)>,
+}
+
+/// A socket of a shard.
+pub(crate) type Place = (usize, u32);
+
+pub(crate) fn open_settings() -> Settings {
+    let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
+    Settings { node: "test".into(), run: 0xa1, epoch: 7, anonymous: Some(rules), ..Settings::default() }
+}
+
+impl World {
+    pub(crate) fn new(mut settings: Settings, shards: u8, is_pending: bool) -> Self {
+        settings.shards = shards;
+        let settings = Arc::new(settings);
+        let node = Arc::new(Mutex::new(Node::new(&settings)));
+        let shards = (0..shards)
+            .map(|index| {
+                let net = Net { is_pending, ..Net::default() };
+                (Shard::new(index, Arc::clone(&settings), Arc::clone(&node)), net)
+            })
+            .collect();
+        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, shards }
+    }
+
+    pub(crate) fn advance(&mut self, ms: u64) {
+        self.now.mono_ms += ms;
+        self.now.wall_ms += ms;
+    }
+
+    /// Connects and upgrades; the socket takes everything until told otherwise.
+    pub(crate) fn connect(&mut self, shard: usize) -> Place {
+        let place = self.accept(shard);
+        let head = b"GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        self.bytes(place, head);
+        self.turn(shard);
+        let socket = self.socket(place);
+        let end = socket.taken.windows(4).position(|w| w == b"\r\n\r\n").expect("an answer") + 4;
+        assert!(socket.taken.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&socket.taken));
+        socket.inbox.extend_from_slice(&socket.taken.clone()[end..]);
+        socket.taken.clear();
+        place
+    }
+
+    pub(crate) fn accept(&mut self, shard: usize) -> Place {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        let socket = net.sockets.len() as u32;
+        net.sockets.push(Socket { room: usize::MAX / 2, ..Socket::default() });
+        state.begin(now);
+        state.accept(socket, SocketAddr::from(([127, 0, 0, 1], 4000)), net);
+        (shard, socket)
+    }
+
+    pub(crate) fn socket(&mut self, (shard, socket): Place) -> &mut Socket {
+        &mut self.shards[shard].1.sockets[socket as usize]
+    }
+
+    pub(crate) fn shard(&self, shard: usize) -> &Shard {
+        &self.shards[shard].0
+    }
+
+    pub(crate) fn sends(&self, shard: usize) -> usize {
+        self.shards[shard].1.sends
+    }
+
+    /// Hands bytes to the shard, without a turn.
+    pub(crate) fn bytes(&mut self, (shard, socket): Place, bytes: &[u8]) {
+        let (state, net) = &mut self.shards[shard];
+        state.begin(self.now);
+        state.receive(socket, &mut bytes.to_vec(), net);
+    }
+
+    /// Sends a text frame, without a turn.
+    pub(crate) fn say(&mut self, place: Place, text: &str) {
+        self.bytes(place, &masked(text.as_bytes()));
+    }
+
+    pub(crate) fn gone(&mut self, (shard, socket): Place) {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        if !net.sockets[socket as usize].is_closed {
+            state.begin(now);
+            state.gone(socket, net);
+        }
+    }
+
+    /// Lets a socket take so many more bytes.
+    pub(crate) fn give_room(&mut self, (shard, socket): Place, bytes: usize) {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        let there = &mut net.sockets[socket as usize];
+        there.room = there.room.saturating_add(bytes);
+        if there.wants_write && there.room > 0 && !there.is_closed {
+            there.wants_write = false;
+            state.begin(now);
+            state.writable(socket);
+        }
+    }
+
+    /// One turn of one shard, and of those it wakes.
+    pub(crate) fn turn(&mut self, shard: usize) {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        state.begin(now);
+        state.turn(net);
+        while !net.in_flight.is_empty() {
+            for (socket, token, bytes) in std::mem::take(&mut net.in_flight) {
+                let outcome = net.take(socket, &bytes);
+                state.sent(token, outcome, net);
+            }
+            state.more(net);
+        }
+        assert!(!state.is_pending());
+        let mut reports = Vec::new();
+        state.take_reports(&mut reports);
+        let wakes = state.take_wakes();
+        for other in (0..self.shards.len()).filter(|other| wakes & (1 << other) != 0) {
+            self.turn(other);
+        }
+    }
+
+    /// Turns until no shard wants another at once.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let wanting: Vec<usize> =
+                (0..self.shards.len()).filter(|&s| self.shards[s].0.deadline_ms() <= self.now.mono_ms).collect();
+            if wanting.is_empty() {
+                return;
+            }
+            wanting.into_iter().for_each(|shard| self.turn(shard));
+        }
+        panic!("a shard never comes to rest");
+    }
+
+    pub(crate) fn turn_all(&mut self) {
+        (0..self.shards.len()).for_each(|shard| self.turn(shard));
+        self.settle();
+    }
+
+    /// What a client has received since the last call, as JSON; close frames as `{"close":CODE}`.
+    pub(crate) fn heard(&mut self, place: Place) -> Vec<Value> {
+        let socket = self.socket(place);
+        let taken = std::mem::take(&mut socket.taken);
+        socket.inbox.extend_from_slice(&taken);
+        let mut found = Vec::new();
+        while let Some((opcode, payload, length)) = parse_frame(&socket.inbox[socket.read..]) {
+            match opcode {
+                1 => found.push(serde_json::from_slice(&payload).expect("JSON")),
+                8 => found.push(serde_json::json!({"close": u16::from_be_bytes([payload[0], payload[1]])})),
+                9 | 10 => {}
+                other => panic!("opcode {other}"),
+            }
+            socket.read += length;
+        }
+        socket.inbox.drain(..socket.read);
+        socket.read = 0;
+        found
+    }
+
+    /// One command, a turn, and everything heard.
+    pub(crate) fn ask(&mut self, place: Place, text: &str) -> Vec<Value> {
+        self.say(place, text);
+        self.turn(place.0);
+        self.settle();
+        self.heard(place)
+    }
+}
+
+pub(crate) fn masked(payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x81];
+    match payload.len() {
+        short @ 0..=125 => out.push(0x80 | short as u8),
+        middle @ 126..=65_535 => {
+            out.push(0xfe);
+            out.extend_from_slice(&(middle as u16).to_be_bytes());
+        }
+        long => {
+            out.push(0xff);
+            out.extend_from_slice(&(long as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(payload);
+    out
+}
+
+fn parse_frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
+    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+    assert_eq!(first & 0xf0, 0x80, "a frame begins where the last ended");
+    let (length, start) = match second {
+        126 => (usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])), 4),
+        127 => (u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?) as usize, 10),
+        short => (usize::from(short), 2),
+    };
+    Some((first & 15, bytes.get(start..start + length)?.to_vec(), start + length))
+}
+
+impl World {
+    pub(crate) fn order(&mut self, shard: usize, order: godwit_core::report::Order) {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        state.begin(now);
+        state.order(order, net);
+    }
+}
