@@ -168,10 +168,9 @@ impl Node {
                 Some(Leaving::Log(id)) => {
                     let Some(log) = self.names.get_mut(id) else { continue };
                     log.is_leaving = false;
-                    if !log.listeners.is_empty() {
+                    if !log.listeners.is_empty() || !std::mem::take(&mut log.is_announced) {
                         continue;
                     }
-                    log.is_announced = false;
                     let name = Arc::clone(&log.subject);
                     let mask = self.interest.watchers.mask(&name);
                     self.tell_interest(mask, name, false);

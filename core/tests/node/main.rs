@@ -2,4 +2,7 @@
 #![allow(clippy::expect_used)]
 mod examples;
 mod history;
+mod interest;
+mod keys;
+mod snapshot;
 mod support;

@@ -1,0 +1,86 @@
+//! Idempotence keys against a plain list: the first publish decides, a repeat is told its position, other content conflicts,
+//! and the oldest go by count and by age.
+use godwit_core::codes::Code;
+use godwit_core::message::{Draft, Kind};
+use godwit_core::node::Outcome;
+use godwit_core::position::Position;
+use proptest::prelude::*;
+
+use crate::support::{at_ms, cases, new_node, publish};
+
+const KEYS_MAX: usize = 5;
+const AGE_MS: u64 = 1_000;
+
+#[derive(Clone, Debug)]
+struct Publish {
+    identity: usize,
+    subject: usize,
+    key: usize,
+    content: usize,
+    is_guaranteed: bool,
+    pass_ms: u64,
+    sweeps: bool,
+}
+
+fn any_publish() -> impl Strategy<Value = Publish> {
+    (0..2_usize, 0..2_usize, 0..4_usize, 0..2_usize, prop::bool::weighted(0.8), 0..300_u64, any::<bool>()).prop_map(
+        |(identity, subject, key, content, is_guaranteed, pass_ms, sweeps)| Publish {
+            identity,
+            subject,
+            key,
+            content,
+            is_guaranteed,
+            pass_ms,
+            sweeps,
+        },
+    )
+}
+
+struct Known {
+    scope: (usize, usize, usize),
+    content: (usize, bool),
+    at: Option<Position>,
+    added_ms: u64,
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn keys_do_as_a_plain_list_does(publishes in prop::collection::vec(any_publish(), 1..60)) {
+        let mut node = new_node(|settings| {
+            settings.limits.keys_max = KEYS_MAX;
+            settings.limits.keys_age_ms_max = AGE_MS;
+        });
+        let mut list: Vec<Known> = Vec::new();
+        let mut ms = 0;
+        for one in publishes {
+            ms += one.pass_ms;
+            if one.sweeps {
+                node.sweep(at_ms(ms));
+            }
+            let mut draft = Draft::new(Kind::Text, &[b'0' + one.content as u8], "", ["me", "you"][one.identity].into(), 1);
+            draft.key = Some(vec![b'k', one.key as u8].into());
+            draft.is_guaranteed = one.is_guaranteed;
+            let outcome = publish(&mut node, ["/a", "/b"][one.subject], draft, at_ms(ms));
+            list.retain(|known| known.added_ms + AGE_MS > ms);
+            let scope = (one.identity, one.subject, one.key);
+            let content = (one.content, one.is_guaranteed);
+            match list.iter().find(|known| known.scope == scope) {
+                Some(known) if known.content == content => {
+                    prop_assert_eq!(outcome, Outcome::Published { at: known.at, is_repeat: true });
+                }
+                Some(_) => prop_assert_eq!(outcome, Outcome::Refused(Code::KeyConflict)),
+                None => {
+                    let Outcome::Published { at, is_repeat: false } = outcome else { panic!("{outcome:?}") };
+                    prop_assert_eq!(at.is_some(), one.is_guaranteed);
+                    if list.len() == KEYS_MAX {
+                        list.remove(0);
+                    }
+                    list.push(Known { scope, content, at, added_ms: ms });
+                }
+            }
+            prop_assert!(node.totals().keys <= KEYS_MAX as u64);
+        }
+    }
+}

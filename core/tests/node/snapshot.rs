@@ -1,0 +1,156 @@
+//! The snapshot against a plain union of fields: retained messages only, the newest value of each field, the head of the log
+//! beside it, gone when it is too old or when the subject keeps none.
+use godwit_core::message::{Draft, Kind};
+use godwit_core::settings::PatternSettings;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::support::{at_ms, cases, new_node, publish};
+
+const AGE_MS: u64 = 1_280;
+
+#[derive(Clone, Debug)]
+enum Content {
+    Json(Value),
+    Text(String),
+}
+
+fn any_content() -> impl Strategy<Value = Content> {
+    let field = (prop::sample::select(vec!["a", "b", "c", "d\"e", "é"]), 0..100_i32);
+    let object = prop::collection::vec(field, 0..4)
+        .prop_map(|fields| {
+            fields.into_iter().map(|(name, value)| (name.to_owned(), json!({"v": [value, "}"]}))).collect()
+        })
+        .prop_map(|map: Map<String, Value>| Content::Json(Value::Object(map)));
+    prop_oneof![
+        8 => object,
+        1 => (0..9_i32).prop_map(|number| Content::Json(json!([number]))),
+        1 => "[a-z]{0,5}".prop_map(Content::Text),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Publish {
+    content: Content,
+    retain: Option<bool>,
+    is_guaranteed: bool,
+    pass_ms: u64,
+}
+
+fn any_publish() -> impl Strategy<Value = Publish> {
+    (
+        any_content(),
+        prop::option::weighted(0.3, any::<bool>()),
+        prop::bool::weighted(0.9),
+        prop_oneof![9 => 0..50_u64, 1 => 0..2_000_u64],
+    )
+        .prop_map(|(content, retain, is_guaranteed, pass_ms)| Publish { content, retain, is_guaranteed, pass_ms })
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn the_snapshot_is_the_union_of_the_latest_fields(
+        publishes in prop::collection::vec(any_publish(), 1..40),
+        expires in any::<bool>(),
+    ) {
+        let mut node = new_node(|settings| {
+            settings.limits.log_messages_max = 3;
+            settings.patterns = vec![PatternSettings {
+                pattern: "/a/*".into(),
+                snapshot_age_ms_max: expires.then_some(AGE_MS),
+                ..PatternSettings::default()
+            }];
+        });
+        let (mut state, mut last_ms, mut ms): (Option<Content>, u64, u64) = (None, 0, 0);
+        let mut count = 0;
+        for one in publishes {
+            ms += one.pass_ms;
+            node.sweep(at_ms(ms));
+            // Between the age and a little later both are right; the node's answer decides.
+            let log = node.find("/a/b");
+            let shown = log.and_then(|log| node.snapshot(log, at_ms(ms)));
+            let age_ms = ms - last_ms;
+            if shown.is_none() && state.is_some() {
+                prop_assert!(expires && age_ms >= AGE_MS);
+                state = None;
+            }
+            prop_assert!(!(expires && shown.is_some() && age_ms > AGE_MS + AGE_MS / 128 + 2_000));
+
+            let (kind, text) = match &one.content {
+                Content::Json(value) => (Kind::Json, value.to_string()),
+                Content::Text(text) => (Kind::Text, text.clone()),
+            };
+            let mut draft = Draft::new(kind, text.as_bytes(), "", "me".into(), 1);
+            draft.is_retained = one.retain;
+            draft.is_guaranteed = one.is_guaranteed;
+            publish(&mut node, "/a/b", draft, at_ms(ms));
+            count += u64::from(one.is_guaranteed);
+            if one.is_guaranteed && one.retain != Some(false) {
+                last_ms = ms;
+                state = Some(match (state.take(), one.content) {
+                    (Some(Content::Json(Value::Object(mut old))), Content::Json(Value::Object(new))) => {
+                        old.extend(new);
+                        Content::Json(Value::Object(old))
+                    }
+                    (_, new) => new,
+                });
+            }
+            let Some(log) = node.find("/a/b") else { continue };
+            let snapshot = node.snapshot(log, at_ms(ms));
+            prop_assert_eq!(snapshot.is_some(), state.is_some());
+            let (Some(snapshot), Some(state)) = (snapshot, &state) else { continue };
+            prop_assert_eq!(snapshot.at.sequence, count);
+            match state {
+                Content::Text(text) => prop_assert_eq!(snapshot.content(), text.as_bytes()),
+                Content::Json(value) => {
+                    let content: Value = serde_json::from_slice(snapshot.content()).expect("valid");
+                    prop_assert_eq!(&content, value);
+                }
+            }
+            prop_assert_eq!(node.totals().snapshots, 1);
+        }
+    }
+}
+
+#[test]
+fn a_pattern_turns_the_snapshot_off() {
+    let mut node = new_node(|settings| {
+        let off = PatternSettings { pattern: "/a/**".into(), snapshot: Some(false), ..PatternSettings::default() };
+        let on = PatternSettings { pattern: "/a/b".into(), snapshot: Some(true), ..PatternSettings::default() };
+        settings.patterns = vec![on, off];
+    });
+    for (subject, is_kept) in [("/a/b", true), ("/a/c", false), ("/b", true)] {
+        publish(&mut node, subject, Draft::new(Kind::Text, b"x", "", "me".into(), 1), at_ms(0));
+        let log = node.find(subject).expect("is kept");
+        assert_eq!(node.snapshot(log, at_ms(0)).is_some(), is_kept, "{subject}");
+    }
+}
+
+#[test]
+fn a_merged_snapshot_past_its_limit_is_the_last_content_alone() {
+    let mut node = new_node(|settings| settings.limits.snapshot_bytes_max = 12);
+    for content in [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"ccccc":3}"#] {
+        publish(&mut node, "/a", Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1), at_ms(0));
+    }
+    let log = node.find("/a").expect("is kept");
+    assert_eq!(node.snapshot(log, at_ms(0)).expect("is kept").content(), br#"{"ccccc":3}"#);
+    assert_eq!(node.totals().snapshot_bytes, 0);
+}
+
+#[test]
+fn what_is_published_where_replies_are_awaited_is_not_retained_unless_asked() {
+    let mut node = new_node(|_| {});
+    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/1", "me".into(), 1), at_ms(0));
+    let log = node.open(0, "/reply/2", at_ms(0)).expect("opens");
+    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/2", "me".into(), 1), at_ms(0));
+    for subject in ["/reply/1", "/reply/2"] {
+        publish(&mut node, subject, Draft::new(Kind::Text, b"!", "", "you".into(), 2), at_ms(0));
+        assert!(node.snapshot(node.find(subject).expect("is kept"), at_ms(0)).is_none(), "{subject}");
+    }
+    let mut draft = Draft::new(Kind::Text, b"!", "", "you".into(), 2);
+    draft.is_retained = Some(true);
+    publish(&mut node, "/reply/2", draft, at_ms(0));
+    assert!(node.snapshot(log, at_ms(0)).is_some());
+}
