@@ -22,7 +22,10 @@ fn a_subscriber_gets_snapshot_then_live() {
         publish(&mut world, publisher, "/a/b", &json!({"x": 2}));
         let heard = world.ask(reader, r#"{"id":2,"subscribe":"/a/b"}"#);
         assert_eq!(heard[0]["ok"], "subscribed");
-        assert_eq!((&heard[0]["at"], &heard[0]["outcome"], &heard[0]["count"]), (&json!("7.2"), &json!("snapshot"), &json!(1)));
+        assert_eq!(
+            (&heard[0]["at"], &heard[0]["outcome"], &heard[0]["count"]),
+            (&json!("7.2"), &json!("snapshot"), &json!(1))
+        );
         assert_eq!(heard[1]["content"], json!({"x": 2, "y": 1}));
         assert_eq!((&heard[1]["at"], &heard[1]["snapshot"]), (&json!("7.2"), &json!(true)));
         publish(&mut world, publisher, "/a/b", &json!({"x": 3}));
@@ -49,7 +52,10 @@ fn a_position_resumes_exactly_and_a_strange_one_gets_a_gap() {
         for (after, reason) in [("7.9", "ahead"), ("6.2", "epoch")] {
             let heard = world.ask(reader, &json!({"id": 1, "subscribe": "/a", "after": after}).to_string());
             assert_eq!(heard[0]["outcome"], "resync");
-            assert_eq!((&heard[1]["gap"], &heard[1]["reason"], &heard[1]["at"]), (&json!("/a"), &json!(reason), &json!("7.5")));
+            assert_eq!(
+                (&heard[1]["gap"], &heard[1]["reason"], &heard[1]["at"]),
+                (&json!("/a"), &json!(reason), &json!("7.5"))
+            );
             assert_eq!((&heard[2]["snapshot"], &heard[2]["at"]), (&json!(true), &json!("7.5")));
         }
     });
@@ -90,7 +96,8 @@ fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
         let again = world.connect(1);
         let heard = world.ask(again, &json!({"id": 1, "subscribe": "/p/**", "since": mark}).to_string());
         assert_eq!(heard[0]["outcome"], "recovered");
-        let contents: Vec<&Value> = heard.iter().filter(|m| m.get("message").is_some()).map(|m| &m["content"]).collect();
+        let contents: Vec<&Value> =
+            heard.iter().filter(|m| m.get("message").is_some()).map(|m| &m["content"]).collect();
         assert_eq!(contents, [&json!(1), &json!(3)]);
         assert!(heard.last().unwrap().get("mark").is_some());
     });
@@ -111,7 +118,10 @@ fn conflation_merges_a_window_and_counts() {
     let heard = world.heard(reader);
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0]["content"], json!({"n": 3, "k1": 1, "k2": 2, "k3": 3}));
-    assert_eq!((&heard[0]["conflated"], &heard[0]["after"], &heard[0]["at"]), (&json!(3), &json!("7.0"), &json!("7.3")));
+    assert_eq!(
+        (&heard[0]["conflated"], &heard[0]["after"], &heard[0]["at"]),
+        (&json!(3), &json!("7.0"), &json!("7.3"))
+    );
 }
 
 #[test]
@@ -140,7 +150,10 @@ fn a_slow_reader_gets_a_gap_not_a_hole() {
             let heard = world.heard(slow);
             assert_eq!(heard[0]["content"]["n"], 1, "the frame that was cut is finished");
             assert_eq!((&heard[1]["gap"], &heard[1]["after"]), (&json!(subject), &json!("7.1")));
-            assert_eq!((&heard[1]["at"], &heard[1]["missed"], &heard[1]["reason"]), (&json!("7.50"), &json!(49), &json!("overrun")));
+            assert_eq!(
+                (&heard[1]["at"], &heard[1]["missed"], &heard[1]["reason"]),
+                (&json!("7.50"), &json!(49), &json!("overrun"))
+            );
             assert_eq!((&heard[2]["snapshot"], &heard[2]["content"]["n"]), (&json!(true), &json!(50)));
             assert_eq!(heard.len(), 3);
         }
