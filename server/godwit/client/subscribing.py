@@ -38,6 +38,7 @@ class Subscribing:
         self.is_aside = False  # left alone until its queue has room again
         self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
+        self.is_joined = False  # what it is sent from now on is complete: for a pattern only its first mark says so
         self.repeats = self.gaps = self.holes = self.joins = 0
         self._asked_id: int | None = None
 
@@ -51,6 +52,7 @@ class Subscribing:
             return
         self.state = State.SERVED
         self.joins += 1
+        self.is_joined = self.is_joined or not self.standing.is_pattern
         self.standing.joined(reply.position, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
 
@@ -83,6 +85,7 @@ class Subscribing:
 
     def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:
+            self.is_joined = True
             self.standing.mark(marked.mark, marked.node)
             self._put(marked)
 

@@ -45,7 +45,10 @@ class Subscription:
         return {"joins": core.joins, "gaps": core.gaps, "repeats": core.repeats, "holes": core.holes}
 
     async def joined(self) -> None:
-        """Wait until the server serves it for the first time; raises CommandRefused if it does not."""
+        """Wait until the join is complete, so that everything published from now on will come, whatever happens.
+
+        Raises CommandRefused if the server refuses.
+        """
         await self._joined.wait()
         if self._subscribing.error is not None:
             raise self._subscribing.error
@@ -110,5 +113,5 @@ class Subscription:
 
     def _woken(self) -> None:
         self._news.set()
-        if self._subscribing.joins or self._subscribing.state is State.ENDED:
+        if self._subscribing.is_joined or self._subscribing.state is State.ENDED:
             self._joined.set()

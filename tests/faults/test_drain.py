@@ -1,0 +1,78 @@
+"""A node that is asked to leave under load: notice, reconnect hint, nothing acknowledged lost, exit code 0."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+
+from godwit.client import Client, Message, Status
+from tests.faults.ledger import Ledger
+from tests.faults.ways import QUICK
+from tests.node_process import running_node
+from tests.raw_client import RawClient, raw_client
+
+DEADLINE_S = 60
+MESSAGES = 2_000  # acknowledged before it is asked to leave
+
+
+async def test_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -> None:
+    ledger = Ledger()
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        running_node({"node.driver": driver, "node.shards": 2}) as node,
+        Client(node.url, settings=QUICK) as reader,
+        Client(node.url, wire="binary", settings=QUICK) as publisher,
+    ):
+        subscription = reader.subscribe("/load/*")
+        await subscription.joined()
+        received = asyncio.create_task(_received_until_the_end(subscription.items()))
+        publishing = [asyncio.create_task(_publish(publisher, f"/load/{name}", ledger)) for name in range(8)]
+        while ledger.total < MESSAGES:
+            await ledger.wait()
+        assert await node.terminate() == 0
+        for task in publishing:
+            task.cancel()
+        await asyncio.gather(*publishing, return_exceptions=True)
+        for subject, sequences in (await received).items():
+            assert sequences == list(range(1, len(sequences) + 1))
+            assert len(sequences) >= ledger.heads()[subject], f"{subject}: acknowledged but never delivered"
+
+
+async def test_leaving_node_tells_each_client_to_come_back_at_a_time_of_its_own(driver: str) -> None:
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        running_node({"node.driver": driver, "node.shards": 2}) as node,
+        AsyncExitStack() as stack,
+    ):
+        clients = [await stack.enter_async_context(raw_client(node.url)) for _ in range(20)]
+        for client in clients:
+            assert (await client.ask({"id": 1, "subscribe": "/a"}))["ok"] == "subscribed"
+        code, *told = await asyncio.gather(node.terminate(), *(_told(client) for client in clients))
+        assert code == 0
+        assert len({wish for wish, _ in told}) > 1, "everybody would come back at once"
+        for _, close in told:
+            assert close is not None and close[0] == 4200
+            assert "reconnect_after_ms" in json.loads(close[1])
+
+
+async def _told(client: RawClient) -> tuple[int, tuple[int, str] | None]:
+    wishes = [read["reconnect_after_ms"] async for read in client.rest() if read.get("notice") == "draining"]
+    assert len(wishes) == 1
+    return wishes[0], client.close
+
+
+async def _publish(client: Client, subject: str, ledger: Ledger) -> None:
+    for count in range(1_000_000):
+        await ledger.write(subject, [subject, count], await client.publish(subject, [subject, count]))
+
+
+async def _received_until_the_end(items: object) -> dict[str, list[int]]:
+    received: dict[str, list[int]] = {}
+    async for item in items:  # type: ignore[attr-defined]  # an iterator of items
+        if isinstance(item, Message):
+            assert item.position is not None
+            received.setdefault(item.subject, []).append(item.position.sequence)
+        elif isinstance(item, Status) and item.state == "disconnected":
+            break
+    return received

@@ -1,0 +1,135 @@
+"""Clients that subscribe and never read cost the others nothing, and are told what they missed when they read again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from random import Random
+
+import pytest
+
+from godwit.client import Client, Settings
+from godwit.client.wire.json import JsonWire
+from godwit.model import Gap, Message
+from tests.node_process import NodeProcess, running_node
+from tests.raw_client import raw_client
+
+DEADLINE_S = 120
+READERS = 10
+LOG_MESSAGES_MAX = 200
+KILOBYTE = 1_024
+
+
+class NonReader:
+    """A socket with a small receive buffer that subscribes and then leaves everything lying."""
+
+    def __init__(self, node: NodeProcess, subject: str) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KILOBYTE)
+        self._socket.settimeout(DEADLINE_S)
+        self._socket.connect((node.host, node.port))
+        self._bytes = b""
+        request = (
+            f"GET /v1/live HTTP/1.1\r\nHost: {node.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+            "Sec-WebSocket-Protocol: godwit.v1.json\r\n\r\n"
+        )
+        self._socket.sendall(request.encode() + _masked(f'{{"id":1,"subscribe":"{subject}"}}'.encode()))
+        while b"\r\n\r\n" not in self._bytes:
+            self._bytes += self._socket.recv(KILOBYTE)
+        self._bytes = self._bytes.partition(b"\r\n\r\n")[2]
+
+    def read(self) -> bytes:
+        """The payload of the next text frame."""
+        while True:
+            head = self._take(2)
+            size = head[1] & 0x7F
+            if size == 126:
+                size = int.from_bytes(self._take(2))
+            elif size == 127:
+                size = int.from_bytes(self._take(8))
+            payload = self._take(size)
+            if head[0] & 0x0F == 1:
+                return payload
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _take(self, size: int) -> bytes:
+        while len(self._bytes) < size:
+            more = self._socket.recv(65_536)
+            assert more, "the node closed a client that was only slow"
+            self._bytes += more
+        taken, self._bytes = self._bytes[:size], self._bytes[size:]
+        return taken
+
+
+def _masked(payload: bytes) -> bytes:
+    """A text frame of a client, masked with zeros."""
+    assert len(payload) < 126
+    return bytes([0x81, 0x80 | len(payload)]) + bytes(4) + payload
+
+
+async def flood(url: str, count: int) -> None:
+    """Publish so many messages and see every one of them arrive at the readers."""
+    async with asyncio.TaskGroup() as group:
+        joined = [asyncio.Event() for _ in range(READERS)]
+        for event in joined:
+            group.create_task(_read(url, count, event))
+        for event in joined:
+            await event.wait()
+        async with Client(url, wire="binary") as client:
+            for begin in range(0, count, 100):
+                await asyncio.gather(*(client.publish("/flood", [n, "x" * 200]) for n in range(begin, begin + 100)))
+
+
+async def _read(url: str, count: int, joined: asyncio.Event) -> None:
+    async with Client(url, wire="binary", settings=Settings(items_max=10_000)) as client:
+        subscription = client.subscribe("/flood", snapshot=False)
+        await subscription.joined()
+        joined.set()
+        for _ in range(count):
+            await anext(subscription)
+        assert subscription.counts["gaps"] == subscription.counts["holes"] == 0
+
+
+@pytest.mark.parametrize(("non_readers", "messages"), [(50, 3_000), pytest.param(500, 20_000, marks=pytest.mark.long)])
+async def test_who_never_reads_costs_little_and_hears_of_the_gap_when_it_reads(
+    driver: str, non_readers: int, messages: int, random: Random
+) -> None:
+    settings = {
+        "node.driver": driver,
+        "node.shards": 2,
+        "limits.log_messages_max": LOG_MESSAGES_MAX,
+        "limits.idle_ms_max": 600_000,
+    }
+    async with asyncio.timeout(DEADLINE_S), running_node(settings) as node:
+        await flood(node.url, messages)  # everything that a flood needs once is there now
+        slow = [NonReader(node, "/flood") for _ in range(non_readers)]
+        async with raw_client(node.url) as client:  # all of them are served before memory is looked at
+            await client.ask({"id": 1, "ping": True})
+        before = node.memory_bytes()
+        await flood(node.url, messages)
+        grown = node.memory_bytes() - before
+        assert grown < 1_000 * KILOBYTE + non_readers * KILOBYTE, f"{grown} bytes for {non_readers} that never read"
+        for each in random.sample(slow, 10):
+            _hears_of_its_gap(each, head=2 * messages)
+        for each in slow:
+            each.close()
+
+
+def _hears_of_its_gap(slow: NonReader, head: int) -> None:
+    """It reads what had been sent, then exactly one gap, the snapshot after it, and stands at the head."""
+    wire, stand, gaps = JsonWire(), None, []
+    while stand is None or stand < head:
+        for told in wire.decode(slow.read()):
+            if isinstance(told, Gap):
+                assert told.position is not None and told.after is not None
+                assert told.after.sequence == stand
+                assert told.missed == told.position.sequence - told.after.sequence
+                gaps.append(told)
+                stand = told.position.sequence
+            elif isinstance(told, Message) and told.position is not None:
+                assert told.is_snapshot or told.position.sequence == (stand or 0) + 1
+                stand = told.position.sequence
+    assert len(gaps) == 1

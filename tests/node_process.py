@@ -1,0 +1,81 @@
+"""A node in a process of its own, for tests that signal it, kill it, or look at what it costs.
+
+`testing.node()` runs one inside the test; this one can die. It listens on ports of its own choosing, read from its line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 30
+
+
+@dataclass
+class NodeProcess:
+    """A running node; `port` is where clients connect."""
+
+    process: asyncio.subprocess.Process
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"ws://{self.host}:{self.port}"
+
+    async def kill(self) -> None:
+        """As by power loss: nothing is told to anybody."""
+        self.process.kill()
+        await self.process.wait()
+
+    async def terminate(self) -> int:
+        """Ask it to leave; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            return await self.process.wait()
+
+    def memory_bytes(self) -> int:
+        """Memory of its own: resident pages that no other process shares."""
+        fields = dict(
+            line.split(":", 1) for line in Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()[1:]
+        )
+        return sum(int(fields[name].split()[0]) for name in ("Private_Clean", "Private_Dirty")) * 1024
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def start_node(settings: dict[str, object] | None = None) -> NodeProcess:
+    """Start one with these settings, as `{"limits.log_messages_max": 10}`; returns when it listens."""
+    options = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(START_TIMEOUT_S):
+        while line := (await process.stdout.readline()).decode():
+            if line.startswith("listening "):
+                address = dict(word.split("=", 1) for word in line.split()[1:])["client"]
+                host, _, port = address.rpartition(":")
+                return NodeProcess(process, host, int(port))
+    raise RuntimeError(f"the node ended with {await process.wait()} before it listened")
+
+
+@asynccontextmanager
+async def running_node(settings: dict[str, object] | None = None) -> AsyncIterator[NodeProcess]:
+    """A node that is killed when the block ends, if it still runs."""
+    node = await start_node(settings)
+    try:
+        yield node
+    finally:
+        if node.process.returncode is None:
+            await node.kill()
