@@ -8,41 +8,60 @@ use super::{Members, unescape};
 /// Up to this many fields a linear search is faster than a hash map.
 const LINEAR_FIELDS_MAX: usize = 24;
 
+/// The fields of one or two objects: key and value as written.
 struct Fields<'a> {
-    /// Key without escapes, key as written, value as written.
-    rows: Vec<(Cow<'a, str>, &'a str, &'a str)>,
+    rows: Vec<(&'a str, &'a str)>,
+    /// Key without escapes to place, once there are many.
     index: HashMap<Cow<'a, str>, usize>,
+    /// A key is written with escapes, so that keys are not simply their bytes.
+    has_escapes: bool,
 }
 
 impl<'a> Fields<'a> {
-    fn read(bytes: &'a [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        let mut fields = Self { rows: Vec::with_capacity(8), index: HashMap::new() };
+    fn read(text: &'a str) -> Option<Self> {
+        let mut fields = Self { rows: Vec::with_capacity(16), index: HashMap::new(), has_escapes: false };
         for member in Members::new(text, usize::MAX) {
-            let (raw, value) = member.ok()?;
-            fields.put(raw, value);
+            let (key, value) = member.ok()?;
+            fields.put(key, value);
         }
         Some(fields)
     }
 
     fn place(&self, key: &str) -> Option<usize> {
-        if self.index.is_empty() { self.rows.iter().position(|row| row.0 == key) } else { self.index.get(key).copied() }
+        if !self.index.is_empty() {
+            return self.index.get(&unescape(key)).copied();
+        }
+        if !self.has_escapes && !key.contains('\\') {
+            return self.rows.iter().position(|row| row.0 == key);
+        }
+        let key = unescape(key);
+        self.rows.iter().position(|row| unescape(row.0) == key)
     }
 
-    fn put(&mut self, raw: &'a str, value: &'a str) {
-        let key = unescape(raw);
-        if let Some(place) = self.place(&key) {
-            if let Some(row) = self.rows.get_mut(place) {
-                row.2 = value;
-            }
+    fn put(&mut self, key: &'a str, value: &'a str) {
+        if let Some(row) = self.place(key).and_then(|place| self.rows.get_mut(place)) {
+            row.1 = value;
             return;
         }
+        self.has_escapes |= key.contains('\\');
         if !self.index.is_empty() {
-            self.index.insert(key.clone(), self.rows.len());
+            self.index.insert(unescape(key), self.rows.len());
         }
-        self.rows.push((key, raw, value));
+        self.rows.push((key, value));
         if self.index.is_empty() && self.rows.len() > LINEAR_FIELDS_MAX {
-            self.index = self.rows.iter().enumerate().map(|(place, row)| (row.0.clone(), place)).collect();
+            self.index = self.rows.iter().enumerate().map(|(place, row)| (unescape(row.0), place)).collect();
+        }
+    }
+}
+
+/// Whether two objects have the same keys in the same order, as written: what most publishers' messages are to each other.
+fn have_same_keys(old: &str, new: &str) -> bool {
+    let (mut olds, mut news) = (Members::new(old, usize::MAX), Members::new(new, usize::MAX));
+    loop {
+        match (olds.next(), news.next()) {
+            (None, None) => return true,
+            (Some(Ok(old)), Some(Ok(new))) if old.0 == new.0 => {}
+            _ => return false,
         }
     }
 }
@@ -51,21 +70,26 @@ impl<'a> Fields<'a> {
 /// then `new`'s other fields. None when it is `new` itself: either is no object, or `new` has every field of `old`.
 #[must_use]
 pub fn merge(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
-    if !old.trim_ascii_start().starts_with(b"{") || !new.trim_ascii_start().starts_with(b"{") {
+    let is_object = |bytes: &[u8]| bytes.trim_ascii_start().starts_with(b"{");
+    if !is_object(old) || !is_object(new) {
+        return None;
+    }
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    if have_same_keys(old, new) {
         return None;
     }
     let mut union = Fields::read(old)?;
     let latest = Fields::read(new)?;
-    if union.rows.iter().all(|row| latest.place(&row.0).is_some()) {
+    if union.rows.iter().all(|row| latest.place(row.0).is_some()) {
         return None;
     }
-    for (_, raw, value) in &latest.rows {
-        union.put(raw, value);
+    for (key, value) in &latest.rows {
+        union.put(key, value);
     }
     let mut out = Vec::with_capacity(old.len() + new.len());
-    for (place, (_, raw, value)) in union.rows.iter().enumerate() {
+    for (place, (key, value)) in union.rows.iter().enumerate() {
         out.extend_from_slice(if place == 0 { b"{\"" } else { b",\"" });
-        out.extend_from_slice(raw.as_bytes());
+        out.extend_from_slice(key.as_bytes());
         out.extend_from_slice(b"\":");
         out.extend_from_slice(value.as_bytes());
     }

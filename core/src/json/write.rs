@@ -1,5 +1,7 @@
 //! Pieces of JSON written without formatting machinery or allocation beyond the output buffer.
 
+use super::scan::plain_bytes;
+
 /// Two digits at a time.
 const PAIRS: &[u8; 200] =
     b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
@@ -49,7 +51,7 @@ pub(crate) fn put_string(out: &mut Vec<u8>, text: &str) {
 pub(crate) fn put_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     loop {
-        let plain = super::plain_bytes(rest);
+        let plain = plain_bytes(rest, 0);
         let (before, after) = rest.split_at(plain);
         out.extend_from_slice(before);
         let Some((&byte, tail)) = after.split_first() else { return };

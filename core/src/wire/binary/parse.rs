@@ -187,8 +187,8 @@ fn check_content(kind: Kind, content: &[u8], depth_max: usize) -> Result<(), Ref
         (_, Err(_)) => invalid("the content is not UTF-8"),
         (Kind::Json, Ok(text)) => match json::check(text, depth_max) {
             Ok(()) => Ok(()),
-            Err(JsonFault::TooDeep) => Err(Refusal::new(Code::ContentTooDeep, "nested too deep")),
-            Err(JsonFault::Malformed(expected)) => invalid(&format!("bad JSON: expected {expected}")),
+            Err(fault @ JsonFault::TooDeep) => Err(Refusal::new(Code::ContentTooDeep, fault.sentence())),
+            Err(fault) => invalid(&format!("bad JSON: {}", fault.sentence())),
         },
     }
 }

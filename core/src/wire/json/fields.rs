@@ -187,10 +187,8 @@ pub(super) fn wrong_type(field: &str, wanted: &str) -> Refusal {
 
 pub(super) fn refuse_json(fault: JsonFault) -> Refusal {
     match fault {
-        JsonFault::Malformed(expected) => {
-            Refusal::new(Code::CommandMalformed, format!("bad JSON: expected {expected}"))
-        }
-        JsonFault::TooDeep => Refusal::new(Code::ContentTooDeep, "nested too deep"),
+        JsonFault::TooDeep => Refusal::new(Code::ContentTooDeep, fault.sentence()),
+        _ => Refusal::new(Code::CommandMalformed, format!("bad JSON: {}", fault.sentence())),
     }
 }
 
