@@ -1,5 +1,6 @@
 //! A node of values: one `Node`, its shards, and sockets that take as many bytes as a test lets them. Time moves when told.
 //! Two kinds of sockets stand for the two drivers: answers at once, or at the next flush.
+#![allow(clippy::expect_used)] // a test that expects in vain has failed
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::net::SocketAddr;
