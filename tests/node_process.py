@@ -25,10 +25,15 @@ class NodeProcess:
     process: asyncio.subprocess.Process
     host: str
     port: int
+    admin: str
 
     @property
     def url(self) -> str:
         return f"ws://{self.host}:{self.port}"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://{self.admin}"
 
     async def kill(self) -> None:
         """As by power loss: nothing is told to anybody."""
@@ -53,27 +58,32 @@ class NodeProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def start_node(settings: dict[str, object] | None = None) -> NodeProcess:
-    """Start one with these settings, as `{"limits.log_messages_max": 10}`; returns when it listens."""
+async def start_node(settings: dict[str, object] | None = None, *, log: int | None = None) -> NodeProcess:
+    """Start one with these settings, as `{"limits.log_messages_max": 10}`; returns when it listens. `log` is its
+    standard error, as for a subprocess.
+    """
     options = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options),
         stdout=asyncio.subprocess.PIPE,
+        stderr=log,
     )
     assert process.stdout is not None
     async with asyncio.timeout(START_TIMEOUT_S):
         while line := (await process.stdout.readline()).decode():
             if line.startswith("listening "):
-                address = dict(word.split("=", 1) for word in line.split()[1:])["client"]
-                host, _, port = address.rpartition(":")
-                return NodeProcess(process, host, int(port))
+                addresses = dict(word.split("=", 1) for word in line.split()[1:])
+                host, _, port = addresses["client"].rpartition(":")
+                return NodeProcess(process, host, int(port), addresses["admin"])
     raise RuntimeError(f"the node ended with {await process.wait()} before it listened")
 
 
 @asynccontextmanager
-async def running_node(settings: dict[str, object] | None = None) -> AsyncIterator[NodeProcess]:
+async def running_node(
+    settings: dict[str, object] | None = None, *, log: int | None = None
+) -> AsyncIterator[NodeProcess]:
     """A node that is killed when the block ends, if it still runs."""
-    node = await start_node(settings)
+    node = await start_node(settings, log=log)
     try:
         yield node
     finally:

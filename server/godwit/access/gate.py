@@ -97,7 +97,20 @@ class Gate:
 
     def _flush(self) -> None:
         answers, self._answers = self._answers, []
-        self._send(answers)
+        try:
+            self._send(answers)
+        except ValueError:
+            for answer in answers:
+                self._send_alone(answer)
+
+    def _send_alone(self, answer: Order) -> None:
+        """One answer that the engine cannot compile must not take the others' with it."""
+        try:
+            self._send([answer])
+        except ValueError as error:
+            self.counts["failed"] += 1
+            read_logger().warning("authorizer_failed", connection=answer.connection, why=str(error))
+            self._send([RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer was none")])
 
     async def _judge_in_turn(self, question: Question) -> Order:
         async with self._places:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..codes import Code
+from ..codes import Code, is_close
 from ..limits import CLIENT_BYTES_MAX
 from ..model import NUMBER_MAX
 from ..subject import check_pattern
@@ -91,3 +91,8 @@ class Refusal:
 
     reason: str = "the authorizer refused this client"
     code: Code = Code.CONNECT_REFUSED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", Code(self.code))
+        if not is_close(self.code):
+            raise ValueError(f"{self.code} is no closing code: a connection is refused with 4000-4099 or 4200-4299")

@@ -152,3 +152,21 @@ async def test_without_an_authorizer_the_answer_is_no() -> None:
     Gate(None, orders.put_nowait, timeout_ms=5_000, calls_max=1).ask(CONNECT)
     [order] = await asyncio.wait_for(orders.get(), 5)
     assert isinstance(order, RefuseOrder)
+
+
+async def test_an_answer_the_engine_cannot_compile_takes_no_other_with_it() -> None:
+    sent: list[Order] = []
+    enough = asyncio.Event()
+
+    def send(orders: list[Order]) -> None:
+        if any(isinstance(order, GrantOrder) and order.connection == 1 for order in orders):
+            raise ValueError("too many rules")
+        sent.extend(orders)
+        if len(sent) == 3:
+            enough.set()
+
+    gate = Gate(Scripted(say(Grant("ann"))), send, timeout_ms=5_000, calls_max=9)
+    for connection in range(3):
+        gate.ask(AuthorizeReport(connection, None, None, "127.0.0.1:9", False))
+    await asyncio.wait_for(enough.wait(), 5)
+    assert [(order.connection, type(order)) for order in sent] == [(0, GrantOrder), (1, RefuseOrder), (2, GrantOrder)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from godwit.access import Action, Grant, Rule, Verdict
+from godwit.access import Action, Grant, Refusal, Rule, Verdict
 from godwit.access.rights import IDENTITY_BYTES_MAX, RULES_MAX
 
 
@@ -30,3 +30,9 @@ def test_a_grant_is_bounded() -> None:
         Grant("ann", [Rule.allow("/a")] * (RULES_MAX + 1))
     with pytest.raises(ValueError, match="expires_ms"):
         Grant("ann", expires_ms=-1)
+
+
+def test_a_refusal_closes() -> None:
+    assert Refusal("no", 4002).code.name == "TOKEN_INVALID"  # type: ignore[arg-type]  # a number will do
+    with pytest.raises(ValueError, match="no closing code"):
+        Refusal("no", 4101)  # type: ignore[arg-type]  # a number will do

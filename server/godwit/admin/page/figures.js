@@ -2,16 +2,16 @@
 
 import { duration, element, number, row } from "/format.js";
 
-// Key in /v1/stats' engine part, label, unit, and whether its change a second is what matters.
+// Key in /v1/stats' engine part (a shard's: the sum of all), label, unit, and whether its change a second is what matters.
 const HEADLINES = [
-  ["connections", "connections", "", false],
-  ["subscriptions", "subscriptions", "", false],
+  ["shards connections", "connections", "", false],
+  ["shards subscriptions", "subscriptions", "", false],
   ["subjects", "subjects", "", false],
-  ["published", "published / s", "", true],
-  ["deliveries", "delivered / s", "", true],
-  ["bytes_out", "sent / s", "B", true],
-  ["bytes_in", "received / s", "B", true],
-  ["log_bytes", "kept in logs", "B", false],
+  ["accepted", "published / s", "", true],
+  ["shards bytes_out", "sent / s", "B", true],
+  ["shards bytes_in", "received / s", "B", true],
+  ["message_bytes", "kept in logs", "B", false],
+  ["shards gaps", "gaps told", "", false],
 ];
 
 const PERIOD_MS = 1000;
@@ -64,12 +64,16 @@ function showCondition(condition) {
   shown.dataset.condition = condition;
 }
 
-// {a: 1, shards: [{b: 2}]} as {"a": 1, "shard 0 b": 2}; the numbers only.
+// {a: 1, shards: [{b: 2}, {b: 3}]} as {"a": 1, "shards b": 5, "shard 0 b": 2, "shard 1 b": 3}; the numbers only.
 function flatten(engine) {
-  const values = {};
+  const values = {}, sums = {}, each = {};
   for (const [key, value] of Object.entries(engine)) if (typeof value === "number") values[key] = value;
   (engine.shards ?? []).forEach((shard, at) => {
-    for (const [key, value] of Object.entries(shard)) if (typeof value === "number") values[`shard ${at} ${key}`] = value;
+    for (const [key, value] of Object.entries(shard)) {
+      if (typeof value !== "number") continue;
+      sums[`shards ${key}`] = (sums[`shards ${key}`] ?? 0) + value;
+      each[`shard ${at} ${key}`] = value;
+    }
   });
-  return values;
+  return { ...values, ...sums, ...each };
 }

@@ -1,0 +1,101 @@
+"""`godwit serve` as a program: its line, its signals, its exit codes, its log. Drains under load are in tests/faults."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import aiohttp
+import pytest
+from websockets.asyncio.client import connect
+
+from godwit.client import Client
+from godwit.errors import GodwitError
+from tests.node_process import running_node
+
+DEADLINE_S = 30
+START_S_MAX = 3.0
+
+
+async def run(*words: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", *words), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        output, errors = await process.communicate()
+    return process.returncode or 0, output.decode(), errors.decode()
+
+
+async def test_it_listens_soon_and_what_it_says_is_true() -> None:
+    began = time.monotonic()
+    async with running_node() as node:
+        assert time.monotonic() - began < START_S_MAX
+        async with Client(node.url) as client:
+            assert (await client.publish("/a", 1)).position is not None
+        async with aiohttp.ClientSession() as http, http.get(f"{node.admin_url}/health/ready") as answer:
+            assert answer.status == 200
+        assert await node.terminate() == 0
+
+
+async def test_a_taken_port_exits_3_and_says_which() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for listener in ("client", "admin"):
+            other = "admin" if listener == "client" else "client"
+            code, output, errors = await run("serve", f"--{listener}", address, f"--{other}", "127.0.0.1:0")
+            assert (code, output) == (3, "")
+            assert f"cannot listen for {listener} on {address}" in errors
+
+
+async def test_a_wrong_file_exits_2_before_a_port_opens(tmp_path: Path) -> None:
+    file = tmp_path / "godwit.toml"
+    file.write_text('[access]\nentitlement = "basic"\npublish_tokens_file = "/does/not/exist"\n')
+    code, output, errors = await run("serve", "--config", str(file), "--client", "127.0.0.1:0")
+    assert (code, output) == (2, "") and "access.publish_tokens_file" in errors and "node_started" not in errors
+
+
+async def test_a_second_signal_cuts_the_drain_short() -> None:
+    slow = {"drain.spread_ms": 60_000, "drain.grace_ms": 60_000}
+    async with running_node(slow, log=asyncio.subprocess.PIPE) as node, connect(f"{node.url}/v1/live") as client:
+        await client.send('{"id":1,"subscribe":"/a"}')
+        await client.recv()
+        node.process.send_signal(signal.SIGINT)
+        assert node.process.stderr is not None
+        async with asyncio.timeout(DEADLINE_S):
+            while b"drain_began" not in await node.process.stderr.readline():
+                pass
+            assert await node.terminate() == 1
+
+
+async def test_every_line_of_its_log_is_one_json_event_without_a_token(tmp_path: Path) -> None:
+    token = "correct-horse-battery-staple"
+    file = tmp_path / "tokens"
+    file.write_text(token)
+    settings = {"access.entitlement": "basic", "access.publish_tokens_file": file, "logging.sessions": "true"}
+    async with running_node(settings, log=asyncio.subprocess.PIPE) as node:
+        async with Client(node.url, token=token) as client:
+            await client.publish("/a", 1)
+        async with Client(node.url, token=token + "x") as client:
+            with pytest.raises(GodwitError):
+                await client.publish("/a", 1)
+        assert await node.terminate() == 0
+        assert node.process.stderr is not None
+        lines = (await node.process.stderr.read()).decode().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    assert {"node_started", "session_connected", "drain_began", "node_stopped"} <= set(events)
+    assert token not in "\n".join(lines)
+
+
+async def test_the_demonstration_is_there_at_once() -> None:
+    async with running_node({"demo.enabled": "true"}) as node:
+        async with Client(node.url) as client, asyncio.timeout(DEADLINE_S):
+            async for message in client.subscribe("/host/**"):
+                if re.fullmatch(r"/host/[^/]+/cpu", message.subject):
+                    assert 0 <= message.json()["percent"] <= 100
+                    break
+        assert node.process.stdout is not None
+        assert f"{node.admin_url}/".encode() in await node.process.stdout.readline()
