@@ -9,7 +9,7 @@ BIN := .venv/bin
 UV := VIRTUAL_ENV=.venv $(BIN)/uv
 RUST := $(shell find core engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
-CRATES := -p godwit-core -p godwit-engine -p godwit-swarm
+CRATES := -p godwit-core -p godwit-engine -p godwit-swarm -p godwit-fuzz
 ARGS ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python

@@ -1,0 +1,156 @@
+//! What the fuzz targets do with their input: one function a parser, each asserting what must hold whatever comes.
+//! The input is taken as it is, or (odd first byte) as changes to a sample that is legal, so that the depths of a parser are
+//! reached by chance too. `cargo test -p godwit-fuzz` makes a bounded random pass; `cargo bolero test -p godwit-fuzz frames
+//! --engine afl` searches without end, on stable Rust.
+
+use std::borrow::Cow;
+
+use godwit_core::command::Command;
+use godwit_core::http;
+use godwit_core::json::{self, Members};
+use godwit_core::limits::Limits;
+use godwit_core::message::Kind;
+use godwit_core::position::{Mark, Position};
+use godwit_core::subject::{Pattern, check_subject};
+use godwit_core::websocket::{Reader, frame};
+use godwit_core::wire::{self, Wire};
+
+const HEAD: &[u8] = b"GET /v1/live?token=a%20b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.json\r\n\r\n";
+const JSON: [&[u8]; 4] = [
+    br#"{"id":1,"publish":"/a/b","content":{"a":[1,2.5e3,"\u00e9\ud83d\ude00"],"b":null},"key":"k","retain":false}"#,
+    br#"{"id":"x","subscribe":"/a/**","after":{"/a/b":"7.42"},"since":"a1f3.8812.1795250000123","conflate_ms":500}"#,
+    br#"[{"connect":{"token":"t","client":"c"}},{"ping":true},{"publish":"/a","bytes":"AP+A"}]"#,
+    br#"{"id":1,"watch":"/a/*"}"#,
+];
+const BINARY: [&[u8]; 4] = [
+    b"\x43\x04\x0c\x09\x04/a/b\x01k\x02/r{\"x\": 1}",
+    b"\x41\x02\x4e\x05/a/**\x01\x04/a/b\x07\x2a\x03a.1\x0a\xf4\x03",
+    b"\x00\x02\x44\x05\x05\x42\x03\x02/a",
+    b"\x40\x01\x03\x01t\x01c",
+];
+
+/// The input, or a sample changed by it: its second byte chooses, then each pair of bytes is a place and what comes there.
+fn vary<'a>(input: &'a [u8], samples: &[&[u8]]) -> Cow<'a, [u8]> {
+    let [first, choice, changes @ ..] = input else { return Cow::Borrowed(input) };
+    if first % 2 == 0 || samples.is_empty() {
+        return Cow::Borrowed(input.get(1..).unwrap_or(&[]));
+    }
+    let mut bytes = samples[usize::from(*choice) % samples.len()].to_vec();
+    for (change, rest) in changes.as_chunks::<2>().0.iter().zip(1usize..) {
+        let place = usize::from(change[0]) * rest % bytes.len();
+        bytes[place] = change[1];
+    }
+    Cow::Owned(bytes)
+}
+
+/// Frames: any bytes, in pieces as the input says and whole, give the same events and bounded memory.
+pub fn frames(input: &[u8]) {
+    let mut sample = Vec::new();
+    for (opcode, payload) in [(1, "text é".as_bytes()), (9, b"p"), (2, &[0; 130]), (8, b"\x03\xe8bye")] {
+        frame(&mut sample, opcode, [1, 2, 3, 4], payload);
+    }
+    let fragments = [b"\x01\x81\0\0\0\0a".as_slice(), b"\x89\x80\0\0\0\0", b"\x80\x82\0\0\0\0\xc3\xa9"].concat();
+    let bytes = vary(input, &[&sample, &fragments]);
+    let step = input.first().map_or(1, |&first| usize::from(first / 2) + 1);
+    assert_eq!(read_frames(&bytes, step), read_frames(&bytes, usize::MAX));
+}
+
+fn read_frames(bytes: &[u8], step: usize) -> Vec<String> {
+    let limits = Limits { message_bytes_max: 1024, ..Limits::default() };
+    let (mut reader, mut events) = (Reader::default(), Vec::new());
+    for piece in bytes.chunks(step) {
+        let mut piece = piece.to_vec();
+        let mut input = piece.as_mut_slice();
+        loop {
+            match reader.read(&mut input, &limits) {
+                Ok(Some(event)) => events.push(format!("{event:?}")),
+                Ok(None) => break,
+                Err(code) => {
+                    events.push(format!("{code:?}"));
+                    return events;
+                }
+            }
+        }
+        assert!(input.is_empty() && reader.held_bytes() < 8 * 1024);
+    }
+    events
+}
+
+/// Request heads: an answer is one that HTTP allows, and bytes after the head are not taken.
+pub fn head(input: &[u8]) {
+    let bytes = vary(input, &[HEAD]);
+    match http::read_head(&bytes, &Limits::default()) {
+        Ok(None) => {}
+        Ok(Some(upgrade)) => {
+            assert!(upgrade.head_bytes <= bytes.len());
+            assert!(upgrade.answer.starts_with(b"HTTP/1.1 101 ") && upgrade.answer.ends_with(b"\r\n\r\n"));
+        }
+        Err(refused) => assert!(refused.answer.starts_with(b"HTTP/1.1 ")),
+    }
+}
+
+/// JSON: what is accepted splits into members that are accepted, and merges with itself.
+pub fn json(input: &[u8]) {
+    let bytes = vary(input, &JSON);
+    let Ok(text) = std::str::from_utf8(&bytes) else { return };
+    let is_accepted = json::check(text, 64).is_ok();
+    for (key, value) in Members::new(text, 64).map_while(Result::ok) {
+        let _ = json::unescape(key);
+        assert!(json::check(value, 64).is_ok());
+    }
+    if let Some(merged) = json::merge(JSON[0], &bytes) {
+        assert!(!is_accepted || std::str::from_utf8(&merged).is_ok_and(|merged| json::check(merged, 65).is_ok()));
+    }
+}
+
+/// Commands of the JSON wire.
+pub fn json_commands(input: &[u8]) {
+    commands(Wire::Json, &vary(input, &JSON));
+}
+
+/// Commands of the binary wire.
+pub fn binary_commands(input: &[u8]) {
+    commands(Wire::Binary, &vary(input, &BINARY));
+}
+
+fn commands(wire: Wire, payload: &[u8]) {
+    let limits = Limits { commands_in_flight_max: 8, ..Limits::default() };
+    let Ok(mut commands) = wire::commands(wire, payload, &limits) else { return };
+    let mut count = 0;
+    while let Some((_, command)) = commands.next() {
+        count += 1;
+        if let Ok(Command::Publish(publish)) = command
+            && publish.kind == Kind::Json
+        {
+            let content = std::str::from_utf8(&publish.content);
+            assert!(content.is_ok_and(|content| json::check(content, 128).is_ok()));
+        }
+    }
+    assert!(count <= 8);
+}
+
+/// Names: a pattern without a wildcard is its own only match; matching, covering and overlapping end for any two.
+pub fn names(input: &[u8]) {
+    let bytes = vary(input, &[b"/a/*/c\0/a/b/c", b"/a/**\0/$a/b", b"/*\0/**"]);
+    let Ok(text) = std::str::from_utf8(&bytes) else { return };
+    let (one, other) = text.split_once('\0').unwrap_or((text, "/a/b"));
+    let (Ok(one), Ok(other)) = (Pattern::parse(one), Pattern::parse(other)) else { return };
+    assert_eq!(one.overlaps(&other), other.overlaps(&one));
+    assert!(!one.covers(&other) || one.overlaps(&other));
+    if check_subject(other.text()).is_ok() {
+        assert_eq!(one.matches(other.text()), one.covers(&other));
+    }
+}
+
+/// Positions and marks: what parses is written the same way.
+pub fn places(input: &[u8]) {
+    let bytes = vary(input, &[b"7.42", b"a1f3.8812.1795250000123"]);
+    let Ok(text) = std::str::from_utf8(&bytes) else { return };
+    if let Some(position) = Position::parse(text) {
+        assert_eq!(position.to_string(), text);
+    }
+    if let Some(mark) = Mark::parse(text) {
+        assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+    }
+}

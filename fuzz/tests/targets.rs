@@ -1,0 +1,38 @@
+//! The fuzz targets, one a parser. Under `cargo test` each makes a bounded random pass.
+
+use bolero::check;
+
+#[test]
+fn frames() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::frames(input));
+}
+
+#[test]
+fn head() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::head(input));
+}
+
+#[test]
+fn json() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::json(input));
+}
+
+#[test]
+fn json_commands() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::json_commands(input));
+}
+
+#[test]
+fn binary_commands() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::binary_commands(input));
+}
+
+#[test]
+fn names() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::names(input));
+}
+
+#[test]
+fn places() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::places(input));
+}
