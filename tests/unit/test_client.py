@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from godwit.client import (
     Client,
     ClientClosed,
+    ClientError,
     Gap,
     Message,
     Position,
@@ -202,6 +204,43 @@ async def test_token_is_asked_at_each_connect_and_when_it_expires(peer: Peer) ->
         await client.publish("/a", 1)
     given = [each["connect"]["token"] for each in peer.heard if "connect" in each]
     assert given == ["a", "b", "c"]
+
+
+async def test_client_that_has_not_begun_names_the_remedy(peer: Peer) -> None:
+    with pytest.raises(ClientError, match="async with"):
+        Client(peer.url).subscribe("/a")
+
+
+async def test_waiting_for_the_connection_ends_with_it_or_with_the_reason(peer: Peer) -> None:
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        await client.connected()
+        assert client.is_connected
+        await peer.close(4000, "enough")
+        while client.is_connected:
+            await asyncio.wait([asyncio.ensure_future(peer.connected.wait())], timeout=0.01)
+        with pytest.raises(SessionClosed):
+            await client.connected()
+
+
+async def test_closing_does_not_wait_for_a_server_that_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asyncio.timeout(1), Client(f"ws://127.0.0.1:{silent.getsockname()[1]}") as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await client.connected()
+
+
+async def test_failing_token_is_logged_and_tried_again(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = iter(["", "good"])
+
+    async def token() -> str:
+        if not (given := next(tokens)):
+            raise OSError("no token today")
+        return given
+
+    async with asyncio.timeout(10), Client(peer.url, token=token, settings=QUICK) as client:
+        await client.connected()
+    assert "no token" in caplog.text
 
 
 async def test_closed_client_says_so(peer: Peer) -> None:

@@ -18,7 +18,7 @@ from ..errors import GodwitError
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
 from .connection import Connection, now_ms
-from .errors import ReplyTimeout, SubscriptionExists
+from .errors import ClientError, ReplyTimeout, SubscriptionExists
 from .item_queue import ItemQueue
 from .position_file import PositionFile
 from .requests import Requests
@@ -64,11 +64,14 @@ class Client:
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stirred = asyncio.Event()  # closed: stop waiting for the next try
+        self._changed = asyncio.Event()
+        self._session.changed = self._changed.set
+        self._loss = ""  # why there is no connection
         self._key_prefix = secrets.token_hex(8)
         self._keys = 0
 
     async def __aenter__(self) -> Client:
-        self._tasks.append(asyncio.create_task(self._stay_connected()))
+        self._tasks.append(asyncio.create_task(self._run()))
         if self._positions is not None:
             self._tasks.append(asyncio.create_task(self._keep_positions()))
         return self
@@ -85,6 +88,19 @@ class Client:
     def is_connected(self) -> bool:
         return self._session.phase in (Phase.LIVE, Phase.DRAINING)
 
+    async def connected(self) -> None:
+        """Wait for a server's welcome; nothing needs it, but who wants to fail early can put a timeout around it."""
+        while not self.is_connected:
+            if self._session.error is not None:
+                raise self._session.error
+            self._changed.clear()
+            await self._changed.wait()
+
+    @property
+    def loss(self) -> str:
+        """Why the last connection ended or could not be made."""
+        return self._loss
+
     def subscribe(
         self,
         selector: str,
@@ -99,6 +115,7 @@ class Client:
 
         `after` goes on from a stand (a position, for one subject); else a saved one is used, if there is one.
         """
+        self._check_begun()
         check_pattern(selector)
         if selector in self._session.subscriptions:
             raise SubscriptionExists(selector)
@@ -133,6 +150,7 @@ class Client:
         key, so that it becomes one message; `once=False` sends it without a key, and raises AnswerLost where that
         cannot be known.
         """
+        self._check_begun()
         check_subject(subject)
         if key is None and once:
             key = self._next_key()
@@ -176,6 +194,7 @@ class Client:
 
     def watch(self, selector: str) -> Watch:
         """Be told who listens to a subject, or to what a pattern holds."""
+        self._check_begun()
         check_pattern(selector)
         if selector in self._session.watches:
             raise SubscriptionExists(selector)
@@ -190,12 +209,20 @@ class Client:
         self._session.close()
         self._connection.wake()
         self._stirred.set()
-        for task in self._tasks[1:]:
+        for task in self._tasks[1:] if self._connection.is_open else self._tasks:
             task.cancel()
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._save_positions()
+
+    async def _run(self) -> None:
+        """Our own mistake ends the client and whoever waits for it, with a word; it is never silent."""
+        try:
+            await self._stay_connected()
+        except Exception as error:
+            log.exception("the client met a fault of its own")
+            self._session.close(ClientError(f"the client met a fault of its own: {error!r}"))
 
     async def _stay_connected(self) -> None:
         session = self._session
@@ -203,6 +230,7 @@ class Client:
             loss = await self._connection.live(self._servers.choose(random.random()))
             if session.is_welcome:
                 self._servers.succeeded()
+            self._loss = loss.reason
             session.lost(now_ms(), loss.code, loss.reason)
             if not session.is_over:
                 wait_ms = session.backoff.wait_ms(random.random())
@@ -228,6 +256,10 @@ class Client:
                     self._positions[selector] = stand
         if isinstance(self._positions, PositionFile):
             self._positions.save()
+
+    def _check_begun(self) -> None:
+        if not self._tasks:
+            raise ClientError("the client has not begun; use `async with Client(...) as client:`")
 
     def _next_key(self) -> str:
         self._keys += 1

@@ -8,6 +8,7 @@ reading goes on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from .wire.speak import Wire
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
 CLOSE_TIMEOUT_S = 2.0
+
+log = logging.getLogger("godwit.client")
 
 TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
 
@@ -49,6 +52,7 @@ class Connection:
         self._wire = wire()
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
+        self.is_open = False
 
     def wake(self) -> None:
         """The session may have something to send."""
@@ -65,6 +69,10 @@ class Connection:
         self._wire = self._new_wire()
         try:
             token = await self._token()
+        except Exception as error:  # the user's own code
+            log.exception("no token")
+            return Loss(None, f"no token: {error}")
+        try:
             socket = await connect(
                 url,
                 subprotocols=[Subprotocol(self._wire.subprotocol)],
@@ -77,11 +85,13 @@ class Connection:
             )
         except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
             return Loss(None, f"cannot connect to {url}: {error}")
+        self.is_open = True
         try:
             self._session.opened(now_ms(), token)
             return await self._carry(socket)
         finally:
             await socket.close()
+            self.is_open = False
 
     async def _carry(self, socket: ClientConnection) -> Loss:
         tasks = [asyncio.create_task(work(socket)) for work in (self._read, self._write, self._watch_clock)]

@@ -54,6 +54,7 @@ class Session:
         self.id: str | None = None  # the server's name for the session
         self.node: str | None = None  # and for itself
         self.wants_token = False  # the server asked for a new one
+        self.changed: Callable[[], None] = _nobody_asks  # called when the phase becomes LIVE or OVER
         self.subscriptions: dict[str, Subscribing] = {}
         self.watches: dict[str, Watching] = {}
         self.publishes = PublishQueue(
@@ -126,6 +127,7 @@ class Session:
             subscribing.end(error)
         for watching in self.watches.values():
             watching.end(error)
+        self.changed()
 
     # What the connection brings
 
@@ -289,6 +291,7 @@ class Session:
             self.liveness.ping_interval_ms = max(1, answer.ping_interval_ms)
         if self.phase is Phase.CONNECTING:
             self.phase = Phase.LIVE
+            self.changed()
             for watching in self.watches.values():
                 self._ask_watch(watching)
             for subscribing in self.subscriptions.values():
@@ -342,6 +345,10 @@ def _refused(refusal: Refusal) -> CommandRefused:
 
 def _name(code: int) -> str:
     return CODES[code].name if code in CODES else "Unknown"
+
+
+def _nobody_asks() -> None:
+    """Nobody waits for the phase."""
 
 
 def _ignored(answer: Reply | Refusal) -> None:

@@ -1,0 +1,195 @@
+"""The client against a real node, on both wires: everything that a user can ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from godwit import testing
+from godwit.client import Client, CommandRefused, Kind, Message, Position, PositionFile, Settings, Stand
+from godwit.client.wire.speak import WireName
+
+QUICK = Settings(reconnect_first_ms=4, reconnect_max_ms=40)
+DEADLINE_S = 20
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[testing.RunningNode]:
+    async with testing.node() as running, asyncio.timeout(DEADLINE_S):
+        yield running
+
+
+@pytest.fixture(params=["json", "binary"])
+def wire(request: pytest.FixtureRequest) -> WireName:
+    name: WireName = request.param
+    return name
+
+
+@pytest.fixture
+async def client(node: testing.RunningNode, wire: WireName) -> AsyncIterator[Client]:
+    async with Client(node.url, wire=wire, settings=QUICK) as client:
+        yield client
+
+
+async def take(messages: AsyncIterator[Message], count: int) -> list[Message]:
+    return [await anext(messages) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [({"x": [1, 2.5, None]}, Kind.JSON), (None, Kind.JSON), ("tëxt", Kind.TEXT), (b"\x00\xff", Kind.BYTES)],
+)
+async def test_content_comes_as_it_went(client: Client, content: Any, kind: Kind) -> None:
+    subscription = client.subscribe("/a/b")
+    await subscription.joined()
+    published = await client.publish("/a/b", content)
+    [message] = await take(subscription, 1)
+    assert (message.subject, message.position, message.kind) == ("/a/b", published.position, kind)
+    read = {Kind.JSON: message.json, Kind.TEXT: message.text, Kind.BYTES: lambda: message.content}[kind]()
+    assert read == content
+
+
+async def test_positions_follow_each_other_and_messages_come_in_their_order(client: Client) -> None:
+    subscription = client.subscribe("/a/b")
+    await subscription.joined()
+    published = await asyncio.gather(*(client.publish("/a/b", number) for number in range(500)))
+    messages = await take(subscription, 500)
+    assert [message.json() for message in messages] == list(range(500))
+    assert [message.position for message in messages] == [each.position for each in published]
+    assert [each.position.sequence for each in published if each.position] == list(range(1, 501))
+
+
+async def test_new_subscriber_is_given_the_union_of_the_latest_fields(client: Client) -> None:
+    await client.publish("/a/b", {"x": 1, "y": 1})
+    await client.publish("/a/b", {"y": 2})
+    await client.publish("/a/b", {"z": 9}, retain=False)
+    for selector in ("/a/b", "/a/*"):
+        [message] = await take(client.subscribe(selector), 1)
+        assert message.is_snapshot and message.json() == {"x": 1, "y": 2}
+        assert message.position is not None and message.position.sequence == 3
+
+
+async def test_live_only_and_last_and_after_choose_where_to_begin(client: Client) -> None:
+    published = [await client.publish("/a/b", number) for number in range(5)]
+    async with client.subscribe("/a/b", last=2) as last:
+        assert [message.json() for message in await take(last, 2)] == [3, 4]
+    assert published[1].position is not None
+    async with client.subscribe("/a/b", after=published[1].position) as after:
+        assert [message.json() for message in await take(after, 3)] == [2, 3, 4]
+    async with client.subscribe("/a/b", snapshot=False) as live:
+        await live.joined()
+        await client.publish("/a/b", 5)
+        assert [message.json() for message in await take(live, 1)] == [5]
+    async with client.subscribe("/a/**", after={"/a/b": published[2].position or Position(1, 1)}) as pattern:
+        assert [message.json() for message in await take(pattern, 3)] == [3, 4, 5]
+
+
+async def test_pattern_goes_on_from_its_mark(client: Client, node: testing.RunningNode, wire: WireName) -> None:
+    subscription = client.subscribe("/a/**")
+    await subscription.joined()
+    for number in range(10):
+        await client.publish(f"/a/{number % 3}", number)
+    assert [message.json() for message in await take(subscription, 6)] == list(range(6))
+    subscription.handled()
+    stand = subscription.stand
+    async with Client(node.url, wire=wire) as other:
+        assert [message.json() for message in await take(other.subscribe("/a/**", after=stand), 4)] == [6, 7, 8, 9]
+
+
+async def test_place_that_cannot_be_served_is_a_gap_and_the_snapshot(client: Client) -> None:
+    await client.publish("/a/b", 1)
+    items = client.subscribe("/a/b", after=Position(1, 999)).items()
+    found = [await anext(items) for _ in range(3)]
+    assert [type(item).__name__ for item in found] == ["Status", "Gap", "Message"]
+
+
+async def test_conflated_subscriber_gets_one_message_a_window(client: Client) -> None:
+    subscription = client.subscribe("/a/b", conflate_ms=200)
+    await subscription.joined()
+    await asyncio.gather(*(client.publish("/a/b", {f"k{number}": number}) for number in range(20)))
+    merged: dict[str, int] = {}
+    count = 0
+    while count < 20:
+        message = await anext(subscription)
+        count += message.conflated or 1
+        merged |= message.json()
+    assert merged == {f"k{number}": number for number in range(20)}
+
+
+async def test_standard_message_has_no_position(client: Client) -> None:
+    subscription = client.subscribe("/a/b")
+    await subscription.joined()
+    assert (await client.publish("/a/b", 1, guaranteed=False)).position is None
+    [message] = await take(subscription, 1)
+    assert message.position is None
+
+
+async def test_same_key_is_one_message(client: Client) -> None:
+    first = await client.publish("/a/b", 1, key="k" * 16)
+    second = await client.publish("/a/b", 1, key="k" * 16)
+    assert (second.position, second.is_repeat) == (first.position, True)
+    with pytest.raises(CommandRefused, match="4117"):
+        await client.publish("/a/b", 2, key="k" * 16)
+
+
+async def test_request_is_replied_to(client: Client, node: testing.RunningNode, wire: WireName) -> None:
+    async with Client(node.url, wire=wire) as worker:
+        requests = worker.subscribe("/svc/double", snapshot=False)
+        await requests.joined()
+
+        async def work() -> None:
+            async for request in requests:
+                await worker.reply(request, request.json() * 2)
+
+        working = asyncio.create_task(work())
+        assert [(await client.request("/svc/double", number)).json() for number in range(5)] == [0, 2, 4, 6, 8]
+        working.cancel()
+
+
+async def test_watch_tells_who_listens(client: Client, node: testing.RunningNode) -> None:
+    watch = client.watch("/orders/**")
+    async with Client(node.url) as other:
+        eu = other.subscribe("/orders/eu")
+        await eu.joined()
+        change = await anext(watch)
+        assert (change.subject, change.has_subscribers) == ("/orders/eu", True)
+        await eu.close()
+        change = await anext(watch)
+        assert (change.subject, change.has_subscribers) == ("/orders/eu", False)
+    await watch.close()
+
+
+async def test_what_the_node_refuses_is_raised_where_it_was_asked(client: Client) -> None:
+    with pytest.raises(CommandRefused, match="4118"):
+        await client.publish("/a/b", 1, ack="disk")  # type: ignore[arg-type]  # a plain word does as well
+    with pytest.raises(CommandRefused, match="4114"):
+        await client.publish("/$node/x", 1)
+
+
+async def test_saved_positions_are_gone_on_from(
+    node: testing.RunningNode, wire: WireName, client: Client, tmp_path: object
+) -> None:
+    read: list[int] = []
+    for selector in ("/a/b", "/a/*"):
+        read.clear()
+        async with Client(node.url, wire=wire) as first:  # so that a later begin is not at the snapshot
+            await first.publish("/a/b", -1)
+        for number in range(12):
+            async with Client(node.url, wire=wire, positions=PositionFile(f"{tmp_path}/{number // 12}.json")) as reader:
+                subscription = reader.subscribe(selector)
+                if number == 0:
+                    await take(subscription, 1)
+                else:
+                    await client.publish("/a/b", number)
+                    read += [message.json() for message in await take(subscription, 1)]
+        assert read == list(range(1, 12))
+
+
+async def test_stand_of_another_reign_is_a_gap(client: Client) -> None:
+    await client.publish("/a/b", 1)
+    items = client.subscribe("/a/b", after=Stand({"/a/b": Position(1, 1)})).items()
+    found = [type(await anext(items)).__name__ for _ in range(3)]
+    assert found == ["Status", "Gap", "Message"]
