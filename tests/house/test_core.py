@@ -32,7 +32,9 @@ def test_core_lints_forbid_clock_sockets_files_threads_and_printing() -> None:
 
 
 def test_core_never_allows_what_its_lints_forbid() -> None:
-    evaded = [str(path) for path in code_files(".rs") if path.parts[0] == "core" and "clippy::disallowed" in read(path)]
+    measures = Path("core/benches")  # with the clock, and prints
+    sources = [path for path in code_files(".rs") if path.parts[0] == "core" and measures not in path.parents]
+    evaded = [str(path) for path in sources if "clippy::disallowed" in read(path)]
     assert not evaded
 
 
