@@ -22,7 +22,7 @@ pub struct Part {
 #[derive(Debug, Default)]
 pub struct Conflation {
     parts: HashMap<(LogId, bool), Part>,
-    /// Everything up to here is in closed windows.
+    /// While a window is under way: everything up to here is in closed ones.
     pub closed: u64,
     /// When the window under way closes (monotonic ms).
     pub closes_ms: u64,

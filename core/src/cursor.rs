@@ -102,8 +102,12 @@ impl Cursor {
 
     /// Whether a message of `log` with this sequence has already been covered by a gap or snapshot.
     pub fn skips(&self, log: LogId, sequence: u64) -> bool {
-        let skip = self.job.as_ref().and_then(|job| job.skips.get(&log));
-        skip.is_some_and(|&at| sequence > 0 && sequence <= at)
+        self.skip(log).is_some_and(|at| sequence > 0 && sequence <= at)
+    }
+
+    /// The sequence at which a gap or snapshot placed `log`.
+    pub fn skip(&self, log: LogId) -> Option<u64> {
+        self.job.as_ref()?.skips.get(&log).copied()
     }
 
     /// Remembers that `log` has been placed at `sequence`, which the feed reaches at `arrival`.

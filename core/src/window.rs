@@ -36,6 +36,8 @@ pub struct Window {
     segments: VecDeque<Segment>,
     /// The front: everything up to here is no longer (or never was) in the window.
     front: Boundary,
+    /// What a reader at the front has surely been sent: less than the front's arrival where later frames share that.
+    front_settled: u64,
     head: Boundary,
     bytes: usize,
     /// How many segments were ever begun: the number of the current one.
@@ -47,7 +49,15 @@ impl Window {
     /// An empty window whose readers have been sent everything up to `arrival`.
     pub fn new(arrival: u64, standard: u32) -> Self {
         let here = Boundary { place: 0, arrival, standard };
-        Self { segments: VecDeque::new(), front: here, head: here, bytes: 0, begun: 0, is_sealed: false }
+        Self {
+            segments: VecDeque::new(),
+            front: here,
+            front_settled: arrival,
+            head: here,
+            bytes: 0,
+            begun: 0,
+            is_sealed: false,
+        }
     }
 
     pub fn head(&self) -> u64 {
@@ -148,6 +158,23 @@ impl Window {
         segment.frames.get(count).map(|frame| (before, boundary(segment, frame)))
     }
 
+    /// Where a reader at `place` surely stands: the last boundary at or before it whose arrival no later frame shares. Frames
+    /// of one conflation window share theirs.
+    pub fn settled(&self, place: u64) -> Option<Boundary> {
+        let (before, _) = self.around(place)?;
+        let mut next = None;
+        self.each_frame(before.place, |bytes, here| {
+            next = self.around(here.place + bytes.len() as u64).map(|(_, end)| end.arrival);
+            false
+        });
+        if next != Some(before.arrival) {
+            return Some(before);
+        }
+        let earlier =
+            self.place_after(before.arrival.saturating_sub(1)).map_or(self.front_settled, |found| found.arrival);
+        Some(Boundary { arrival: earlier, ..before })
+    }
+
     fn end_before(&self, index: usize) -> Boundary {
         let previous = index.checked_sub(1).and_then(|i| self.segments.get(i));
         previous.and_then(|s| Some(boundary(s, s.frames.last()?))).unwrap_or(self.front)
@@ -198,7 +225,10 @@ impl Window {
     pub fn trim(&mut self, bytes_max: usize) -> usize {
         let before = self.bytes;
         while self.bytes > bytes_max && self.segments.len() > 1 {
+            let end = self.segments.front().map_or(0, |segment| segment.start + segment.data.len() as u64);
+            let settled = self.settled(end).map_or(self.front_settled, |here| here.arrival);
             if let Some(segment) = self.segments.pop_front() {
+                self.front_settled = settled;
                 self.bytes -= segment.data.capacity();
                 if let Some(last) = segment.frames.last() {
                     self.front = boundary(&segment, last);
@@ -214,6 +244,7 @@ impl Window {
         self.segments.clear();
         self.head.arrival = self.head.arrival.max(arrival);
         self.front = self.head;
+        self.front_settled = self.head.arrival;
         self.bytes = 0;
         freed
     }

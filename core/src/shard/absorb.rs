@@ -82,6 +82,7 @@ impl Shard {
             if conflation.is_empty() {
                 let width = u64::from(stream.conflate_ms);
                 conflation.closes_ms = (now_ms / width + 1) * width;
+                conflation.closed = message.arrival - 1;
             }
             conflation.add(message);
         } else if stream.window.is_some() {

@@ -135,7 +135,7 @@ impl Shard {
 
     /// Places a cursor at the head of its stream: nothing before it is owed but what is told here.
     pub(super) fn enter_head(&mut self, id: u32) {
-        let arrived = self.arrived;
+        let Some(reach) = self.cursors.get(id).map(|cursor| self.reach(cursor.stream)) else { return };
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         cursor.job = None;
         let Some(stream) = self.streams.get(cursor.stream) else { return };
@@ -150,7 +150,7 @@ impl Shard {
         }
         self.tell_dropped(id, lost);
         if owes_mark {
-            self.tell_mark(id, arrived);
+            self.tell_mark(id, reach);
         }
         self.make_ready(socket);
     }
@@ -183,8 +183,9 @@ impl Shard {
             return frames;
         }
         for (log, subject, hole) in &holes {
-            if !self.cursors.get(id).is_some_and(|cursor| cursor.skips(*log, hole.at.sequence)) {
-                let missing = Missing::hole(hole, walk.reached);
+            let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
+            if told < hole.at.sequence {
+                let missing = Missing::hole(hole, walk.reached).from(told);
                 self.tell_pattern_hole(id, *log, subject, &missing, node, &mut frames.bytes);
             }
             if frames.bytes.len() > GATHER_BYTES {

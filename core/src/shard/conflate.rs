@@ -22,18 +22,16 @@ impl Shard {
             let Some(stream) = self.streams.get_mut(id) else { continue };
             let due = stream.conflation.as_mut().filter(|c| !c.is_empty() && c.closes_ms <= now_ms);
             let Some(conflation) = due else { continue };
-            let before = conflation.closed;
             let parts = conflation.close(arrived);
-            self.append_parts(id, &parts, before, arrived);
+            self.append_parts(id, &parts, arrived);
         }
     }
 
-    /// Appends a closed window: only its last frame brings its readers to the window's end.
-    fn append_parts(&mut self, id: u32, parts: &[Part], before: u64, arrived: u64) {
+    /// Appends a closed window: whoever was sent all its frames has been sent everything up to its end.
+    fn append_parts(&mut self, id: u32, parts: &[Part], arrived: u64) {
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
-        for (index, part) in parts.iter().enumerate() {
-            let arrival = if index + 1 == parts.len() { arrived } else { before };
-            encode::append(stream, next_number, &encode::Item::part(part), arrival, &mut self.frame);
+        for part in parts {
+            encode::append(stream, next_number, &encode::Item::part(part), arrived, &mut self.frame);
         }
         self.appended(id);
     }

@@ -29,6 +29,12 @@ impl Missing {
         Self { after: hole.after, reason: hole.reason, missed: hole.missed, oldest: hole.at, oldest_arrival: reached }
     }
 
+    /// The same for a client that has been placed at `sequence` meanwhile.
+    pub(super) fn from(self, sequence: u64) -> Self {
+        let after = self.after.map(|after| Position { sequence: after.sequence.max(sequence), ..after });
+        Self { after, ..self }
+    }
+
     /// How many are missing up to `at`.
     fn missed_to(&self, at: Position) -> Option<u64> {
         let after = self.after.filter(|after| after.epoch == at.epoch && self.missed.is_some())?;

@@ -51,12 +51,13 @@ impl Shard {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(mut window) = stream.window.take() else { return };
         let front = window.front_within(bytes_max);
+        let is_conflated = stream.conflate_ms > 0;
         let mut moved = Vec::new();
         for &cursor_id in &stream.cursors {
             let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
             if let Stand::Live(place) = cursor.stand
                 && place < front
-                && let Some((_, here)) = window.around(place)
+                && let Some(here) = if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
             {
                 cursor.stand = Stand::Behind(here.arrival);
                 cursor.standard = here.standard;
@@ -75,13 +76,16 @@ impl Shard {
     pub(super) fn close_window(&mut self, id: u32) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(window) = stream.window.take() else { return };
+        let is_conflated = stream.conflate_ms > 0;
         let mut moved = Vec::new();
         for &cursor_id in &stream.cursors {
             let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
             let Stand::Live(place) = cursor.stand else { continue };
             if place >= window.head() {
                 cursor.stand = Stand::Current;
-            } else if let Some((_, here)) = window.around(place) {
+            } else if let Some(here) =
+                if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
+            {
                 cursor.stand = Stand::Behind(here.arrival);
                 cursor.standard = here.standard;
                 moved.push(cursor_id);

@@ -284,3 +284,20 @@ impl World {
         state.order(order, net);
     }
 }
+
+impl World {
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub(crate) fn turn_if(&mut self, shard: usize, is_due: bool) {
+        if is_due {
+            self.turn(shard);
+        }
+    }
+
+    /// Whether the node still knows a subject.
+    pub(crate) fn is_known(&self, subject: &str) -> bool {
+        self.node.lock().expect("unpoisoned").find(subject).is_some()
+    }
+}
