@@ -13,6 +13,7 @@ mod listen;
 mod open;
 mod pages;
 mod readiness;
+mod readiness_events;
 mod slots;
 #[cfg(target_os = "linux")]
 mod uring;
@@ -24,8 +25,11 @@ mod uring_buffers;
 mod uring_completions;
 #[cfg(target_os = "linux")]
 mod uring_ring;
+#[cfg(target_os = "linux")]
+mod uring_slot;
 mod waker;
 
+pub use buffers::Lent;
 pub use descriptors::{descriptor_limit, raise_descriptor_limit};
 pub use listen::{ListenOptions, bind, bind_shards};
 pub use open::{DriverOptions, Opened, Preference, open};
@@ -127,6 +131,11 @@ pub trait Driver {
 
     /// The bytes of a lent buffer.
     fn bytes(&mut self, buffer: Buffer) -> &mut [u8];
+
+    /// Lends a buffer so that it borrows nothing of the driver; `take_back` releases it.
+    fn lend(&mut self, buffer: Buffer) -> Lent;
+
+    fn take_back(&mut self, lent: Lent);
 
     /// Gives a lent buffer back.
     fn release(&mut self, buffer: Buffer);

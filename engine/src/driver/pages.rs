@@ -38,10 +38,11 @@ impl Pages {
         self.start.as_ptr()
     }
 
-    pub(super) fn slice_mut(&mut self, from: usize, length: usize) -> &mut [u8] {
+    /// Where a range lies, checked to be within.
+    pub(super) fn range(&self, from: usize, length: usize) -> NonNull<[u8]> {
         assert!(from.checked_add(length).is_some_and(|end| end <= self.bytes), "a range outside the mapping");
-        // SAFETY: the range lies within the mapping, which is initialised (zeroed) and borrowed by `&mut self`.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(from), length) }
+        // SAFETY: the offset is within the mapping.
+        NonNull::slice_from_raw_parts(unsafe { self.start.add(from) }, length)
     }
 }
 

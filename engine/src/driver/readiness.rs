@@ -5,71 +5,70 @@
 use super::buffers::ReceiveMemory;
 use super::slots::Slots;
 use super::waker::Bell;
-use super::{Buffer, Counters, Driver, DriverOptions, Event, Listener, Sending, Sent, Socket, Waker};
+use super::{Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Poll, Token};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
-const BELL: Token = Token(usize::MAX);
+pub(super) const BELL: Token = Token(usize::MAX);
 /// Tokens from here on are listeners; below, 24 bits of generation and 32 of slot.
-const LISTENERS: usize = 1 << 60;
+pub(super) const LISTENERS: usize = 1 << 60;
 /// Events taken from the kernel in one turn.
 const EVENTS: usize = 1024;
-/// Clients accepted of one listener in one turn; the others wait for the next, after those that are here were served.
-const ACCEPTS_A_TURN: usize = 256;
-const ACCEPT_REST: Duration = Duration::from_millis(100);
+pub(super) const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
-struct Slot {
-    stream: Option<TcpStream>,
+pub(super) struct Slot {
+    pub(super) stream: Option<TcpStream>,
     flags: u8,
 }
 
-const PAUSED: u8 = 1;
+pub(super) const PAUSED: u8 = 1;
 /// The kernel said there is something to read, and a read has not yet said that there is no more.
-const READABLE: u8 = 1 << 1;
+pub(super) const READABLE: u8 = 1 << 1;
 /// It is in the list of sockets to read.
-const LISTED: u8 = 1 << 2;
+pub(super) const LISTED: u8 = 1 << 2;
 /// The peer has ended or broken the connection: it is read until the read says so.
-const ENDED: u8 = 1 << 3;
-const GONE: u8 = 1 << 4;
-const WANTING: u8 = 1 << 5;
+pub(super) const ENDED: u8 = 1 << 3;
+pub(super) const GONE: u8 = 1 << 4;
+pub(super) const WANTING: u8 = 1 << 5;
 const WRITE_WATCHED: u8 = 1 << 6;
-const CONNECTING: u8 = 1 << 7;
+pub(super) const CONNECTING: u8 = 1 << 7;
 
 impl Slot {
-    fn is(&self, flag: u8) -> bool {
+    /// Whether it has any of these flags.
+    pub(super) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    fn set(&mut self, flag: u8, on: bool) {
+    pub(super) fn set(&mut self, flag: u8, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
 }
 
-struct Listening {
-    listener: TcpListener,
-    is_ready: bool,
+pub(super) struct Listening {
+    pub(super) listener: TcpListener,
+    pub(super) is_ready: bool,
 }
 
 pub(super) struct Readiness {
     poll: Poll,
-    harvest: mio::Events,
-    slots: Slots<Slot>,
+    pub(super) harvest: mio::Events,
+    pub(super) slots: Slots<Slot>,
     sockets_max: usize,
-    listeners: Vec<Option<Listening>>,
-    accept_again: Option<Instant>,
-    to_read: Vec<Socket>,
+    pub(super) listeners: Vec<Option<Listening>>,
+    pub(super) accept_again: Option<Instant>,
+    pub(super) to_read: Vec<Socket>,
     /// Closed in this turn: their numbers are used again in the next, when no event of theirs is left.
     closed: Vec<Socket>,
-    memory: ReceiveMemory,
-    free: Vec<u16>,
-    spare: Option<File>,
+    pub(super) memory: ReceiveMemory,
+    pub(super) free: Vec<u16>,
+    pub(super) spare: Option<File>,
     waker: Waker,
-    counters: Counters,
+    pub(super) counters: Counters,
 }
 
 struct MioBell(mio::Waker);
@@ -80,7 +79,7 @@ impl Bell for MioBell {
     }
 }
 
-fn spare() -> Option<File> {
+pub(super) fn spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
@@ -111,7 +110,7 @@ impl Readiness {
     }
 
     /// Puts a connected stream into the table and watches it.
-    fn admit(&mut self, mut stream: TcpStream, interest: Interest, flags: u8) -> io::Result<Socket> {
+    pub(super) fn admit(&mut self, mut stream: TcpStream, interest: Interest, flags: u8) -> io::Result<Socket> {
         let full = || io::Error::from_raw_os_error(libc::EMFILE);
         if self.slots.len() - self.closed.len() >= self.sockets_max {
             return Err(full());
@@ -126,137 +125,6 @@ impl Readiness {
         }
         self.counters.sockets += 1;
         Ok(socket)
-    }
-
-    fn accept(&mut self, events: &mut Vec<Event>) {
-        if self.accept_again.is_some_and(|again| Instant::now() < again) {
-            return;
-        }
-        self.accept_again = None;
-        for number in 0..self.listeners.len() {
-            for _ in 0..ACCEPTS_A_TURN {
-                let Some(Some(listening)) = self.listeners.get_mut(number) else { break };
-                if !listening.is_ready {
-                    break;
-                }
-                match listening.listener.accept() {
-                    Ok((stream, peer)) => match self.admit(stream, Interest::READABLE, 0) {
-                        Ok(socket) => events.push(Event::Accepted { listener: number as Listener, socket, peer }),
-                        Err(_) => self.counters.refused += 1,
-                    },
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => listening.is_ready = false,
-                    Err(error) => match error.raw_os_error() {
-                        Some(libc::EMFILE | libc::ENFILE) if self.refuse(number) => {}
-                        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => {
-                            self.accept_again = Some(Instant::now() + ACCEPT_REST);
-                            return;
-                        }
-                        // The client gave up while it waited; the next one is tried.
-                        _ => {}
-                    },
-                }
-            }
-        }
-    }
-
-    /// At the limit of descriptors: gives up the spare one to take the client out of the backlog and close it.
-    fn refuse(&mut self, number: usize) -> bool {
-        let Some(Some(listening)) = self.listeners.get_mut(number) else { return false };
-        if self.spare.take().is_none() {
-            self.spare = spare();
-            return false;
-        }
-        let result = listening.listener.accept();
-        self.counters.refused += u64::from(result.is_ok());
-        // Without a descriptor the kernel does not even say that nobody waits.
-        let is_empty = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        listening.is_ready = !is_empty;
-        let is_settled = is_empty || result.is_ok();
-        drop(result);
-        self.spare = spare();
-        is_settled
-    }
-
-    /// Takes what the kernel says is ready into the lists and slots.
-    fn harvest(&mut self, events: &mut Vec<Event>) {
-        for event in &self.harvest {
-            let token = event.token();
-            if token == BELL {
-                continue;
-            }
-            if token.0 >= LISTENERS {
-                if let Some(Some(listening)) = self.listeners.get_mut(token.0 - LISTENERS) {
-                    listening.is_ready = true;
-                }
-                continue;
-            }
-            let socket = token.0 as u32;
-            let Some(slot) = self.slots.get_of(socket, (token.0 >> 32) as u32) else { continue };
-            let Some(stream) = &slot.stream else { continue };
-            if slot.is(CONNECTING) {
-                let errno = match stream.take_error() {
-                    Ok(None) if event.is_writable() => 0,
-                    Ok(None) => continue,
-                    Ok(Some(error)) | Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
-                };
-                slot.set(CONNECTING, false);
-                slot.set(GONE, errno != 0);
-                events.push(Event::Connected { socket, errno });
-            } else if event.is_writable() && slot.is(WANTING) {
-                slot.set(WANTING, false);
-                events.push(Event::Writable { socket });
-            }
-            if event.is_readable() || event.is_error() {
-                slot.set(READABLE, true);
-                slot.set(ENDED, slot.is(ENDED) || event.is_read_closed() || event.is_error());
-                list(&mut self.to_read, socket, slot);
-            }
-        }
-    }
-
-    /// Reads one buffer from each socket that has something; those with more stay in the list.
-    fn read(&mut self, events: &mut Vec<Event>) {
-        let to_read = std::mem::take(&mut self.to_read);
-        for &socket in &to_read {
-            let Some(slot) = self.slots.get(socket) else { continue };
-            slot.set(LISTED, false);
-            if slot.flags & (PAUSED | GONE) != 0 || !slot.is(READABLE) {
-                continue;
-            }
-            let Some(stream) = &mut slot.stream else { continue };
-            let Some(&buffer) = self.free.last() else {
-                self.counters.starved += 1;
-                list(&mut self.to_read, socket, slot);
-                continue;
-            };
-            let whole = self.memory.whole(buffer);
-            match stream.read(whole) {
-                Ok(0) => {
-                    slot.set(GONE, true);
-                    events.push(Event::Gone { socket, errno: 0 });
-                }
-                Ok(length) => {
-                    // A read that leaves room has emptied the socket: what comes later is told again.
-                    slot.set(READABLE, length == whole.len() || slot.is(ENDED));
-                    if slot.is(READABLE) {
-                        list(&mut self.to_read, socket, slot);
-                    }
-                    self.memory.set_length(buffer, length);
-                    self.free.pop();
-                    events.push(Event::Data { socket, buffer: Buffer(buffer) });
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => slot.set(READABLE, false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => list(&mut self.to_read, socket, slot),
-                Err(error) => {
-                    slot.set(GONE, true);
-                    events.push(Event::Gone { socket, errno: error.raw_os_error().unwrap_or(libc::EIO) });
-                }
-            }
-        }
-        if self.to_read.is_empty() {
-            self.to_read = to_read;
-            self.to_read.clear();
-        }
     }
 
     fn has_work(&self) -> bool {
@@ -276,7 +144,7 @@ impl Readiness {
     }
 }
 
-fn list(to_read: &mut Vec<Socket>, socket: Socket, slot: &mut Slot) {
+pub(super) fn list(to_read: &mut Vec<Socket>, socket: Socket, slot: &mut Slot) {
     if !slot.is(LISTED) && !slot.is(PAUSED) {
         slot.set(LISTED, true);
         to_read.push(socket);
@@ -338,8 +206,19 @@ impl Driver for Readiness {
         self.memory.received(buffer)
     }
 
+    fn lend(&mut self, buffer: Buffer) -> Lent {
+        self.memory.lend_out(buffer)
+    }
+
+    fn take_back(&mut self, lent: Lent) {
+        let buffer = self.memory.take_back(lent);
+        self.release(buffer);
+    }
+
     fn release(&mut self, buffer: Buffer) {
-        self.free.push(buffer.0);
+        if self.memory.release(buffer) {
+            self.free.push(buffer.0);
+        }
     }
 
     unsafe fn send(&mut self, socket: Socket, bytes: &[u8], _token: u64) -> Sending {

@@ -7,8 +7,11 @@ use super::slots::Slots;
 use super::uring_accept::{self, ACCEPTS, Listening};
 use super::uring_buffers::ProvidedBuffers;
 use super::uring_ring::{Operation, Ring};
+use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, PAUSED, RECEIVING, Slot, TO_ARM, WANTING};
 use super::waker::Bell;
-use super::{Buffer, Counters, Driver, DriverOptions, Event, Listener, Sending, Sent, Socket, Waker, descriptor_limit};
+use super::{
+    Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker, descriptor_limit,
+};
 use io_uring::opcode;
 use io_uring::types::Fixed;
 use std::collections::VecDeque;
@@ -25,34 +28,6 @@ const FILES_MAX: u64 = 1 << 20;
 pub(super) const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 const SEND_FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-
-/// What the driver remembers of a socket; eight bytes with its generation.
-#[derive(Default)]
-pub(super) struct Slot {
-    /// Operations in the kernel, sends aside: those end within a flush.
-    pub(super) operations: u8,
-    flags: u8,
-}
-
-pub(super) const RECEIVING: u8 = 1;
-pub(super) const PAUSED: u8 = 1 << 1;
-pub(super) const WANTING: u8 = 1 << 2;
-pub(super) const CLOSING: u8 = 1 << 3;
-pub(super) const GONE: u8 = 1 << 4;
-pub(super) const TO_ARM: u8 = 1 << 5;
-pub(super) const CONNECTING: u8 = 1 << 6;
-/// Set from the accept or connect to the end of the close: what is asked of any other slot is passed over.
-pub(super) const LIVE: u8 = 1 << 7;
-
-impl Slot {
-    pub(super) fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-
-    pub(super) fn set(&mut self, flag: u8, on: bool) {
-        self.flags = if on { self.flags | flag } else { self.flags & !flag };
-    }
-}
 
 pub(super) struct Uring {
     /// First, so that it is dropped first: the kernel lets go of what the other fields lend it.
@@ -140,7 +115,7 @@ impl Uring {
 
     /// The slot of a socket that is held and not being closed.
     fn live(&mut self, socket: Socket) -> Option<&mut Slot> {
-        self.slots.get(socket).filter(|slot| slot.flags & (LIVE | CLOSING) == LIVE)
+        self.slots.get(socket).filter(|slot| slot.is(LIVE) && !slot.is(CLOSING))
     }
 
     fn cancel(&mut self, operation: Operation, socket: Socket) {
@@ -151,7 +126,7 @@ impl Uring {
 
     pub(super) fn arm_later(&mut self, socket: Socket) {
         if let Some(slot) = self.slots.get(socket)
-            && slot.flags & (RECEIVING | PAUSED | CLOSING | GONE | TO_ARM | CONNECTING) == 0
+            && !slot.is(RECEIVING | PAUSED | CLOSING | GONE | TO_ARM | CONNECTING)
         {
             slot.set(TO_ARM, true);
             self.to_arm.push(socket);
@@ -163,7 +138,7 @@ impl Uring {
         for socket in to_arm.drain(..) {
             let Some(slot) = self.slots.get(socket) else { continue };
             slot.set(TO_ARM, false);
-            if slot.flags & (RECEIVING | PAUSED | CLOSING | GONE) == 0 {
+            if !slot.is(RECEIVING | PAUSED | CLOSING | GONE) {
                 slot.set(RECEIVING, true);
                 let entry = opcode::RecvMulti::new(Fixed(socket), super::uring_buffers::GROUP).build();
                 // SAFETY: the receive writes into the registered buffers, which outlive the ring.
@@ -260,7 +235,7 @@ impl Driver for Uring {
         }
         self.counters.sockets += 1;
         if let Some(slot) = self.slots.get(socket) {
-            slot.flags = CONNECTING | LIVE;
+            slot.set(CONNECTING | LIVE, true);
         }
         let address = socket2::SockAddr::from(to);
         let entry = opcode::Connect::new(Fixed(socket), address.as_ptr().cast(), address.len()).build();
@@ -298,7 +273,16 @@ impl Driver for Uring {
     }
 
     fn bytes(&mut self, buffer: Buffer) -> &mut [u8] {
-        self.buffers.received(buffer)
+        self.buffers.memory().received(buffer)
+    }
+
+    fn lend(&mut self, buffer: Buffer) -> Lent {
+        self.buffers.memory().lend_out(buffer)
+    }
+
+    fn take_back(&mut self, lent: Lent) {
+        let buffer = self.buffers.memory().take_back(lent);
+        self.release(buffer);
     }
 
     fn release(&mut self, buffer: Buffer) {

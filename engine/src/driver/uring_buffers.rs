@@ -18,8 +18,6 @@ pub(super) struct ProvidedBuffers {
     tail: u16,
     /// Buffers the kernel was ever given; those above wait until they are needed.
     given: u16,
-    /// Buffers lent to the driver's user; a wrong release is found out by it.
-    lent: Box<[bool]>,
 }
 
 impl ProvidedBuffers {
@@ -31,8 +29,7 @@ impl ProvidedBuffers {
         // SAFETY: the mapping is page-aligned, large enough for `count` entries, and outlives the registration: this value is
         // dropped after the ring (see the order of fields in `Uring`).
         unsafe { uring.submitter().register_buf_ring_with_flags(ring.start() as u64, count, GROUP, 0)? };
-        let lent = vec![false; usize::from(count)].into_boxed_slice();
-        let mut buffers = Self { memory, ring, mask: count - 1, tail: 0, given: 0, lent };
+        let mut buffers = Self { memory, ring, mask: count - 1, tail: 0, given: 0 };
         for _ in 0..(count / 8).max(8) {
             buffers.give_another();
         }
@@ -66,20 +63,13 @@ impl ProvidedBuffers {
         }
     }
 
-    /// The kernel filled this buffer: it is lent until `release`.
-    pub(super) fn lend(&mut self, buffer: u16, length: usize) -> Buffer {
-        self.memory.set_length(buffer, length);
-        self.lent[usize::from(buffer)] = true;
-        Buffer(buffer)
+    pub(super) fn memory(&mut self) -> &mut ReceiveMemory {
+        &mut self.memory
     }
 
-    pub(super) fn received(&mut self, buffer: Buffer) -> &mut [u8] {
-        assert!(self.lent[usize::from(buffer.0)], "a buffer that is not lent");
-        self.memory.received(buffer)
-    }
-
+    /// Gives a lent buffer to the kernel again.
     pub(super) fn release(&mut self, buffer: Buffer) {
-        if std::mem::take(&mut self.lent[usize::from(buffer.0)]) {
+        if self.memory.release(buffer) {
             self.provide(buffer.0);
         }
     }

@@ -1,9 +1,10 @@
 //! What became of the operations: each completion changes its socket's slot, and becomes at most one event.
 //! Invariant: a slot is freed by the completion of its close, which is pushed when nothing else of it is in the kernel.
 
-use super::uring::{ACCEPT_REST, CLOSING, CONNECTING, GONE, LIVE, RECEIVING, Uring, WANTING};
+use super::uring::{ACCEPT_REST, Uring};
 use super::uring_accept;
 use super::uring_ring::{Completion, Operation};
+use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, RECEIVING, WANTING};
 use super::{Driver, Event, Socket};
 use io_uring::types::Fixed;
 use io_uring::{cqueue, opcode};
@@ -44,7 +45,7 @@ impl Uring {
     fn on_receive(&mut self, completion: Completion, events: &mut Vec<Event>) {
         let socket = completion.index();
         let is_lent = cqueue::buffer_select(completion.flags)
-            .map(|buffer| self.buffers.lend(buffer, usize::try_from(completion.result).unwrap_or(0)));
+            .map(|buffer| self.buffers.memory().lend(buffer, usize::try_from(completion.result).unwrap_or(0)));
         let slot = self.slots.get_of(socket, completion.generation());
         if let Some(buffer) = is_lent {
             if completion.result > 0 && slot.as_ref().is_some_and(|slot| !slot.is(CLOSING)) {
