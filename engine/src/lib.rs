@@ -1,3 +1,15 @@
 //! Moves bytes: sockets, threads, timers. It decides nothing; what happens to the bytes is said by the core.
+//! `driver` is the seam to the kernel, `shard` one thread's loop over a driver and a core shard, `queue` the way to and from
+//! Python's thread, `engine` all of it started and stopped together: begin reading there.
 
+mod board;
+mod clock;
 pub mod driver;
+mod engine;
+mod outlet;
+mod queue;
+mod shard;
+
+pub use board::Figures;
+pub use clock::Clock;
+pub use engine::{Engine, Publication, Started, Stats};

@@ -1,0 +1,114 @@
+//! What the shards of a node and Python's thread share beside the node itself: who is to be woken, the orders of each, the
+//! reports of all, and the figures each shows once a turn.
+
+use crate::driver::{self, Waker};
+use crate::queue::{Orders, Reports, lock};
+use godwit_core::report::{ConnectionRow, Order, Report};
+use godwit_core::shard::Counters;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A shard's figures, as a whole from the end of one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub shard: Counters,
+    pub driver: driver::Counters,
+    pub turns: u64,
+    /// The shard gave up; its other figures are the last it showed.
+    pub has_failed: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Seat {
+    pub(crate) orders: Orders,
+    pub(crate) waker: OnceLock<Waker>,
+    pub(crate) figures: Mutex<Figures>,
+}
+
+pub(crate) struct Board {
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) reports: Reports,
+    /// Shards that are drained, or have failed.
+    drained: AtomicU64,
+    /// Answers to `ListConnections`, by ask; a place exists only while somebody waits for it.
+    lists: Mutex<HashMap<u64, Option<Vec<ConnectionRow>>>>,
+    listed: Condvar,
+}
+
+impl Board {
+    pub(crate) fn new(shards: usize) -> io::Result<Self> {
+        Ok(Self {
+            seats: (0..shards).map(|_| Seat::default()).collect(),
+            reports: Reports::open()?,
+            drained: AtomicU64::new(0),
+            lists: Mutex::default(),
+            listed: Condvar::new(),
+        })
+    }
+
+    /// Wakes the shards of a mask.
+    pub(crate) fn wake(&self, mut mask: u64) {
+        while mask != 0 {
+            let shard = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            if let Some(waker) = self.seats.get(shard).and_then(|seat| seat.waker.get()) {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Gives an order to a shard and wakes it.
+    pub(crate) fn order(&self, shard: usize, order: Order) {
+        if let Some(seat) = self.seats.get(shard) {
+            seat.orders.push(order);
+            self.wake(1 << shard);
+        }
+    }
+
+    /// Takes a shard's reports: lists go to who asked, the rest up; the last shard's `Drained` stands for all.
+    pub(crate) fn report(&self, reports: &mut Vec<Report>) {
+        if reports.iter().any(|report| matches!(report, Report::Connections { .. } | Report::Drained { .. })) {
+            for report in std::mem::take(reports) {
+                match report {
+                    Report::Connections { ask, rows, .. } => self.answer(ask, rows),
+                    Report::Drained { shard } => reports.extend(self.drained(shard)),
+                    other => reports.push(other),
+                }
+            }
+        }
+        self.reports.push(reports);
+    }
+
+    /// Counts a shard as drained; the report that all are, if it is the last.
+    pub(crate) fn drained(&self, shard: u8) -> Option<Report> {
+        let before = self.drained.fetch_or(1 << shard, Ordering::AcqRel);
+        let all = u64::MAX >> (64 - self.seats.len());
+        (before != all && before | 1 << shard == all).then_some(Report::Drained { shard })
+    }
+
+    fn answer(&self, ask: u64, rows: Vec<ConnectionRow>) {
+        if let Some(place) = lock(&self.lists).get_mut(&ask) {
+            *place = Some(rows);
+            self.listed.notify_all();
+        }
+    }
+
+    /// Orders a list of a shard and waits for it; a shard that does not answer in time has no rows.
+    pub(crate) fn list(&self, shard: usize, ask: u64, order: Order, patience: Duration) -> Vec<ConnectionRow> {
+        lock(&self.lists).insert(ask, None);
+        self.order(shard, order);
+        let end = Instant::now() + patience;
+        let mut lists = lock(&self.lists);
+        while lists.get(&ask).is_some_and(Option::is_none) {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                break;
+            }
+            lists = self.listed.wait_timeout(lists, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        lists.remove(&ask).flatten().unwrap_or_default()
+    }
+}

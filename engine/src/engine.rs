@@ -1,0 +1,322 @@
+//! A node's threads, started and stopped together, and what another thread (Python's) may ask of them.
+//! Invariant: after `stop`, and after a failed `start`, no thread and no descriptor of the node's sockets is left.
+
+use crate::board::{Board, Figures};
+use crate::clock::Clock;
+use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
+use crate::queue::lock;
+use crate::shard::{Opened, Plan, live};
+use godwit_core::codes::Code;
+use godwit_core::json;
+use godwit_core::message::{Batch, Draft, Kind};
+use godwit_core::node::{self, Node, Outcome, Totals};
+use godwit_core::position::Position;
+use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report, SubjectRow};
+use godwit_core::rights::Rights;
+use godwit_core::settings::Settings;
+use godwit_core::subject::Pattern;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const SHARDS_MAX: usize = 64;
+/// How long a list of connections is waited for; a shard answers within a turn.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Sockets beyond a shard's share of the connections, so that it is the core that refuses, with a code.
+const SPARE_SOCKETS: u32 = 1024;
+
+/// What a started node says of itself.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// Each listener's name and what it is bound to.
+    pub addresses: Vec<(String, SocketAddr)>,
+    /// `io_uring` or `readiness`.
+    pub driver: String,
+    /// Why it is not io_uring; empty when it is, or was not asked for.
+    pub driver_reason: String,
+    pub shards: usize,
+    /// The process's limit of open descriptors, raised as far as it goes.
+    pub descriptors_max: u64,
+}
+
+/// One message that the node itself publishes.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    pub subject: String,
+    pub content: Vec<u8>,
+    pub kind: Kind,
+    pub is_retained: bool,
+}
+
+/// The node's figures.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    pub totals: Totals,
+    pub reports_dropped: u64,
+    pub shards: Vec<Figures>,
+}
+
+/// See the module.
+pub struct Engine {
+    settings: Arc<Settings>,
+    node: Arc<Mutex<Node>>,
+    board: Arc<Board>,
+    clock: Clock,
+    asks: AtomicU64,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Reads the settings (core's `Settings` as JSON).
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn new(settings: &str) -> Result<Self, String> {
+        let mut settings: Settings = serde_json::from_str(settings).map_err(|error| error.to_string())?;
+        node::check_patterns(&settings.patterns).map_err(|refusal| refusal.reason)?;
+        Rights::compile(settings.anonymous.as_deref().unwrap_or_default()).map_err(|refusal| refusal.reason)?;
+        preference(&settings.driver)?;
+        if usize::from(settings.shards) > SHARDS_MAX {
+            return Err(format!("shards: {} are more than {SHARDS_MAX}", settings.shards));
+        }
+        if settings.shards == 0 {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            settings.shards = cores.min(SHARDS_MAX) as u8;
+        }
+        if settings.seed == 0 {
+            settings.seed = RandomState::new().hash_one(settings.run);
+        }
+        let board = Board::new(usize::from(settings.shards)).map_err(|error| error.to_string())?;
+        Ok(Self {
+            node: Arc::new(Mutex::new(Node::new(&settings))),
+            settings: Arc::new(settings),
+            board: Arc::new(board),
+            clock: Clock::start(),
+            asks: AtomicU64::new(0),
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Listens and starts the shards.
+    ///
+    /// # Errors
+    /// When an address is taken or not ours, a thread cannot be made, or the driver that the settings name does not work.
+    pub fn start(&self) -> io::Result<Started> {
+        let mut threads = lock(&self.threads);
+        if !threads.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the node has been started"));
+        }
+        let descriptors_max = raise_descriptor_limit()?;
+        let (addresses, listeners) = self.listen()?;
+        let (opened, outcomes) = mpsc::channel::<Opened>();
+        let result = listeners.into_iter().enumerate().try_for_each(|(index, listeners)| {
+            let plan = self.plan(index as u8, listeners);
+            let opened = opened.clone();
+            let thread = std::thread::Builder::new().name(format!("godwit-{index}"));
+            threads.push(thread.spawn(move || live(plan, &opened))?);
+            Ok(())
+        });
+        drop(opened);
+        let outcomes: io::Result<Vec<_>> = result.and_then(|()| outcomes.iter().collect());
+        match outcomes {
+            Ok(outcomes) => {
+                // The kernel may refuse one shard what it gave another: then the reason is told with the lesser driver.
+                let told = outcomes.iter().find(|(_, reason)| !reason.is_empty()).or(outcomes.first());
+                let (driver, driver_reason) = told.cloned().unwrap_or_default();
+                let shards = outcomes.len();
+                Ok(Started { addresses, driver: driver.to_owned(), driver_reason, shards, descriptors_max })
+            }
+            Err(error) => {
+                self.join(&mut threads);
+                Err(error)
+            }
+        }
+    }
+
+    /// Binds every listener once for each shard; returns the sockets by shard.
+    fn listen(&self) -> io::Result<(Vec<(String, SocketAddr)>, Vec<Vec<TcpListener>>)> {
+        let shards = usize::from(self.settings.shards);
+        let mut by_shard: Vec<Vec<TcpListener>> = (0..shards).map(|_| Vec::new()).collect();
+        let mut addresses = Vec::new();
+        for listener in &self.settings.listeners {
+            let address = listener.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
+            let sockets = bind_shards(address, shards, &ListenOptions::default())?;
+            for (socket, of_shard) in sockets.into_iter().zip(&mut by_shard) {
+                if of_shard.len() == addresses.len() && addresses.len() < self.settings.listeners.len() {
+                    of_shard.push(socket);
+                }
+            }
+            let bound = by_shard.first().and_then(|of_shard| of_shard.last()).map(TcpListener::local_addr);
+            addresses.push((listener.name.clone(), bound.transpose()?.unwrap_or(address)));
+        }
+        Ok((addresses, by_shard))
+    }
+
+    fn plan(&self, index: u8, listeners: Vec<TcpListener>) -> Plan {
+        let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards));
+        let sockets_max = u32::try_from(share).unwrap_or(u32::MAX).saturating_add(SPARE_SOCKETS);
+        Plan {
+            index,
+            settings: Arc::clone(&self.settings),
+            node: Arc::clone(&self.node),
+            board: Arc::clone(&self.board),
+            clock: self.clock,
+            options: DriverOptions {
+                preference: preference(&self.settings.driver).unwrap_or_default(),
+                sockets_max,
+                ..DriverOptions::default()
+            },
+            listeners,
+        }
+    }
+
+    /// Ends the threads; their sockets close with them. Stopping twice is stopping once.
+    pub fn stop(&self) {
+        self.join(&mut lock(&self.threads));
+    }
+
+    fn join(&self, threads: &mut Vec<JoinHandle<()>>) {
+        for shard in 0..self.board.seats.len() {
+            self.board.order(shard, Order::Stop);
+        }
+        for thread in threads.drain(..) {
+            // A shard's panic has been caught and reported in the thread itself.
+            let _ = thread.join();
+        }
+    }
+
+    /// Readable while reports wait.
+    pub fn report_descriptor(&self) -> RawFd {
+        self.board.reports.descriptor()
+    }
+
+    /// Takes all reports that wait.
+    pub fn reports(&self) -> Vec<Report> {
+        self.board.reports.take()
+    }
+
+    /// Carries out decisions; each goes to the shard of its connection, a drain to all.
+    pub fn order(&self, orders: Vec<Order>) {
+        for order in orders {
+            let connection = match &order {
+                Order::Grant { connection, .. }
+                | Order::Refuse { connection, .. }
+                | Order::Answer { connection, .. }
+                | Order::Close { connection, .. } => Some(*connection),
+                Order::ListConnections { after, .. } => Some(*after),
+                Order::Drain { .. } | Order::Stop => None,
+            };
+            match connection {
+                Some(connection) => self.board.order(usize::from(connection.shard()), order),
+                None => (0..self.board.seats.len()).for_each(|shard| self.board.order(shard, order.clone())),
+            }
+        }
+    }
+
+    /// Begins a drain; the report `Drained` says that all shards are empty.
+    pub fn drain(&self, grace_ms: u64, spread_ms: u64) {
+        self.order(vec![Order::Drain { grace_ms, spread_ms }]);
+    }
+
+    /// Publishes as the node itself, under one acquisition; for each its position, or why not.
+    pub fn publish_many(&self, publications: &[Publication]) -> Vec<Result<Position, Code>> {
+        let limits = &self.settings.limits;
+        let identity: Arc<str> = Arc::from("");
+        let mut batch = Batch::default();
+        let checks: Vec<Result<(), Code>> = publications
+            .iter()
+            .map(|publication| {
+                let Publication { subject, content, kind, is_retained } = publication;
+                check(*kind, content, limits.message_bytes_max, limits.content_depth_max)?;
+                let mut draft = Draft::new(*kind, content, "", Arc::clone(&identity), u32::MAX);
+                draft.is_retained = Some(*is_retained);
+                batch.push(subject, draft);
+                Ok(())
+            })
+            .collect();
+        let mut outcomes = Vec::with_capacity(batch.len());
+        let wakes = lock(&self.node).append(&mut batch, &mut outcomes, self.clock.now());
+        self.board.wake(wakes);
+        let mut outcomes = outcomes.into_iter();
+        let answers = checks.into_iter().map(|check| match check.map(|()| outcomes.next()) {
+            Err(code) | Ok(Some(Outcome::Refused(code))) => Err(code),
+            Ok(Some(Outcome::Published { at: Some(at), .. })) => Ok(at),
+            Ok(Some(Outcome::Published { at: None, .. }) | None) => Err(Code::Internal),
+        });
+        answers.collect()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let totals = lock(&self.node).totals();
+        let shards = self.board.seats.iter().map(|seat| lock(&seat.figures).clone()).collect();
+        Stats { totals, reports_dropped: self.board.reports.dropped(), shards }
+    }
+
+    /// Subjects after `after` in name order.
+    pub fn subjects(&self, after: &str, limit: usize, pattern: Option<&Pattern>) -> Vec<SubjectRow> {
+        let mut rows = Vec::new();
+        let mut from = after.to_owned();
+        // The node looks at a bounded number of names under one acquisition.
+        while rows.len() < limit {
+            let (mut found, next) = lock(&self.node).subjects(&from, limit - rows.len(), pattern);
+            rows.append(&mut found);
+            let Some(next) = next else { break };
+            from = next;
+        }
+        rows
+    }
+
+    /// Connections after `after` in the order of their ids, shard by shard.
+    pub fn connections(&self, after: ConnectionId, limit: u32, search: Option<&str>) -> Vec<ConnectionRow> {
+        let mut rows = Vec::new();
+        let first = usize::from(after.shard());
+        for shard in first..self.board.seats.len() {
+            let limit = limit.saturating_sub(rows.len() as u32);
+            if limit == 0 {
+                break;
+            }
+            let ask = self.asks.fetch_add(1, Ordering::Relaxed);
+            let after = if shard == first { after } else { ConnectionId(0) };
+            let order = Order::ListConnections { ask, after, limit, search: search.map(str::to_owned) };
+            rows.extend(self.board.list(shard, ask, order, PATIENCE));
+        }
+        rows
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn preference(name: &str) -> Result<Preference, String> {
+    match name {
+        "" | "auto" => Ok(Preference::Probe),
+        "io_uring" => Ok(Preference::Uring),
+        "readiness" => Ok(Preference::Readiness),
+        other => Err(format!("driver: {other:?} is none of auto, io_uring, readiness")),
+    }
+}
+
+fn check(kind: Kind, content: &[u8], bytes_max: usize, depth_max: usize) -> Result<(), Code> {
+    if content.len() > bytes_max {
+        return Err(Code::MessageTooBig);
+    }
+    match kind {
+        Kind::Bytes => Ok(()),
+        Kind::Text => std::str::from_utf8(content).map(drop).map_err(|_| Code::ContentInvalid),
+        Kind::Json => {
+            let text = std::str::from_utf8(content).map_err(|_| Code::ContentInvalid)?;
+            json::check(text, depth_max).map_err(|fault| match fault {
+                json::JsonFault::TooDeep => Code::ContentTooDeep,
+                json::JsonFault::Malformed(_) => Code::ContentInvalid,
+            })
+        }
+    }
+}

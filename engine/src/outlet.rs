@@ -1,0 +1,44 @@
+//! What a core shard asks of its sockets, handed to the driver.
+
+use crate::driver::{self, Driver, Listener};
+use godwit_core::shard::{Outlet, Sending};
+
+pub(crate) struct Sockets {
+    pub(crate) driver: Box<dyn Driver>,
+    pub(crate) listeners: Vec<Listener>,
+}
+
+impl Outlet for Sockets {
+    fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
+        // SAFETY: `Outlet` asks of the core that the bytes stay until the send is answered, which the flush after each of its
+        // steps does; when the shard gives up, the driver is dropped without another system call that reads them.
+        match unsafe { self.driver.send(socket, bytes, u64::from(token)) } {
+            driver::Sending::Done(sent) => Sending::Done(sent),
+            driver::Sending::Pending => Sending::Pending,
+            driver::Sending::Blocked => Sending::Blocked,
+            driver::Sending::Gone => Sending::Gone,
+        }
+    }
+
+    fn want_write(&mut self, socket: u32) {
+        self.driver.want_write(socket);
+    }
+
+    fn pause_read(&mut self, socket: u32) {
+        self.driver.pause_read(socket);
+    }
+
+    fn resume_read(&mut self, socket: u32) {
+        self.driver.resume_read(socket);
+    }
+
+    fn close(&mut self, socket: u32) {
+        self.driver.close(socket);
+    }
+
+    fn stop_accepting(&mut self) {
+        for listener in self.listeners.drain(..) {
+            self.driver.stop_listening(listener);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Between the shards and Python's thread: reports up, orders down, both in batches.
+//! Reports wait in one bounded list; a descriptor is readable exactly while some wait. Questions and endings are never
+//! dropped (connections bound their number), other reports are at the limit, and counted. Orders wait per shard, which is
+//! woken once until it has looked.
+
+use godwit_core::report::{Order, Report};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Reports that may wait before droppable ones are dropped.
+const REPORTS_MAX: usize = 65_536;
+
+/// What is locked is whole between any two statements, so a panic elsewhere does not spoil it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Default)]
+struct Waiting {
+    reports: Vec<Report>,
+    dropped: u64,
+}
+
+pub(crate) struct Reports {
+    waiting: Mutex<Waiting>,
+    /// Holds one byte while reports wait.
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+fn is_droppable(report: &Report) -> bool {
+    use Report::{Connected, Disconnected, Refused, Subscribed, Unsubscribed};
+    matches!(
+        report,
+        Connected { .. } | Subscribed { .. } | Unsubscribed { .. } | Disconnected { .. } | Refused { .. }
+    )
+}
+
+impl Reports {
+    pub(crate) fn open() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { waiting: Mutex::default(), reader, writer })
+    }
+
+    /// Adds what a turn brought, leaving `reports` empty.
+    pub(crate) fn push(&self, reports: &mut Vec<Report>) {
+        if reports.is_empty() {
+            return;
+        }
+        let mut waiting = lock(&self.waiting);
+        let was_empty = waiting.reports.is_empty();
+        for report in reports.drain(..) {
+            if waiting.reports.len() >= REPORTS_MAX && is_droppable(&report) {
+                waiting.dropped += 1;
+            } else {
+                waiting.reports.push(report);
+            }
+        }
+        if was_empty {
+            // The pipe is empty and has both its ends here: one byte always fits.
+            let _ = (&self.writer).write_all(&[1]);
+        }
+    }
+
+    /// Takes all that wait.
+    pub(crate) fn take(&self) -> Vec<Report> {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.reports.is_empty() {
+            let _ = (&self.reader).read(&mut [0]);
+        }
+        std::mem::take(&mut waiting.reports)
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        lock(&self.waiting).dropped
+    }
+
+    /// Readable while reports wait.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+}
+
+/// The orders that wait for one shard.
+#[derive(Default)]
+pub(crate) struct Orders(Mutex<Vec<Order>>);
+
+impl Orders {
+    pub(crate) fn push(&self, order: Order) {
+        lock(&self.0).push(order);
+    }
+
+    /// Takes all that wait into an empty list, whose memory is kept for the next ones.
+    pub(crate) fn take(&self, into: &mut Vec<Order>) {
+        std::mem::swap(&mut *lock(&self.0), into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REPORTS_MAX, Reports};
+    use godwit_core::report::{ConnectionId, Report};
+
+    fn is_readable(reports: &Reports) -> bool {
+        let mut poll = libc::pollfd { fd: reports.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the pointer is to one valid pollfd of this frame.
+        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+    }
+
+    fn unsubscribed() -> Report {
+        Report::Unsubscribed { connection: ConnectionId(1), selector: String::new() }
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_exactly_while_reports_wait() {
+        let reports = Reports::open().unwrap();
+        for _ in 0..3 {
+            assert!(!is_readable(&reports));
+            reports.push(&mut vec![unsubscribed()]);
+            reports.push(&mut vec![unsubscribed()]);
+            assert!(is_readable(&reports));
+            assert_eq!(reports.take().len(), 2);
+        }
+        assert!(!is_readable(&reports) && reports.take().is_empty());
+    }
+
+    #[test]
+    fn at_the_limit_news_is_dropped_and_counted_but_no_question() {
+        let reports = Reports::open().unwrap();
+        for _ in 0..REPORTS_MAX + 5 {
+            reports.push(&mut vec![unsubscribed()]);
+        }
+        reports.push(&mut vec![Report::Drained { shard: 0 }]);
+        assert_eq!(reports.dropped(), 5);
+        let taken = reports.take();
+        assert_eq!(taken.len(), REPORTS_MAX + 1);
+        assert!(matches!(taken.last(), Some(Report::Drained { shard: 0 })));
+    }
+}

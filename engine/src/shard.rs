@@ -1,0 +1,187 @@
+//! One thread of the node: a driver and a core shard, and nothing between them but bytes, the time and orders.
+//! It sleeps until a socket, a bell or the core's next deadline, and never polls. When it panics, its connections are given
+//! up, the failure is counted and reported, and the other shards go on.
+
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::driver::{self, DriverOptions, Event, Sending, Sent};
+use crate::outlet::Sockets;
+use crate::queue::lock;
+use godwit_core::node::Node;
+use godwit_core::report::{Order, Report};
+use godwit_core::settings::Settings;
+use godwit_core::shard::Shard;
+use std::io;
+use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What a shard's thread is made from.
+pub(crate) struct Plan {
+    pub(crate) index: u8,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) node: Arc<Mutex<Node>>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) clock: Clock,
+    pub(crate) options: DriverOptions,
+    pub(crate) listeners: Vec<TcpListener>,
+}
+
+/// How a shard's driver was chosen.
+pub(crate) type Opened = io::Result<(&'static str, String)>;
+
+/// A shard's whole life, on its own thread. Says through `opened` whether it began.
+pub(crate) fn live(plan: Plan, opened: &Sender<Opened>) {
+    let (index, node, board) = (plan.index, Arc::clone(&plan.node), Arc::clone(&plan.board));
+    let turning = match Turning::begin(plan) {
+        Ok((turning, name, reason)) => {
+            let _ = opened.send(Ok((name, reason)));
+            turning
+        }
+        Err(error) => {
+            let _ = opened.send(Err(error));
+            return;
+        }
+    };
+    let reason = match catch_unwind(AssertUnwindSafe(|| turning.run())) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => format!("the driver failed: {error}"),
+        Err(panic) => say(panic.as_ref()),
+    };
+    lock(&node).abandon(index);
+    if let Some(seat) = board.seats.get(usize::from(index)) {
+        lock(&seat.figures).has_failed = true;
+    }
+    let mut reports = vec![Report::ShardFailed { shard: index, reason }];
+    reports.extend(board.drained(index));
+    board.reports.push(&mut reports);
+}
+
+fn say(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
+struct Turning {
+    index: usize,
+    sockets: Sockets,
+    shard: Shard,
+    board: Arc<Board>,
+    clock: Clock,
+    orders: Vec<Order>,
+    sent: Vec<Sent>,
+    reports: Vec<Report>,
+    turns: u64,
+}
+
+impl Turning {
+    fn begin(plan: Plan) -> io::Result<(Self, &'static str, String)> {
+        let mut opened = driver::open(&plan.options)?;
+        let listeners = plan.listeners.into_iter().map(|listener| opened.driver.listen(listener)).collect::<Result<_, _>>()?;
+        let index = usize::from(plan.index);
+        if let Some(seat) = plan.board.seats.get(index) {
+            // A seat is taken once: shards are numbered.
+            let _ = seat.waker.set(opened.driver.waker());
+        }
+        let turning = Self {
+            index,
+            sockets: Sockets { driver: opened.driver, listeners },
+            shard: Shard::new(plan.index, plan.settings, plan.node),
+            board: plan.board,
+            clock: plan.clock,
+            orders: Vec::new(),
+            sent: Vec::new(),
+            reports: Vec::new(),
+            turns: 0,
+        };
+        Ok((turning, opened.name, opened.reason))
+    }
+
+    /// Turns until the order to stop.
+    fn run(mut self) -> io::Result<()> {
+        let mut events = Vec::new();
+        let mut wait = Some(Duration::ZERO);
+        loop {
+            self.sockets.driver.turn(&mut events, wait)?;
+            let now = self.clock.now();
+            self.shard.begin(now);
+            for event in &events {
+                if self.take(*event) {
+                    return Ok(());
+                }
+            }
+            self.shard.turn(&mut self.sockets);
+            self.board.wake(self.shard.take_wakes());
+            self.settle()?;
+            self.board.wake(self.shard.take_wakes());
+            self.tell();
+            let deadline_ms = self.shard.deadline_ms();
+            wait = (deadline_ms != u64::MAX).then(|| Duration::from_millis(deadline_ms.saturating_sub(now.mono_ms)));
+        }
+    }
+
+    /// Hands one event to the core; true when the node stops.
+    fn take(&mut self, event: Event) -> bool {
+        let (shard, sockets) = (&mut self.shard, &mut self.sockets);
+        match event {
+            Event::Accepted { socket, peer, .. } => shard.accept(socket, peer, sockets),
+            Event::Data { socket, buffer } => {
+                let mut lent = sockets.driver.lend(buffer);
+                shard.receive(socket, &mut lent, sockets);
+                sockets.driver.take_back(lent);
+            }
+            Event::Gone { socket, .. } => shard.gone(socket, sockets),
+            Event::Writable { socket } => shard.writable(socket),
+            Event::Wake => return self.take_orders(),
+            // A node connects to nobody yet.
+            Event::Connected { socket, .. } => sockets.driver.close(socket),
+        }
+        false
+    }
+
+    fn take_orders(&mut self) -> bool {
+        let mut orders = std::mem::take(&mut self.orders);
+        if let Some(seat) = self.board.seats.get(self.index) {
+            seat.orders.take(&mut orders);
+        }
+        let mut is_stopping = false;
+        for order in orders.drain(..) {
+            is_stopping |= matches!(order, Order::Stop);
+            self.shard.order(order, &mut self.sockets);
+        }
+        self.orders = orders;
+        is_stopping
+    }
+
+    /// Answers every pending send, and what the core sends upon that, until nothing is pending.
+    fn settle(&mut self) -> io::Result<()> {
+        while self.shard.is_pending() {
+            self.sockets.driver.flush(&mut self.sent)?;
+            for sent in self.sent.drain(..) {
+                let result = match sent.outcome {
+                    Sending::Done(taken) => i32::try_from(taken).unwrap_or(i32::MAX),
+                    Sending::Blocked | Sending::Pending => -libc::EAGAIN,
+                    Sending::Gone => -libc::EPIPE,
+                };
+                self.shard.sent(sent.token as u32, result, &mut self.sockets);
+            }
+            self.shard.more(&mut self.sockets);
+        }
+        Ok(())
+    }
+
+    /// Shows the turn's reports and figures.
+    fn tell(&mut self) {
+        self.turns += 1;
+        self.shard.take_reports(&mut self.reports);
+        self.board.report(&mut self.reports);
+        if let Some(seat) = self.board.seats.get(self.index) {
+            let mut figures = lock(&seat.figures);
+            figures.shard.clone_from(self.shard.counters());
+            figures.driver = self.sockets.driver.counters();
+            figures.turns = self.turns;
+        }
+    }
+}
