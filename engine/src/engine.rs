@@ -30,11 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Sockets beyond a shard's share of the connections, so that it is the core that refuses, with a code.
 const SPARE_SOCKETS: u32 = 1024;
 
+/// A listener's name and where it is bound.
+pub type Named = (String, SocketAddr);
+
 /// What a started node says of itself.
 #[derive(Clone, Debug)]
 pub struct Started {
     /// Each listener's name and what it is bound to.
-    pub addresses: Vec<(String, SocketAddr)>,
+    pub addresses: Vec<Named>,
     /// `io_uring` or `readiness`.
     pub driver: String,
     /// Why it is not io_uring; empty when it is, or was not asked for.
@@ -139,20 +142,16 @@ impl Engine {
     }
 
     /// Binds every listener once for each shard; returns the sockets by shard.
-    fn listen(&self) -> io::Result<(Vec<(String, SocketAddr)>, Vec<Vec<TcpListener>>)> {
+    fn listen(&self) -> io::Result<(Vec<Named>, Vec<Vec<TcpListener>>)> {
         let shards = usize::from(self.settings.shards);
         let mut by_shard: Vec<Vec<TcpListener>> = (0..shards).map(|_| Vec::new()).collect();
         let mut addresses = Vec::new();
         for listener in &self.settings.listeners {
             let address = listener.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
             let sockets = bind_shards(address, shards, &ListenOptions::default())?;
-            for (socket, of_shard) in sockets.into_iter().zip(&mut by_shard) {
-                if of_shard.len() == addresses.len() && addresses.len() < self.settings.listeners.len() {
-                    of_shard.push(socket);
-                }
-            }
-            let bound = by_shard.first().and_then(|of_shard| of_shard.last()).map(TcpListener::local_addr);
-            addresses.push((listener.name.clone(), bound.transpose()?.unwrap_or(address)));
+            let bound = sockets.first().map(TcpListener::local_addr).transpose()?;
+            addresses.push((listener.name.clone(), bound.unwrap_or(address)));
+            by_shard.iter_mut().zip(sockets).for_each(|(of_shard, socket)| of_shard.push(socket));
         }
         Ok((addresses, by_shard))
     }
@@ -246,7 +245,7 @@ impl Engine {
         let answers = checks.into_iter().map(|check| match check.map(|()| outcomes.next()) {
             Err(code) | Ok(Some(Outcome::Refused(code))) => Err(code),
             Ok(Some(Outcome::Published { at: Some(at), .. })) => Ok(at),
-            Ok(Some(Outcome::Published { at: None, .. }) | None) => Err(Code::Internal),
+            Ok(Some(Outcome::Published { at: None, .. }) | None) => Err(Code::CommandFault),
         });
         answers.collect()
     }

@@ -12,4 +12,4 @@ mod shard;
 
 pub use board::Figures;
 pub use clock::Clock;
-pub use engine::{Engine, Publication, Started, Stats};
+pub use engine::{Engine, Named, Publication, Started, Stats};

@@ -12,12 +12,7 @@ impl Outlet for Sockets {
     fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
         // SAFETY: `Outlet` asks of the core that the bytes stay until the send is answered, which the flush after each of its
         // steps does; when the shard gives up, the driver is dropped without another system call that reads them.
-        match unsafe { self.driver.send(socket, bytes, u64::from(token)) } {
-            driver::Sending::Done(sent) => Sending::Done(sent),
-            driver::Sending::Pending => Sending::Pending,
-            driver::Sending::Blocked => Sending::Blocked,
-            driver::Sending::Gone => Sending::Gone,
-        }
+        outcome(unsafe { self.driver.send(socket, bytes, u64::from(token)) })
     }
 
     fn want_write(&mut self, socket: u32) {
@@ -40,5 +35,15 @@ impl Outlet for Sockets {
         for listener in self.listeners.drain(..) {
             self.driver.stop_listening(listener);
         }
+    }
+}
+
+/// The driver's answer in the core's words.
+pub(crate) fn outcome(sending: driver::Sending) -> Sending {
+    match sending {
+        driver::Sending::Done(sent) => Sending::Done(sent),
+        driver::Sending::Pending => Sending::Pending,
+        driver::Sending::Blocked => Sending::Blocked,
+        driver::Sending::Gone => Sending::Gone,
     }
 }

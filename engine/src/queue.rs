@@ -31,10 +31,7 @@ pub(crate) struct Reports {
 
 fn is_droppable(report: &Report) -> bool {
     use Report::{Connected, Disconnected, Refused, Subscribed, Unsubscribed};
-    matches!(
-        report,
-        Connected { .. } | Subscribed { .. } | Unsubscribed { .. } | Disconnected { .. } | Refused { .. }
-    )
+    matches!(report, Connected { .. } | Subscribed { .. } | Unsubscribed { .. } | Disconnected { .. } | Refused { .. })
 }
 
 impl Reports {

@@ -4,8 +4,8 @@
 
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::driver::{self, DriverOptions, Event, Sending, Sent};
-use crate::outlet::Sockets;
+use crate::driver::{self, DriverOptions, Event, Sent};
+use crate::outlet::{Sockets, outcome};
 use crate::queue::lock;
 use godwit_core::node::Node;
 use godwit_core::report::{Order, Report};
@@ -79,7 +79,8 @@ struct Turning {
 impl Turning {
     fn begin(plan: Plan) -> io::Result<(Self, &'static str, String)> {
         let mut opened = driver::open(&plan.options)?;
-        let listeners = plan.listeners.into_iter().map(|listener| opened.driver.listen(listener)).collect::<Result<_, _>>()?;
+        let listeners =
+            plan.listeners.into_iter().map(|listener| opened.driver.listen(listener)).collect::<Result<_, _>>()?;
         let index = usize::from(plan.index);
         if let Some(seat) = plan.board.seats.get(index) {
             // A seat is taken once: shards are numbered.
@@ -160,12 +161,7 @@ impl Turning {
         while self.shard.is_pending() {
             self.sockets.driver.flush(&mut self.sent)?;
             for sent in self.sent.drain(..) {
-                let result = match sent.outcome {
-                    Sending::Done(taken) => i32::try_from(taken).unwrap_or(i32::MAX),
-                    Sending::Blocked | Sending::Pending => -libc::EAGAIN,
-                    Sending::Gone => -libc::EPIPE,
-                };
-                self.shard.sent(sent.token as u32, result, &mut self.sockets);
+                self.shard.sent(sent.token as u32, outcome(sent.outcome), &mut self.sockets);
             }
             self.shard.more(&mut self.sockets);
         }

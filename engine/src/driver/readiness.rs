@@ -62,6 +62,8 @@ pub(super) struct Readiness {
     pub(super) listeners: Vec<Option<Listening>>,
     pub(super) accept_again: Option<Instant>,
     pub(super) to_read: Vec<Socket>,
+    /// Paused sockets that a send found broken: no read would tell.
+    broken: Vec<Socket>,
     /// Closed in this turn: their numbers are used again in the next, when no event of theirs is left.
     closed: Vec<Socket>,
     pub(super) memory: ReceiveMemory,
@@ -96,6 +98,7 @@ impl Readiness {
             listeners: Vec::new(),
             accept_again: None,
             to_read: Vec::new(),
+            broken: Vec::new(),
             closed: Vec::new(),
             free: (0..memory.count()).rev().collect(),
             memory,
@@ -128,7 +131,7 @@ impl Readiness {
     }
 
     fn has_work(&self) -> bool {
-        !self.to_read.is_empty()
+        !(self.to_read.is_empty() && self.broken.is_empty())
             || (self.accept_again.is_none() && self.listeners.iter().flatten().any(|listening| listening.is_ready))
     }
 
@@ -197,6 +200,15 @@ impl Driver for Readiness {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+        for socket in self.broken.drain(..) {
+            if let Some(slot) = self.slots.get(socket)
+                && slot.stream.is_some()
+                && !slot.is(GONE)
+            {
+                slot.set(GONE, true);
+                events.push(Event::Gone { socket, errno: libc::EPIPE });
+            }
+        }
         self.accept(events);
         self.read(events);
         Ok(())
@@ -230,7 +242,12 @@ impl Driver for Readiness {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Sending::Blocked,
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM)) => Sending::Blocked,
-                Err(_) => Sending::Gone,
+                Err(_) => {
+                    if slot.is(PAUSED) {
+                        self.broken.push(socket);
+                    }
+                    Sending::Gone
+                }
             };
         }
     }

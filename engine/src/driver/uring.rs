@@ -41,9 +41,11 @@ pub(super) struct Uring {
     /// Accepts to be armed, when a slot is free and the rest is over.
     pub(super) to_accept: VecDeque<(Listener, u32)>,
     pub(super) accept_again: Option<Instant>,
-    /// The tokens of the pending sends, in the order of their indices.
-    tokens: Vec<u64>,
+    /// The tokens of the pending sends and whose they are, in the order of their indices.
+    tokens: Vec<(u64, Socket)>,
     answered: usize,
+    /// Paused sockets that a send found broken: no receive would tell.
+    broken: Vec<Socket>,
     bell: Arc<File>,
     waker: Waker,
     pub(super) counters: Counters,
@@ -82,6 +84,7 @@ impl Uring {
             accept_again: None,
             tokens: Vec::new(),
             answered: 0,
+            broken: Vec::new(),
             waker: Waker::new(Box::new(EventFd(Arc::clone(&bell)))),
             bell,
             counters: Counters::default(),
@@ -174,15 +177,21 @@ impl Uring {
 
     /// Takes the answers to sends out of what was reaped; the rest is the next turn's.
     fn take_answers(&mut self, sent: &mut Vec<Sent>) {
-        let tokens = &self.tokens;
+        let (tokens, slots, broken) = (&self.tokens, &mut self.slots, &mut self.broken);
         let answered = &mut self.answered;
         self.ring.reaped.retain(|completion| {
             if completion.operation() != Some(Operation::Send) {
                 return true;
             }
-            if let Some(&token) = tokens.get(completion.index() as usize) {
+            if let Some(&(token, socket)) = tokens.get(completion.index() as usize) {
                 *answered += 1;
-                sent.push(Sent { token, outcome: outcome(completion.result) });
+                let outcome = outcome(completion.result);
+                if outcome == Sending::Gone
+                    && slots.get(socket).is_some_and(|slot| slot.is(PAUSED) && !slot.is(RECEIVING))
+                {
+                    broken.push(socket);
+                }
+                sent.push(Sent { token, outcome });
             }
             false
         });
@@ -255,6 +264,14 @@ impl Driver for Uring {
             let rest = again.saturating_duration_since(Instant::now());
             wait = Some(wait.map_or(rest, |wait| wait.min(rest)));
         }
+        let mut broken = std::mem::take(&mut self.broken);
+        for socket in broken.drain(..) {
+            if self.live(socket).is_some() {
+                self.gone(socket, libc::EPIPE, events);
+                wait = Some(Duration::ZERO);
+            }
+        }
+        self.broken = broken;
         if wait != Some(Duration::ZERO) && (self.ring.has_completions() || !self.waker.fall_asleep()) {
             wait = Some(Duration::ZERO);
         }
@@ -295,7 +312,7 @@ impl Driver for Uring {
         }
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let tag = Operation::Send.tag(0, self.tokens.len() as u32);
-        self.tokens.push(token);
+        self.tokens.push((token, socket));
         let entry = opcode::Send::new(Fixed(socket), bytes.as_ptr(), length).flags(SEND_FLAGS).build();
         // SAFETY: the caller keeps the bytes until flush, which waits for every pending send.
         unsafe { self.ring.push(&entry.user_data(tag)) };

@@ -74,7 +74,7 @@ impl Uring {
         }
     }
 
-    fn gone(&mut self, socket: Socket, errno: i32, events: &mut Vec<Event>) {
+    pub(super) fn gone(&mut self, socket: Socket, errno: i32, events: &mut Vec<Event>) {
         if let Some(slot) = self.slots.get(socket)
             && !slot.is(GONE)
         {

@@ -48,6 +48,23 @@ pub(crate) fn a_refused_connection_says_so_and_can_be_closed(preference: Prefere
     assert_eq!(rig.driver.counters().sockets, 0);
 }
 
+pub(crate) fn a_paused_socket_that_a_send_finds_broken_is_gone(preference: Preference) {
+    let mut rig = Rig::new(preference);
+    let (client, socket) = rig.client();
+    rig.send(socket, b"never read");
+    rig.driver.pause_read(socket);
+    rig.turn(Duration::ZERO);
+    drop(client);
+    while rig.send(socket, b"x") != Sending::Gone {
+        rig.driver.want_write(socket);
+        rig.turn(Duration::from_millis(1));
+    }
+    rig.until(|rig| rig.is_gone(socket));
+    rig.driver.resume_read(socket);
+    rig.close(socket);
+    assert_eq!(rig.count(|event| matches!(event, Event::Gone { .. })), 1);
+}
+
 /// Sends until the socket takes no more; returns what it took.
 fn fill(rig: &mut Rig, socket: u32, bytes: &[u8]) -> usize {
     let mut total = 0;

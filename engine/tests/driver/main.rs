@@ -24,6 +24,7 @@ on_both_drivers! {
     cases::a_refused_connection_says_so_and_can_be_closed,
     cases::what_does_not_fit_is_blocked_and_one_writable_follows,
     cases::a_reset_during_sends_is_gone_once,
+    cases::a_paused_socket_that_a_send_finds_broken_is_gone,
     cases::a_used_number_hears_nothing_of_its_predecessor,
     cases::a_paused_socket_is_read_again_without_loss,
     cases::an_orderly_end_comes_after_the_last_bytes,
