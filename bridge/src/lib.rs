@@ -1,11 +1,17 @@
 //! The Python face of the engine: conversions only, no logic.
 use pyo3::prelude::*;
 
+mod engine;
+mod orders;
+mod reports;
+mod rows;
 mod swarm;
 
 /// The engine as Python sees it; `godwit.engine` is its only importer.
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::engine::Engine;
     #[pymodule_export]
     use super::swarm::Swarm;
 }

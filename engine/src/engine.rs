@@ -4,12 +4,11 @@
 use crate::board::{Board, Figures};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
+use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Opened, Plan, live};
 use godwit_core::codes::Code;
-use godwit_core::json;
-use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{self, Node, Outcome, Totals};
+use godwit_core::node::{self, Node, Totals};
 use godwit_core::position::Position;
 use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
@@ -45,15 +44,6 @@ pub struct Started {
     pub shards: usize,
     /// The process's limit of open descriptors, raised as far as it goes.
     pub descriptors_max: u64,
-}
-
-/// One message that the node itself publishes.
-#[derive(Clone, Debug)]
-pub struct Publication {
-    pub subject: String,
-    pub content: Vec<u8>,
-    pub kind: Kind,
-    pub is_retained: bool,
 }
 
 /// The node's figures.
@@ -222,32 +212,18 @@ impl Engine {
         self.order(vec![Order::Drain { grace_ms, spread_ms }]);
     }
 
-    /// Publishes as the node itself, under one acquisition; for each its position, or why not.
-    pub fn publish_many(&self, publications: &[Publication]) -> Vec<Result<Position, Code>> {
+    /// An empty list of what the node itself is to publish.
+    pub fn publications(&self) -> Publications {
         let limits = &self.settings.limits;
-        let identity: Arc<str> = Arc::from("");
-        let mut batch = Batch::default();
-        let checks: Vec<Result<(), Code>> = publications
-            .iter()
-            .map(|publication| {
-                let Publication { subject, content, kind, is_retained } = publication;
-                check(*kind, content, limits.message_bytes_max, limits.content_depth_max)?;
-                let mut draft = Draft::new(*kind, content, "", Arc::clone(&identity), u32::MAX);
-                draft.is_retained = Some(*is_retained);
-                batch.push(subject, draft);
-                Ok(())
-            })
-            .collect();
-        let mut outcomes = Vec::with_capacity(batch.len());
-        let wakes = lock(&self.node).append(&mut batch, &mut outcomes, self.clock.now());
+        Publications::new(limits.message_bytes_max, limits.content_depth_max)
+    }
+
+    /// Publishes as the node itself, under one acquisition; for each its position, or why not.
+    pub fn publish(&self, mut publications: Publications) -> Vec<Result<Position, Code>> {
+        let mut outcomes = Vec::with_capacity(publications.batch.len());
+        let wakes = lock(&self.node).append(&mut publications.batch, &mut outcomes, self.clock.now());
         self.board.wake(wakes);
-        let mut outcomes = outcomes.into_iter();
-        let answers = checks.into_iter().map(|check| match check.map(|()| outcomes.next()) {
-            Err(code) | Ok(Some(Outcome::Refused(code))) => Err(code),
-            Ok(Some(Outcome::Published { at: Some(at), .. })) => Ok(at),
-            Ok(Some(Outcome::Published { at: None, .. }) | None) => Err(Code::CommandFault),
-        });
-        answers.collect()
+        publications.answer(outcomes)
     }
 
     pub fn stats(&self) -> Stats {
@@ -300,22 +276,5 @@ fn preference(name: &str) -> Result<Preference, String> {
         "io_uring" => Ok(Preference::Uring),
         "readiness" => Ok(Preference::Readiness),
         other => Err(format!("driver: {other:?} is none of auto, io_uring, readiness")),
-    }
-}
-
-fn check(kind: Kind, content: &[u8], bytes_max: usize, depth_max: usize) -> Result<(), Code> {
-    if content.len() > bytes_max {
-        return Err(Code::MessageTooBig);
-    }
-    match kind {
-        Kind::Bytes => Ok(()),
-        Kind::Text => std::str::from_utf8(content).map(drop).map_err(|_| Code::ContentInvalid),
-        Kind::Json => {
-            let text = std::str::from_utf8(content).map_err(|_| Code::ContentInvalid)?;
-            json::check(text, depth_max).map_err(|fault| match fault {
-                json::JsonFault::TooDeep => Code::ContentTooDeep,
-                json::JsonFault::Malformed(_) => Code::ContentInvalid,
-            })
-        }
     }
 }

@@ -7,9 +7,11 @@ mod clock;
 pub mod driver;
 mod engine;
 mod outlet;
+mod publications;
 mod queue;
 mod shard;
 
 pub use board::Figures;
 pub use clock::Clock;
-pub use engine::{Engine, Named, Publication, Started, Stats};
+pub use engine::{Engine, Named, Started, Stats};
+pub use publications::Publications;

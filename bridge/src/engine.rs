@@ -1,0 +1,125 @@
+//! The node's Python face. The GIL is released around what may wait for a lock or a thread, never around a copy; what
+//! comes from Python is converted before any lock is taken.
+use crate::{orders, reports, rows};
+use godwit_core::message::Kind;
+use godwit_core::report::ConnectionId;
+use godwit_core::subject::Pattern;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+/// One node. Every method may be called from any thread.
+#[pyclass(module = "godwit._engine", frozen)]
+pub struct Engine(godwit_engine::Engine);
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(settings_json: &str) -> PyResult<Self> {
+        godwit_engine::Engine::new(settings_json).map(Self).map_err(PyValueError::new_err)
+    }
+
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let started = py.detach(|| self.0.start()).map_err(os_error)?;
+        let told = PyDict::new(py);
+        for (name, address) in &started.addresses {
+            told.set_item(name, address.to_string())?;
+        }
+        told.set_item("driver", started.driver)?;
+        told.set_item("driver_reason", started.driver_reason)?;
+        told.set_item("shards", started.shards)?;
+        told.set_item("descriptors_max", started.descriptors_max)?;
+        Ok(told)
+    }
+
+    fn report_fd(&self) -> i32 {
+        self.0.report_descriptor()
+    }
+
+    fn reports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let taken = self.0.reports();
+        let list = PyList::empty(py);
+        for report in taken {
+            list.append(reports::tuple(py, report)?)?;
+        }
+        Ok(list)
+    }
+
+    fn order(&self, py: Python<'_>, orders: Vec<Bound<'_, PyTuple>>) -> PyResult<()> {
+        let orders = orders.iter().map(orders::parse).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.0.order(orders));
+        Ok(())
+    }
+
+    fn publish_many(&self, py: Python<'_>, messages: Vec<Bound<'_, PyTuple>>) -> PyResult<Vec<(u16, String)>> {
+        let mut publications = self.0.publications();
+        for message in &messages {
+            let subject = message.get_borrowed_item(0)?;
+            let content = message.get_borrowed_item(1)?;
+            let kind = message.get_borrowed_item(2)?;
+            let kind = match kind.extract::<&str>()? {
+                "json" => Kind::Json,
+                "text" => Kind::Text,
+                "bytes" => Kind::Bytes,
+                other => return Err(PyValueError::new_err(format!("{other:?} is no kind of content"))),
+            };
+            let is_retained = message.get_borrowed_item(3)?.extract()?;
+            publications.push(subject.extract()?, content.extract()?, kind, is_retained);
+        }
+        let answers = py.detach(|| self.0.publish(publications));
+        Ok(answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(at) => (0, at.to_string()),
+                Err(code) => (code as u16, String::new()),
+            })
+            .collect())
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.0.stats());
+        rows::stats(py, &stats)
+    }
+
+    #[pyo3(signature = (after, limit, pattern))]
+    fn subjects<'py>(
+        &self,
+        py: Python<'py>,
+        after: &str,
+        limit: usize,
+        pattern: Option<&str>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let pattern =
+            pattern.map(Pattern::parse).transpose().map_err(|refusal| PyValueError::new_err(refusal.reason))?;
+        let found = py.detach(|| self.0.subjects(after, limit, pattern.as_ref()));
+        found.iter().map(|row| rows::subject(py, row)).collect()
+    }
+
+    #[pyo3(signature = (after, limit, search))]
+    fn connections<'py>(
+        &self,
+        py: Python<'py>,
+        after: u64,
+        limit: u32,
+        search: Option<&str>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = py.detach(|| self.0.connections(ConnectionId(after), limit, search));
+        found.iter().map(|row| rows::connection(py, row)).collect()
+    }
+
+    fn drain(&self, py: Python<'_>, grace_ms: u64, spread_ms: u64) {
+        py.detach(|| self.0.drain(grace_ms, spread_ms));
+    }
+
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}
+
+/// The error with its number, so that Python sees what it is.
+fn os_error(error: std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, std::io::Error::from_raw_os_error(number).to_string())),
+        None => PyOSError::new_err(error.to_string()),
+    }
+}

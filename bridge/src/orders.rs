@@ -1,0 +1,53 @@
+//! Orders from tuples, each beginning with its verb; anything else is a ValueError or TypeError.
+use godwit_core::codes::Code;
+use godwit_core::command::Refusal;
+use godwit_core::report::{ConnectionId, Order};
+use godwit_core::rights::{Rights, Rule};
+use godwit_core::settings::RuleSettings;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+type RuleTuple = (String, String, String);
+
+pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
+    let verb = order.get_item(0)?;
+    match verb.extract::<&str>()? {
+        "grant" => {
+            let (_, id, identity, rules, expires_ms): (String, u64, String, Vec<RuleTuple>, Option<u64>) =
+                order.extract()?;
+            let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
+            let rights = Arc::new(Rights::compile(&rules).map_err(invalid)?);
+            Ok(Order::Grant { connection: ConnectionId(id), identity: identity.into(), rights, expires_ms })
+        }
+        "refuse" => {
+            let (connection, code, reason) = ending(order)?;
+            Ok(Order::Refuse { connection, code, reason })
+        }
+        "close" => {
+            let (connection, code, reason) = ending(order)?;
+            Ok(Order::Close { connection, code, reason })
+        }
+        "answer" => {
+            let (_, id, rule): (String, u64, RuleTuple) = order.extract()?;
+            let rule = Rule::compile(&rule_settings(rule)).map_err(invalid)?;
+            Ok(Order::Answer { connection: ConnectionId(id), rule })
+        }
+        other => Err(PyValueError::new_err(format!("{other:?} is no order"))),
+    }
+}
+
+fn ending(order: &Bound<'_, PyTuple>) -> PyResult<(ConnectionId, Code, String)> {
+    let (_, id, number, reason): (String, u64, u16, String) = order.extract()?;
+    let code = Code::from_number(number).ok_or_else(|| PyValueError::new_err(format!("{number} is no code")))?;
+    Ok((ConnectionId(id), code, reason))
+}
+
+fn rule_settings((pattern, actions, verdict): RuleTuple) -> RuleSettings {
+    RuleSettings { pattern, actions, verdict }
+}
+
+fn invalid(refusal: Refusal) -> PyErr {
+    PyValueError::new_err(refusal.reason)
+}

@@ -1,0 +1,37 @@
+//! Reports as tuples, each beginning with its kind; their fields in the order of core's `Report`.
+use godwit_core::report::Report;
+use godwit_core::rights::Action;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTuple>> {
+    match report {
+        Report::Authorize { connection, token, client, address, is_renewal } => {
+            ("authorize", connection.0, token, client, address.to_string(), is_renewal).into_pyobject(py)
+        }
+        Report::Ask { connection, identity, action, selector } => {
+            let action = match action {
+                Action::Subscribe => "subscribe",
+                Action::Publish => "publish",
+            };
+            ("ask", connection.0, &*identity, action, selector).into_pyobject(py)
+        }
+        Report::Connected { connection, identity, client, address, wire } => {
+            ("connected", connection.0, &*identity, &*client, address.to_string(), wire).into_pyobject(py)
+        }
+        Report::Subscribed { connection, selector, outcome, at } => {
+            ("subscribed", connection.0, selector, outcome.name(), at.map(|at| at.to_string())).into_pyobject(py)
+        }
+        Report::Unsubscribed { connection, selector } => ("unsubscribed", connection.0, selector).into_pyobject(py),
+        Report::Disconnected { connection, code, lived_ms } => {
+            ("disconnected", connection.0, code, lived_ms).into_pyobject(py)
+        }
+        Report::Refused { address, code, reason } => {
+            ("refused", address.to_string(), code as u16, reason).into_pyobject(py)
+        }
+        Report::Drained { .. } => ("drained",).into_pyobject(py),
+        Report::ShardFailed { shard, reason } => ("shard_failed", shard, reason).into_pyobject(py),
+        // The engine answers these itself.
+        Report::Connections { ask, shard, rows } => ("connections", ask, shard, rows.len()).into_pyobject(py),
+    }
+}

@@ -1,0 +1,100 @@
+//! Figures and rows as dictionaries whose keys are the fields' names.
+use godwit_core::report::{ConnectionRow, SubjectRow};
+use godwit_engine::{Figures, Stats};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+macro_rules! put {
+    ($dict:expr, $from:expr, $($field:ident),+ $(,)?) => {
+        $($dict.set_item(stringify!($field), $from.$field)?;)+
+    };
+}
+
+pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    put!(
+        dict,
+        stats.totals,
+        epoch,
+        arrival,
+        forgotten_arrival,
+        subjects,
+        patterns,
+        messages,
+        message_bytes,
+        snapshots,
+        snapshot_bytes,
+        keys,
+        index_entries,
+        feed_entries,
+        feed_bytes,
+        feed_falls,
+        accepted,
+        refused,
+        repeats,
+        evicted_count,
+        evicted_age,
+        evicted_bytes,
+        forgotten,
+    );
+    dict.set_item("reports_dropped", stats.reports_dropped)?;
+    let shards = stats.shards.iter().map(|figures| shard(py, figures)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("shards", shards)?;
+    Ok(dict)
+}
+
+fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    put!(
+        dict,
+        figures.shard,
+        connections,
+        subscriptions,
+        streams,
+        window_bytes,
+        held_bytes,
+        accepted,
+        refused,
+        disconnected,
+        messages_in,
+        bytes_in,
+        bytes_out,
+        sends,
+        short_sends,
+        blocked_sends,
+        publishes_refused,
+        commands_refused,
+        gaps,
+        recovered,
+        resynced,
+        dropped,
+        caught_up,
+        fell_off,
+        reports_dropped,
+        faults,
+    );
+    put!(dict, figures, turns, has_failed);
+    dict.set_item("sockets", figures.driver.sockets)?;
+    dict.set_item("sockets_refused", figures.driver.refused)?;
+    dict.set_item("receives_starved", figures.driver.starved)?;
+    dict.set_item("enters", figures.driver.enters)?;
+    Ok(dict)
+}
+
+pub(crate) fn subject<'py>(py: Python<'py>, row: &SubjectRow) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("subject", &*row.subject)?;
+    dict.set_item("at", row.at.to_string())?;
+    put!(dict, row, messages, bytes, listeners, has_snapshot, last_ms);
+    Ok(dict)
+}
+
+pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("connection", row.connection.0)?;
+    dict.set_item("address", row.address.to_string())?;
+    dict.set_item("identity", &*row.identity)?;
+    dict.set_item("client", &*row.client)?;
+    put!(dict, row, wire, connected_ms, subscriptions, behind);
+    Ok(dict)
+}
