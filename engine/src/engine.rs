@@ -115,7 +115,8 @@ impl Engine {
             Ok(())
         });
         drop(opened);
-        let outcomes: io::Result<Vec<_>> = result.and_then(|()| outcomes.iter().collect());
+        // Every thread says once how it began.
+        let outcomes: io::Result<Vec<_>> = result.and_then(|()| outcomes.iter().take(threads.len()).collect());
         match outcomes {
             Ok(outcomes) => {
                 // The kernel may refuse one shard what it gave another: then the reason is told with the lesser driver.

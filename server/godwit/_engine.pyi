@@ -3,36 +3,66 @@
 Shapes of reports and orders are those of core/src/report.rs, each a tuple that begins with its kind.
 """
 
+from typing import final
+
+__all__ = ["Engine", "Swarm"]
+
+@final
 class Engine:
-    def __init__(self, settings_json: str) -> None:
+    """One node; every method may be called from any thread."""
+
+    def __new__(cls, settings_json: str) -> Engine:
         """Takes core/src/settings.rs as JSON; raises ValueError with a sentence where it does not fit."""
 
     def start(self) -> dict[str, object]:
-        """Listens and starts the shards: {"client": HOST:PORT, "driver", "driver_reason"}; OSError where a port is taken."""
+        """Listens and starts the shards; OSError where a port is taken or the driver asked for does not work.
+
+        Each listener's name and HOST:PORT, then "driver" ("io_uring" or "readiness"), "driver_reason" (why not io_uring,
+        else empty), "shards" and "descriptors_max" (the process's limit, raised as far as it goes).
+        """
 
     def report_fd(self) -> int:
         """Readable while reports wait."""
 
     def reports(self) -> list[tuple[object, ...]]:
-        """Takes all reports that wait."""
+        """Takes all reports that wait.
 
-    def order(self, orders: list[tuple[object, ...]]) -> None: ...
+        ("authorize", connection, token | None, client | None, address, is_renewal), ("ask", connection, identity, action,
+        selector), ("connected", connection, identity, client, address, wire), ("subscribed", connection, selector, outcome,
+        position | None), ("unsubscribed", connection, selector), ("disconnected", connection, code, lived_ms), ("refused",
+        address, code, reason), ("drained",), ("shard_failed", shard, reason).
+        """
+
+    def order(self, orders: list[tuple[object, ...]]) -> None:
+        """Carries out a batch; ValueError or TypeError, and none of it is carried out, where one does not fit.
+
+        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None), ("refuse" | "close",
+        connection, code, reason), ("answer", connection, (pattern, actions, verdict)).
+        """
+
     def publish_many(self, messages: list[tuple[str, bytes, str, bool]]) -> list[tuple[int, str]]:
         """(subject, content, kind, retain) each; answers (0, position) or (code, "")."""
 
-    def stats(self) -> dict[str, object]: ...
-    def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, object]]: ...
-    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, object]]: ...
+    def stats(self) -> dict[str, object]:
+        """The node's figures, and under "shards" each shard's as of the end of its last turn."""
+
+    def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, object]]:
+        """Subjects in name order after one, as SubjectRow of core/src/report.rs."""
+
+    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, object]]:
+        """Connections in the order of their ids after one, as ConnectionRow of core/src/report.rs."""
+
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         """Begins; the report ("drained",) says that it is done."""
 
     def stop(self) -> None:
         """Ends the threads and closes what is open."""
 
+@final
 class Swarm:
     """The load generator; its door is godwit.bench.generator."""
 
-    def __init__(self, plan_json: str) -> None:
+    def __new__(cls, plan_json: str) -> Swarm:
         """Takes swarm/src/plan.rs as JSON; raises ValueError with a sentence where it does not fit."""
 
     def start(self) -> None:
