@@ -1,7 +1,9 @@
-"""Makes docs/benchmarks.md and its charts from benchmarks/results: nothing on the page is written by hand but the
-explanations of goals that are not met, in benchmarks/explanations.toml.
+"""Makes docs/benchmarks.md, its charts and the README's figures from benchmarks/results.
 
-    python -m benchmarks.page [--check]       --check: exit 1 when the page is not current"""
+Nothing there is written by hand but the explanations of goals that are not met, in benchmarks/explanations.toml.
+
+    python -m benchmarks.page [--check]       --check: exit 1 when the page is not current
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from typing import Any
 
 from .charts import draw_chart
 from .goals import GOALS, Goal, Outcomes
+from .readme import put_figures
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -108,6 +111,8 @@ def build_files(results: Path) -> dict[Path, str]:
     outcomes = read_outcomes(results)
     explanations = tomllib.loads((HERE / "explanations.toml").read_text(encoding="utf-8"))
     files = {DOCS / "benchmarks.md": build_page(outcomes, explanations)}
+    readme = HERE.parent / "README.md"
+    files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)
     for name, (figure, title, scale) in CHARTS.items():
         if name in outcomes:
             files[DOCS / "charts" / f"{name}.svg"] = draw_chart(outcomes[name], figure, title, scale)
