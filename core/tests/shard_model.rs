@@ -1,6 +1,8 @@
 //! Random lives of many clients against a model that knows every message: nothing missed, nothing twice, nothing out of
 //! order, and every gap says exactly what it is. Sockets fill up in mid-frame, logs are tiny, clients come back with what
 //! they had. Each seed is one life; a failure names it.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod world;
 
 use std::collections::HashMap;
@@ -352,7 +354,9 @@ impl Life {
 
 #[test]
 fn nobody_ever_loses_their_place() {
+    #[allow(clippy::disallowed_methods, reason = "the tester chooses which lives are lived")]
     let seeds = std::env::var("GODWIT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    #[allow(clippy::disallowed_methods, reason = "the same")]
     let first = std::env::var("GODWIT_SEED").ok().and_then(|text| text.parse().ok());
     for seed in first.map_or(0..seeds, |seed: u64| seed..seed + 1) {
         let outcome = std::panic::catch_unwind(|| {
