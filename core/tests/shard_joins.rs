@@ -1,5 +1,4 @@
 //! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod world;
