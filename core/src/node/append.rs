@@ -18,10 +18,16 @@ use crate::subject::{check_subject, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
+/// Messages that one append lets go where they are too many or too old; the sweep goes on.
+const TRIM_EACH: usize = 16;
 /// Logs looked at for the largest, when room is needed.
 const SAMPLES: usize = 8;
-/// Messages that one append lets go at most to make room; past it the append is refused, and the sweep goes on.
+/// Messages that one append lets go at most to make room; past it the append is refused.
 const EVICTIONS_MAX: usize = 4_096;
+/// Messages that one log loses before the largest is looked for again.
+const EVICTIONS_EACH: usize = 64;
+/// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
+const ROOM_BYTES: usize = 65_536;
 const REPLIES_MAX: usize = 16_384;
 
 /// What became of a draft.
@@ -149,7 +155,8 @@ impl Node {
                 Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
             log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
         }
-        trim(log, policy.log_messages_max, self.ages.cutoff(policy.log_age), &mut self.counts);
+        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff: self.ages.cutoff(policy.log_age) };
+        trim(log, bounds, TRIM_EACH, &mut self.counts);
         if log.pattern_version != self.directory.version() {
             log.pattern_version = self.directory.version();
             log.pattern_mask = self.directory.mask(subject);
@@ -224,19 +231,18 @@ impl Node {
         if self.counts.bytes + cost <= bytes_max {
             return true;
         }
+        let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
         let mut left = EVICTIONS_MAX;
-        while self.counts.bytes + cost > bytes_max && left > 0 {
+        while self.counts.bytes + cost > aim && left > 0 {
             let Some(slot) = self.find_large() else { break };
+            let Some(log) = self.names.log_at_mut(slot) else { break };
             // Half of a log at most, so that one that was met by bad luck keeps its better half.
-            let half = self.names.log_at(slot).map_or(0, |log| log.len().div_ceil(2)).min(left);
-            for _ in 0..half {
-                let Some(log) = self.names.log_at_mut(slot) else { break };
-                let freed = log.evict(GapReason::Overrun);
+            for _ in 0..log.len().div_ceil(2).min(left).min(EVICTIONS_EACH) {
+                self.counts.bytes -= log.evict(GapReason::Overrun);
                 self.counts.messages -= 1;
                 self.counts.evicted_bytes += 1;
-                self.counts.bytes -= freed;
                 left -= 1;
-                if self.counts.bytes + cost <= bytes_max {
+                if self.counts.bytes + cost <= aim {
                     break;
                 }
             }
@@ -302,18 +308,28 @@ pub(super) fn drop_snapshot(log: &mut Log, counts: &mut super::report::Counts) {
     log.latest.clear(&mut counts.snapshot_bytes);
 }
 
-/// Lets go what is too much or too old.
-pub(super) fn trim(log: &mut Log, messages_max: usize, cutoff: u64, counts: &mut super::report::Counts) {
-    while log.len() > messages_max {
-        counts.bytes -= log.evict(GapReason::Overrun);
-        counts.messages -= 1;
-        counts.evicted_count += 1;
+/// What a log may keep: so many messages, none that arrived up to the cutoff.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) messages_max: usize,
+    pub(super) cutoff: u64,
+}
+
+/// Lets go what is too much or too old, at most `left`; returns how many went.
+pub(super) fn trim(log: &mut Log, bounds: Bounds, left: usize, counts: &mut super::report::Counts) -> usize {
+    let mut gone = 0;
+    while gone < left {
+        let is_too_many = log.len() > bounds.messages_max;
+        if !is_too_many && log.oldest().is_none_or(|oldest| oldest.arrival > bounds.cutoff) {
+            break;
+        }
+        counts.bytes -= log.evict(if is_too_many { GapReason::Overrun } else { GapReason::Expired });
+        counts.evicted_count += u64::from(is_too_many);
+        counts.evicted_age += u64::from(!is_too_many);
+        gone += 1;
     }
-    while log.oldest().is_some_and(|oldest| oldest.arrival <= cutoff) {
-        counts.bytes -= log.evict(GapReason::Expired);
-        counts.messages -= 1;
-        counts.evicted_age += 1;
-    }
+    counts.messages -= gone;
+    gone
 }
 
 fn check_subject_of(subject: &str, connection: u32) -> Result<(), Code> {

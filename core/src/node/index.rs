@@ -53,34 +53,46 @@ impl Index {
 
     /// Where an arrival went; none for a standard message's, or one that is gone or to come.
     pub(super) fn get(&self, arrival: u64) -> Option<Place> {
-        let offset = usize::try_from(arrival.checked_sub(self.gone + 1)?).ok()? + self.skipped;
-        let place = self.pages.get(offset / PAGE)?.get(offset % PAGE)?;
+        let (page, at) = self.find(arrival)?;
+        let place = page.get(at)?;
         (place.slot != NOBODY).then_some(*place)
     }
 
-    /// How many arrivals in `(after, until]` went to `slot`, and the sequence (low half) of the first; none when some of
-    /// the range is gone.
-    pub(super) fn count(&self, slot: u32, after: u64, until: u64) -> Option<(u64, u32)> {
-        if after < self.gone {
-            return None;
-        }
-        let (mut count, mut first) = (0, 0);
-        let mut offset = (after - self.gone) as usize + self.skipped;
-        let mut left = until.min(self.head()).saturating_sub(after) as usize;
-        while left > 0 {
-            let page = self.pages.get(offset / PAGE)?;
-            let from = offset % PAGE;
-            let taken = left.min(page.len().saturating_sub(from)).max(1);
-            for place in page.get(from..from + taken)?.iter().filter(|place| place.slot == slot) {
-                if count == 0 {
-                    first = place.sequence_low;
-                }
-                count += 1;
+    /// The sequence (low half) of the first arrival in `(after, until]` that went to `slot`. What is gone is not looked at.
+    pub(super) fn first_of(&self, slot: u32, after: u64, until: u64) -> Option<u32> {
+        let mut arrival = after.max(self.gone);
+        let until = until.min(self.head());
+        while arrival < until {
+            let (page, from) = self.find(arrival + 1)?;
+            let end = page.len().min(from + (until - arrival) as usize);
+            let places = page.get(from..end)?;
+            if let Some(place) = places.iter().find(|place| place.slot == slot) {
+                return Some(place.sequence_low);
             }
-            offset += taken;
-            left -= taken;
+            arrival += places.len() as u64;
         }
-        Some((count, first))
+        None
+    }
+
+    /// The same of the last.
+    pub(super) fn last_of(&self, slot: u32, after: u64, until: u64) -> Option<u32> {
+        let after = after.max(self.gone);
+        let mut arrival = until.min(self.head());
+        while arrival > after {
+            let (page, at) = self.find(arrival)?;
+            let start = at.saturating_sub((arrival - after) as usize - 1);
+            let places = page.get(start..=at)?;
+            if let Some(place) = places.iter().rev().find(|place| place.slot == slot) {
+                return Some(place.sequence_low);
+            }
+            arrival -= places.len() as u64;
+        }
+        None
+    }
+
+    fn find(&self, arrival: u64) -> Option<(&Vec<Place>, usize)> {
+        let offset = usize::try_from(arrival.checked_sub(self.gone + 1)?).ok()? + self.skipped;
+        Some((self.pages.get(offset / PAGE)?, offset % PAGE))
     }
 
     /// Lets the oldest arrival go.

@@ -142,23 +142,23 @@ impl Node {
         Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true }
     }
 
-    /// What of a log's arrivals in `(after, until]` is no longer kept, and up to which arrival that reaches.
-    fn find_hole(&self, slot: u32, after: u64, until: u64) -> Option<(Hole, u64)> {
+    /// What of a log's arrivals in `(after, until]` is no longer kept, and up to which arrival that reaches. A log's sequences
+    /// have no hole, so that the first and the last of them tell how many they are.
+    pub(super) fn find_hole(&self, slot: u32, after: u64, until: u64) -> Option<(Hole, u64)> {
         let log = self.names.log_at(slot)?;
-        let end = log.evicted_arrival().min(until);
-        let Some((count, first_low)) = self.index.count(slot, after, end) else {
+        let position = |sequence| Position { epoch: log.epoch, sequence };
+        if after < self.index.gone() {
             // Nobody remembers how many: the hole reaches to the oldest kept.
-            let at = Position { epoch: log.epoch, sequence: log.base() };
-            let reason = log.gap_reason(at.sequence.saturating_sub(1));
-            return Some((Hole { missed: None, after: None, at, reason }, log.evicted_arrival()));
-        };
-        if count == 0 {
-            return None;
+            let reason = log.gap_reason(log.base().saturating_sub(1));
+            return Some((Hole { missed: None, after: None, at: position(log.base()), reason }, log.evicted_arrival()));
         }
-        let before = log.widen(first_low).saturating_sub(1);
-        let after = Position { epoch: log.epoch, sequence: before };
-        let at = Position { epoch: log.epoch, sequence: before + count };
-        Some((Hole { missed: Some(count), after: Some(after), at, reason: log.gap_reason(before) }, end))
+        let end = log.evicted_arrival().min(until);
+        let before = log.widen(self.index.first_of(slot, after, end)?).saturating_sub(1);
+        let is_all = until >= log.evicted_arrival();
+        let last = if is_all { log.base() } else { log.widen(self.index.last_of(slot, after, end)?) };
+        let missed = Some(last.saturating_sub(before));
+        let reason = log.gap_reason(before);
+        Some((Hole { missed, after: Some(position(before)), at: position(last), reason }, end))
     }
 
     /// The arrival that a mark stands for, if everything after it is still known: kept, or missing and told.

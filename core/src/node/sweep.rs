@@ -1,12 +1,14 @@
 //! What happens with time alone: messages and snapshots grow too old, idle subjects are forgotten, keys and interest run out.
 //! Each call does a bounded piece and the next goes on, so that no shard waits long for the lock.
 use super::Node;
-use super::append::{drop_snapshot, is_expired, trim};
+use super::append::{Bounds, drop_snapshot, is_expired, trim};
 use crate::position::Now;
 
-/// Logs looked at in one call: a sixteenth of all, within these bounds.
-const LOGS_MIN: u32 = 256;
-const LOGS_MAX: u32 = 8_192;
+/// What one call may spend: to look at a log, or to let a message go, is one; a sixteenth of all logs, within these bounds.
+const SPEND_MIN: usize = 512;
+const SPEND_MAX: usize = 8_192;
+/// To forget a log costs so much more.
+const FORGET_COST: usize = 8;
 /// Keys, moments of interest and places of the index settled in one call.
 const STEPS: usize = 1_024;
 /// The index remembers this many arrivals even of messages that are gone, so that a mark among them gets exact holes.
@@ -26,13 +28,11 @@ impl Node {
         self.ages.tick(now.mono_ms, self.index.head());
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
-        let count = (self.names.slots() / 16).clamp(LOGS_MIN, LOGS_MAX);
-        for _ in 0..count {
-            if self.sweep.slot >= self.names.slots() {
-                break;
-            }
-            self.sweep_log(self.sweep.slot, now);
-            self.sweep.slot += 1;
+        let mut left = (self.names.slots() as usize / 16).clamp(SPEND_MIN, SPEND_MAX);
+        while left > 0 && self.sweep.slot < self.names.slots() {
+            left = left.saturating_sub(self.sweep_log(self.sweep.slot, now, left));
+            // A log with more to let go than may be spent now waits for the next call.
+            self.sweep.slot += u32::from(left > 0);
         }
         for _ in 0..STEPS {
             if !self.pop_index() {
@@ -45,21 +45,23 @@ impl Node {
         self.sweep.slot != 0
     }
 
-    fn sweep_log(&mut self, slot: u32, now: Now) {
-        let Some(log) = self.names.log_at_mut(slot) else { return };
+    /// Returns what it cost: `left` when there may be more to do here.
+    fn sweep_log(&mut self, slot: u32, now: Now, left: usize) -> usize {
+        let Some(log) = self.names.log_at_mut(slot) else { return 1 };
         let policy = self.policies.get(log.policy);
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
             drop_snapshot(log, &mut self.counts);
         }
-        trim(log, policy.log_messages_max, self.ages.cutoff(policy.log_age), &mut self.counts);
+        let limit = Bounds { messages_max: policy.log_messages_max, cutoff: self.ages.cutoff(policy.log_age) };
+        let cost = 1 + trim(log, limit, left, &mut self.counts);
         if !log.is_idle() {
-            return;
+            return cost;
         }
         if log.at().sequence > 0 {
             // What is numbered in an epoch that has passed can be forgotten freely: it returns in a later one.
             if log.epoch == self.epoch {
                 if self.epoch_ms.is_some_and(|last_ms| now.mono_ms < last_ms + EPOCH_MS) {
-                    return;
+                    return cost;
                 }
                 self.epoch += 1;
                 self.epoch_ms = Some(now.mono_ms);
@@ -68,6 +70,7 @@ impl Node {
             self.counts.forgotten += 1;
         }
         self.names.remove(slot);
+        cost + FORGET_COST
     }
 
     /// Keeps the index within its limit, and within need, while it grows.

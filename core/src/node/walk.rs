@@ -1,8 +1,11 @@
 //! Walking the feed's index for a pattern: everything that matches between two arrivals, in the order in which it was accepted.
 //! Each arrival that is no longer kept is counted in a hole once, however many calls a walk takes and whatever goes meanwhile.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::Node;
+use super::log::Log;
 use super::read::Hole;
 use crate::message::{LogId, Message};
 use crate::position::Position;
@@ -26,6 +29,14 @@ pub struct Stride {
     pub bytes_max: usize,
 }
 
+/// A pattern that holds few subjects is read from their logs when the way is long: a feed of a million messages is not
+/// walked for one client's ten.
+const LOGS_MAX: usize = 64;
+const LOOKS_MAX: u64 = 256;
+const WAY_MIN: u64 = 64;
+/// Holes of one call; they are looked through for each message that is gone.
+const HOLES_MAX: usize = 256;
+
 impl Node {
     /// Messages that `pattern` holds with an arrival in `(after, until]`, oldest first. Holes come before all messages of this
     /// call: within a log, what is gone was older.
@@ -41,48 +52,122 @@ impl Node {
         if after_arrival < self.forgotten_arrival || after_arrival < self.index.gone() {
             return Walk { reached: after_arrival, is_lost: true };
         }
-        let (mut left, mut reached) = (stride.bytes_max, after_arrival);
-        let (out_before, holes_before) = (out.len(), holes.len());
         let until = until_arrival.min(self.index.head());
-        while reached < until && reached - after_arrival < stride.entries_max.max(1) as u64 {
+        let reached = match self.find_few(pattern, until.saturating_sub(after_arrival)) {
+            Some(slots) => self.walk_logs(&slots, after_arrival, until, out, holes, stride),
+            None => self.walk_index(pattern, after_arrival, until, out, holes, stride),
+        };
+        let reached = if reached >= until { until_arrival.max(after_arrival) } else { reached };
+        Walk { reached, is_lost: false }
+    }
+
+    /// The slots of a pattern's logs, where they are few and found with less effort than `way` arrivals are looked at.
+    fn find_few(&self, pattern: &Pattern, way: u64) -> Option<Vec<u32>> {
+        if way < WAY_MIN {
+            return None;
+        }
+        let (mut slots, mut looks) = (Vec::new(), 0);
+        for (name, slot) in self.names.range(pattern, None) {
+            looks += 1;
+            if looks > LOOKS_MAX.min(way / 4) || slots.len() == LOGS_MAX {
+                return None;
+            }
+            if pattern.matches(name) {
+                slots.push(slot);
+            }
+        }
+        Some(slots)
+    }
+
+    /// Merges a few logs by arrival.
+    fn walk_logs(
+        &self,
+        slots: &[u32],
+        after: u64,
+        until: u64,
+        out: &mut Vec<Arc<Message>>,
+        holes: &mut Vec<(LogId, Arc<str>, Hole)>,
+        stride: Stride,
+    ) -> u64 {
+        let (mut next, mut left, out_before) = (BinaryHeap::new(), stride.bytes_max, out.len());
+        let arrival_of = |slot: u32, index: usize| {
+            let message = self.names.log_at(slot)?.nth(index)?;
+            (message.arrival <= until).then_some(message.arrival)
+        };
+        for &slot in slots {
+            let index = self.names.log_at(slot).map_or(0, |log| log.count_until(after));
+            next.extend(arrival_of(slot, index).map(|arrival| Reverse((arrival, slot, index))));
+        }
+        let mut reached = until;
+        while let Some(Reverse((_, slot, index))) = next.pop() {
+            let Some(message) = self.names.log_at(slot).and_then(|log| log.nth(index)) else { continue };
+            let (cost, count) = (message.cost_bytes(), out.len() - out_before);
+            if count > 0 && (cost > left || count >= stride.entries_max) {
+                reached = out.last().map_or(after, |last| last.arrival);
+                break;
+            }
+            left = left.saturating_sub(cost);
+            out.push(Arc::clone(message));
+            next.extend(arrival_of(slot, index + 1).map(|arrival| Reverse((arrival, slot, index + 1))));
+        }
+        for &slot in slots {
+            let (Some(log), Some(id)) = (self.names.log_at(slot), self.names.id_at(slot)) else { continue };
+            if log.evicted_arrival() > after
+                && let Some((hole, _)) = self.find_hole(slot, after, reached)
+            {
+                holes.push((id, Arc::clone(&log.subject), hole));
+            }
+        }
+        reached
+    }
+
+    /// Looks at every arrival on the way.
+    fn walk_index(
+        &self,
+        pattern: &Pattern,
+        after: u64,
+        until: u64,
+        out: &mut Vec<Arc<Message>>,
+        holes: &mut Vec<(LogId, Arc<str>, Hole)>,
+        stride: Stride,
+    ) -> u64 {
+        let (mut left, mut reached) = (stride.bytes_max, after);
+        let (out_before, holes_before) = (out.len(), holes.len());
+        let end = until.min(after.saturating_add(stride.entries_max.max(1) as u64));
+        while reached < end && holes.len() - holes_before < HOLES_MAX {
             let arrival = reached + 1;
             let place = self.index.get(arrival);
             let log = place.and_then(|place| Some((self.names.log_at(place.slot)?, place)));
             if let Some((log, place)) = log.filter(|(log, _)| pattern.matches(&log.subject)) {
                 let sequence = log.widen(place.sequence_low);
-                match log.get(sequence) {
-                    Some(message) => {
-                        let cost = message.cost_bytes();
-                        if cost > left && out.len() > out_before {
-                            break;
-                        }
-                        left = left.saturating_sub(cost);
-                        out.push(Arc::clone(message));
+                if let Some(message) = log.get(sequence) {
+                    let cost = message.cost_bytes();
+                    if cost > left && out.len() > out_before {
+                        break;
                     }
-                    None => {
-                        let id = self.names.id_at(place.slot).unwrap_or(LogId { slot: place.slot, generation: 0 });
-                        let told = holes.get_mut(holes_before..).unwrap_or_default();
-                        let at = Position { epoch: log.epoch, sequence };
-                        match told.iter_mut().find(|(other, _, _)| *other == id) {
-                            Some((_, _, hole)) => {
-                                hole.at = at;
-                                hole.missed = hole.missed.map(|missed| missed + 1);
-                            }
-                            None => {
-                                let after = Position { epoch: log.epoch, sequence: sequence.saturating_sub(1) };
-                                let reason = log.gap_reason(after.sequence);
-                                let hole = Hole { missed: Some(1), after: Some(after), at, reason };
-                                holes.push((id, Arc::clone(&log.subject), hole));
-                            }
-                        }
-                    }
+                    left = left.saturating_sub(cost);
+                    out.push(Arc::clone(message));
+                } else {
+                    let id = self.names.id_at(place.slot).unwrap_or(LogId { slot: place.slot, generation: 0 });
+                    widen_hole(holes, holes_before, id, log, sequence);
                 }
             }
             reached = arrival;
         }
-        if reached == until {
-            reached = until_arrival.max(after_arrival);
-        }
-        Walk { reached, is_lost: false }
+        reached
     }
+}
+
+/// One more of a log's messages that is gone: its hole of this call grows, or begins.
+fn widen_hole(holes: &mut Vec<(LogId, Arc<str>, Hole)>, from: usize, id: LogId, log: &Log, sequence: u64) {
+    let at = Position { epoch: log.epoch, sequence };
+    let told = holes.get_mut(from..).unwrap_or_default();
+    if let Some((_, _, hole)) = told.iter_mut().find(|(other, _, _)| *other == id) {
+        hole.at = at;
+        hole.missed = hole.missed.map(|missed| missed + 1);
+        return;
+    }
+    let after = Position { epoch: log.epoch, sequence: sequence.saturating_sub(1) };
+    let reason = log.gap_reason(after.sequence);
+    holes.push((id, Arc::clone(&log.subject), Hole { missed: Some(1), after: Some(after), at, reason }));
 }

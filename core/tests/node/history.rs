@@ -69,7 +69,7 @@ enum Step {
 fn any_step() -> impl Strategy<Value = Step> {
     let subject = 0..SUBJECTS.len();
     prop_oneof![
-        8 => (subject.clone(), 1..5_usize, prop::bool::weighted(0.85))
+        8 => (subject.clone(), prop_oneof![8 => 1..5_usize, 1 => 40..90_usize], prop::bool::weighted(0.85))
             .prop_map(|(subject, times, is_guaranteed)| Step::Publish { subject, times, is_guaranteed }),
         2 => (0..3_u8, subject.clone()).prop_map(|(shard, subject)| Step::Open { shard, subject }),
         2 => any::<usize>().prop_map(|which| Step::Close { which }),
