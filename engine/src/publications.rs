@@ -48,7 +48,7 @@ impl Publications {
         }
         json::check(text, self.depth_max).map_err(|fault| match fault {
             JsonFault::TooDeep => Code::ContentTooDeep,
-            JsonFault::Malformed(_) => Code::ContentInvalid,
+            _ => Code::ContentInvalid,
         })
     }
 
