@@ -183,12 +183,12 @@ def _latency(size: float) -> list[Shape]:
 def _slow(size: float) -> list[Shape]:
     """The same work twice: without the silent one per cent, and with it."""
     count = int(100_000 * size)
-    silence = {"do": "silence", "name": "silence", "clients": 2}
-    main = [publish("warm", int(2_500 * size), rate=2_500), publish("slow", count, rate=2_500)]
+    silence = {"do": "silence", "name": "silence", "clients": 1}
+    main = [publish("warm", int(1_500 * size), rate=1_500), publish("slow", count, rate=1_500)]
     wake = {"do": "wake", "name": "wake"}
     return [
-        Shape(198, 1, [connect(), pause(0.2), *main], publishers=1),
-        Shape(198, 1, [connect(), silence, pause(0.2), *main, wake], publishers=1),
+        Shape(99, 1, [connect(), pause(0.2), *main], publishers=1),
+        Shape(99, 1, [connect(), silence, pause(0.2), *main, wake], publishers=1),
     ]
 
 
@@ -236,6 +236,6 @@ LOADS = {
         Load("publish", "4 publishers, 2,000 acknowledged publishes in flight", _publish, _publish_figures),
         Load("resume", "1,000 clients come back and get the 100 messages they missed", _resume, _resume_figures, ()),
         Load("latency", "50,000 deliveries a second on 1,000 subjects", _latency, _figures_of("latency")),
-        Load("slow", "200 clients of which 2 never read, 100,000 messages", _slow, _slow_figures, ()),
+        Load("slow", "100 clients of which 1 never reads, 100,000 messages", _slow, _slow_figures, ()),
     )
 }
