@@ -45,7 +45,7 @@ pub struct Stream {
     /// What the window was last seen to have allocated.
     pub window_bytes: usize,
     pub conflation: Option<Box<Conflation>>,
-    pub numbers: HashMap<LogId, Number>,
+    pub numbers: Numbers,
     /// What a slow reader missed is merged when it is caught up.
     pub conflates_slow: bool,
     /// Standard messages appended so far, modulo 2³².
@@ -77,7 +77,7 @@ impl Stream {
             window: None,
             window_bytes: 0,
             conflation: (conflate_ms > 0).then(Box::default),
-            numbers: HashMap::new(),
+            numbers: Numbers::default(),
             conflates_slow: false,
             standard: 0,
             hold_ms: 0,
@@ -116,12 +116,36 @@ impl Stream {
 
     /// The number of a subject, made at first use with the next free number.
     pub fn number(&mut self, subject: &Arc<str>, log: LogId, epoch: u64, time_ms: u64, next: &mut u32) -> &mut Number {
-        if self.numbers.len() >= NUMBERS_MAX && !self.numbers.contains_key(&log) {
-            self.numbers.clear();
+        let numbers = self.numbers.0.get_or_insert_default();
+        if numbers.len() >= NUMBERS_MAX && !numbers.contains_key(&log) {
+            numbers.clear();
         }
-        self.numbers.entry(log).or_insert_with(|| {
+        numbers.entry(log).or_insert_with(|| {
             *next += 1;
             Number { number: *next, subject: Arc::clone(subject), epoch, base_time_ms: time_ms, version: 1, segment: 0 }
         })
+    }
+}
+
+/// The numbers of a stream's subjects; nothing on the JSON wire.
+#[derive(Debug, Default)]
+#[allow(clippy::box_collection, reason = "a stream without numbers pays 8 bytes, not 48")]
+pub struct Numbers(Option<Box<HashMap<LogId, Number>>>);
+
+impl Numbers {
+    pub fn get(&self, log: &LogId) -> Option<&Number> {
+        self.0.as_ref()?.get(log)
+    }
+
+    pub fn get_mut(&mut self, log: &LogId) -> Option<&mut Number> {
+        self.0.as_mut()?.get_mut(log)
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &Number> {
+        self.0.iter().flat_map(|numbers| numbers.values())
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Number> {
+        self.0.iter_mut().flat_map(|numbers| numbers.values_mut())
     }
 }
