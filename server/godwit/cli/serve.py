@@ -55,9 +55,9 @@ def serve(
 async def run_node(config: Config) -> int:
     """Runs a node until a signal; returns the exit code."""
     from ..logs import read_logger, start_logs
-    from ..server import Node
+    from ..server import Node, read_host_name
 
-    start_logs(config.logging, config.node.name)
+    start_logs(config.logging, config.node.name or read_host_name())
     signals = _listen_to_signals()
     node = Node(config)
     listeners = await node.start()
