@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from tests.node_process import NodeProcess, running_node
+from tests.node_process import NodeProcess, start_node
 from tests.raw_client import RawClient, raw_client
 
 CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/sessions.json").read_text())["cases"]
@@ -22,10 +23,14 @@ HOLE = re.compile(r"\$\{(\w*)\}")
 numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-async def node() -> AsyncIterator[NodeProcess]:
-    async with running_node() as node:
-        yield node
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=["io_uring", "readiness"])
+async def node(request: pytest.FixtureRequest) -> AsyncIterator[NodeProcess]:
+    try:
+        node = await start_node({"node.driver": request.param})
+    except RuntimeError:
+        pytest.skip(f"this machine allows no {request.param}")
+    yield node
+    assert await node.terminate() == 0
 
 
 class Stage:
