@@ -7,7 +7,6 @@
     reason = "measures with the clock and /proc"
 )]
 use std::sync::Arc;
-use std::time::Instant;
 
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::{Entry, Node};
@@ -19,11 +18,41 @@ const TURN: usize = 64;
 fn main() {
     // First, while the allocator has nothing of earlier runs to give.
     measure_subjects(100_000);
+    measure_sweeps(1_000_000);
     measure_appends("1 subject, 1 shard listens", 1, 1_000_000, 1);
     measure_appends("100 subjects, 1 shard listens", 100, 1_000_000, 1);
     measure_appends("10,000 subjects, 1 shard listens", 10_000, 1_000_000, 1);
     measure_appends("100,000 subjects, nobody listens", 100_000, 1_000_000, 0);
+    measure_full("10,000 subjects in 16 MB, 1 shard listens", 10_000, 1_000_000, 1, 16 << 20);
+    measure_full("100,000 subjects in 16 MB, nobody listens", 100_000, 1_000_000, 0, 16 << 20);
     measure_appends("100 subjects, 8 shards listen", 100, 1_000_000, 8);
+}
+
+/// Prints what a round of sweeps over many logs takes: each call is one section under the lock.
+fn measure_sweeps(count: usize) {
+    let mut node = new_node();
+    let identity: Arc<str> = "bench".into();
+    let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+    for number in 0..count {
+        batch.clear();
+        outcomes.clear();
+        let mut draft = Draft::new(Kind::Text, b"x", "", Arc::clone(&identity), 1);
+        draft.is_retained = Some(false);
+        batch.push(&format!("/bench/eu/s{number:07}"), draft);
+        node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1 });
+    }
+    for (what, mono_ms) in [("nothing to do", 2), ("ages begin", 10_000), ("all forgotten", 400_000)] {
+        let (mut calls, start) = (0, spent_ns());
+        loop {
+            let has_more = node.sweep(Now { mono_ms, wall_ms: mono_ms });
+            calls += 1;
+            if !has_more {
+                break;
+            }
+        }
+        let each = (spent_ns() - start) / 1e6 / f64::from(calls);
+        println!("sweep of {count} subjects, {what}: {calls} calls, {each:.2} ms each");
+    }
 }
 
 fn content(number: usize) -> String {
@@ -45,7 +74,14 @@ fn fill(batch: &mut Batch, names: &[String], from: usize, contents: &[String], i
 }
 
 fn measure_appends(title: &str, subjects: usize, count: usize, shards: u8) {
-    let mut node = new_node();
+    measure_full(title, subjects, count, shards, 1 << 40);
+}
+
+/// As many appends, to a node that may keep no more than so many bytes.
+fn measure_full(title: &str, subjects: usize, count: usize, shards: u8, logs_bytes_max: usize) {
+    let mut settings = Settings { run: 1, seed: 0x1234_5678_9abc_def0, epoch: 1, ..Settings::default() };
+    settings.limits.logs_bytes_max = logs_bytes_max;
+    let mut node = Node::new(&settings);
     let now = Now { mono_ms: 1, wall_ms: 1 };
     let names: Vec<String> = (0..subjects).map(|number| format!("/bench/eu/subject-{number}")).collect();
     for shard in 0..shards {
@@ -56,23 +92,26 @@ fn measure_appends(title: &str, subjects: usize, count: usize, shards: u8) {
     let contents: Vec<String> = (0..1_000).map(content).collect();
     let (mut batch, mut outcomes, mut told): (_, _, Vec<Entry>) = (Batch::default(), Vec::new(), Vec::new());
     let identity: Arc<str> = "bench".into();
-    let (mut appending, mut draining) = (0.0, 0.0);
+    // What building the drafts costs is measured apart and taken off.
+    let start = spent_ns();
+    for turn in 0..count / TURN {
+        fill(&mut batch, &names, turn * TURN, &contents, &identity);
+    }
+    let building = spent_ns() - start;
+    let start = spent_ns();
     for turn in 0..count / TURN {
         let now = Now { mono_ms: turn as u64 / 64, wall_ms: turn as u64 / 64 };
         outcomes.clear();
         fill(&mut batch, &names, turn * TURN, &contents, &identity);
-        let start = Instant::now();
         node.append(&mut batch, &mut outcomes, now);
-        appending += start.elapsed().as_secs_f64();
         for shard in 0..shards {
-            let start = Instant::now();
             node.drain(shard, &mut told, usize::MAX);
-            draining += start.elapsed().as_secs_f64();
             told.clear();
         }
     }
-    let each = 1e9 / count as f64;
-    println!("{title}: {:.0} ns an append, {:.0} ns to drain", appending * each, draining * each);
+    let each = (spent_ns() - start - building) / count as f64;
+    let refused = node.totals().refused;
+    println!("{title}: {each:.0} ns an append and its drains, {refused} refused");
 }
 
 fn measure_subjects(count: usize) {
@@ -81,7 +120,7 @@ fn measure_subjects(count: usize) {
     let now = Now { mono_ms: 1, wall_ms: 1 };
     let identity: Arc<str> = "bench".into();
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
-    let start = Instant::now();
+    let start = spent_ns();
     for number in 0..count {
         let name = format!("/bench/eu/s{number:06}");
         drop(node.open(0, &name, now));
@@ -92,7 +131,7 @@ fn measure_subjects(count: usize) {
         let mut told = Vec::new();
         node.drain(0, &mut told, usize::MAX);
     }
-    let spent = start.elapsed().as_secs_f64() * 1e9 / count as f64;
+    let spent = (spent_ns() - start) / count as f64;
     let grown = (resident_bytes() - before) as f64 / count as f64;
     println!("{count} subjects of one message: {grown:.0} B each, {spent:.0} ns to open and append each");
     println!("{:?}", node.totals());
@@ -101,4 +140,10 @@ fn measure_subjects(count: usize) {
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4_096
+}
+
+/// What this thread has spent on a processor, so that a busy machine measures the same.
+fn spent_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0)
 }

@@ -14,7 +14,9 @@ mod log;
 mod names;
 mod policy;
 mod read;
+mod replies;
 mod report;
+mod room;
 mod snapshot;
 mod sweep;
 mod walk;
@@ -48,7 +50,7 @@ pub struct Node {
     interest: interest::Interest,
     keys: keys::Keys,
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
-    replies: append::Replies,
+    replies: replies::Replies,
     /// The last arrival of the last forgotten log: a mark before it cannot be served.
     forgotten_arrival: u64,
     /// Highest wall time seen; marks carry it, and it never runs back.
@@ -77,7 +79,7 @@ impl Node {
             directory: directory::Directory::new(secret),
             interest: interest::Interest::new(secret, limits.interest_hold_ms),
             keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
-            replies: append::Replies::default(),
+            replies: replies::Replies::default(),
             forgotten_arrival: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

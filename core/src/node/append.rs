@@ -1,16 +1,13 @@
 //! Accepting messages: checked, numbered, kept, and told to the shards that have listeners. What is refused is never numbered.
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-use hashbrown::HashTable;
 
 use super::Node;
 use super::feed::Entry;
 use super::keys::Known;
 use super::log::Log;
+use super::room::{Bounds, drop_snapshot, is_expired, trim};
 use super::snapshot::Room;
 use crate::codes::Code;
-use crate::command::GapReason;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
 use crate::message::{Batch, Draft, LogId, Message};
 use crate::position::{Now, Position};
@@ -20,15 +17,6 @@ use crate::subject::{check_subject, is_own};
 const NODE: u32 = u32::MAX;
 /// Messages that one append lets go where they are too many or too old; the sweep goes on.
 const TRIM_EACH: usize = 16;
-/// Logs looked at for the largest, when room is needed.
-const SAMPLES: usize = 8;
-/// Messages that one append lets go at most to make room; past it the append is refused.
-const EVICTIONS_MAX: usize = 4_096;
-/// Messages that one log loses before the largest is looked for again.
-const EVICTIONS_EACH: usize = 64;
-/// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
-const ROOM_BYTES: usize = 65_536;
-const REPLIES_MAX: usize = 16_384;
 
 /// What became of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,113 +211,11 @@ impl Node {
             None => self.replies.insert(self.names.hash(name)),
         }
     }
-
-    /// Makes room for `cost` more bytes, taking the oldest messages of the largest of a few logs, met by chance: one that
-    /// holds much is met more often. False when there is none to be had.
-    fn make_room(&mut self, cost: usize) -> bool {
-        let bytes_max = self.limits.logs_bytes_max;
-        if self.counts.bytes + cost <= bytes_max {
-            return true;
-        }
-        let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
-        let mut left = EVICTIONS_MAX;
-        while self.counts.bytes + cost > aim && left > 0 {
-            let Some(slot) = self.find_large() else { break };
-            let Some(log) = self.names.log_at_mut(slot) else { break };
-            // Half of a log at most, so that one that was met by bad luck keeps its better half.
-            for _ in 0..log.len().div_ceil(2).min(left).min(EVICTIONS_EACH) {
-                self.counts.bytes -= log.evict(GapReason::Overrun);
-                self.counts.messages -= 1;
-                self.counts.evicted_bytes += 1;
-                left -= 1;
-                if self.counts.bytes + cost <= aim {
-                    break;
-                }
-            }
-        }
-        self.counts.bytes + cost <= bytes_max
-    }
-
-    /// The largest of a few logs; each is found by a message that was accepted at random.
-    fn find_large(&mut self) -> Option<u32> {
-        let mut best: Option<(usize, u32)> = None;
-        let (gone, len) = (self.index.gone(), self.index.len() as u64);
-        for try_ in 0..SAMPLES * 4 {
-            if len == 0 || try_ >= SAMPLES && best.is_some() {
-                break;
-            }
-            let arrival = gone + 1 + self.next_random() % len;
-            let Some(place) = self.index.get(arrival) else { continue };
-            best = best.max(self.weigh(place.slot));
-        }
-        let slots = self.names.slots();
-        for _ in 0..SAMPLES * 4 {
-            if best.is_some() || slots == 0 {
-                break;
-            }
-            let slot = (self.next_random() % u64::from(slots)) as u32;
-            best = best.max(self.weigh(slot));
-        }
-        // Chance met none: the oldest that the index still knows.
-        best.map(|(_, slot)| slot).or_else(|| {
-            let oldest = (gone + 1..=gone + len).take(EVICTIONS_MAX);
-            oldest
-                .filter_map(|arrival| self.index.get(arrival))
-                .find_map(|place| self.weigh(place.slot))
-                .map(|(_, slot)| slot)
-        })
-    }
-
-    fn weigh(&self, slot: u32) -> Option<(usize, u32)> {
-        self.names.log_at(slot).filter(|log| log.len() > 0).map(|log| (log.bytes(), slot))
-    }
-
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
-    }
 }
 
 enum Keyed {
     Repeat(Option<Position>),
     New { scope: u128, content: u128 },
-}
-
-/// Whether the snapshot's last message has reached the age at which it is no longer shown.
-pub(super) fn is_expired(log: &Log, cutoff: u64) -> bool {
-    log.latest.last().is_some_and(|last| last.arrival <= cutoff)
-}
-
-pub(super) fn drop_snapshot(log: &mut Log, counts: &mut super::report::Counts) {
-    counts.bytes -= log.lonely_bytes();
-    counts.snapshots -= usize::from(!log.latest.is_none());
-    log.latest.clear(&mut counts.snapshot_bytes);
-}
-
-/// What a log may keep: so many messages, none that arrived up to the cutoff.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) messages_max: usize,
-    pub(super) cutoff: u64,
-}
-
-/// Lets go what is too much or too old, at most `left`; returns how many went.
-pub(super) fn trim(log: &mut Log, bounds: Bounds, left: usize, counts: &mut super::report::Counts) -> usize {
-    let mut gone = 0;
-    while gone < left {
-        let is_too_many = log.len() > bounds.messages_max;
-        if !is_too_many && log.oldest().is_none_or(|oldest| oldest.arrival > bounds.cutoff) {
-            break;
-        }
-        counts.bytes -= log.evict(if is_too_many { GapReason::Overrun } else { GapReason::Expired });
-        counts.evicted_count += u64::from(is_too_many);
-        counts.evicted_age += u64::from(!is_too_many);
-        gone += 1;
-    }
-    counts.messages -= gone;
-    gone
 }
 
 fn check_subject_of(subject: &str, connection: u32) -> Result<(), Code> {
@@ -341,41 +227,4 @@ fn check_subject_of(subject: &str, connection: u32) -> Result<(), Code> {
             .ok_or(Code::SubjectInvalid);
     }
     check_subject(subject).map_err(|refusal| refusal.code)
-}
-
-/// A bounded set of hashes; the oldest go.
-#[derive(Debug, Default)]
-pub(super) struct Replies {
-    order: VecDeque<u64>,
-    known: HashTable<u64>,
-}
-
-impl Replies {
-    fn insert(&mut self, hash: u64) {
-        if self.known.find(hash, |known| *known == hash).is_some() {
-            return;
-        }
-        if self.order.len() >= REPLIES_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.remove(oldest);
-        }
-        self.order.push_back(hash);
-        self.known.insert_unique(hash, hash, |known| *known);
-    }
-
-    /// Whether it was there. Its turn in the ring passes by itself.
-    fn take(&mut self, hash: u64) -> bool {
-        self.remove(hash)
-    }
-
-    fn remove(&mut self, hash: u64) -> bool {
-        match self.known.find_entry(hash, |known| *known == hash) {
-            Ok(found) => {
-                found.remove();
-                true
-            }
-            Err(_) => false,
-        }
-    }
 }

@@ -40,7 +40,7 @@ pub(super) struct Feed {
     bytes_max: usize,
     /// Shards that gave up; nothing is kept for them.
     abandoned: u64,
-    /// Shards that are, or have been since they were last asked, half a feed behind.
+    /// How often a shard fell a whole feed behind.
     pub(super) falls: u64,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::append::is_expired;
+use super::room::is_expired;
 use super::snapshot::Snapshot;
 use crate::command::GapReason;
 use crate::message::{LogId, Message};

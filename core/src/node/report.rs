@@ -19,6 +19,7 @@ pub(super) struct Counts {
     pub(super) evicted_count: u64,
     pub(super) evicted_age: u64,
     pub(super) evicted_bytes: u64,
+    pub(super) evicted_snapshots: u64,
     pub(super) forgotten: u64,
 }
 
@@ -45,6 +46,7 @@ pub struct Totals {
     pub evicted_count: u64,
     pub evicted_age: u64,
     pub evicted_bytes: u64,
+    pub evicted_snapshots: u64,
     pub forgotten: u64,
 }
 
@@ -72,6 +74,7 @@ impl Node {
             evicted_count: counts.evicted_count,
             evicted_age: counts.evicted_age,
             evicted_bytes: counts.evicted_bytes,
+            evicted_snapshots: counts.evicted_snapshots,
             forgotten: counts.forgotten,
         }
     }

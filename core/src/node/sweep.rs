@@ -1,7 +1,7 @@
 //! What happens with time alone: messages and snapshots grow too old, idle subjects are forgotten, keys and interest run out.
 //! Each call does a bounded piece and the next goes on, so that no shard waits long for the lock.
 use super::Node;
-use super::append::{Bounds, drop_snapshot, is_expired, trim};
+use super::room::{Bounds, drop_snapshot, is_expired, trim};
 use crate::position::Now;
 
 /// What one call may spend: to look at a log, or to let a message go, is one; a sixteenth of all logs, within these bounds.

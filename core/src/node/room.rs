@@ -1,0 +1,121 @@
+//! Letting go: of what is too much or too old in one log, and of the largest when the node is full.
+use super::Node;
+use super::log::Log;
+use super::report::Counts;
+use crate::command::GapReason;
+
+/// Logs looked at for the largest, when room is needed.
+const SAMPLES: usize = 8;
+/// How often one append looks for a large log to make room; past it, it is refused.
+const ROUNDS_MAX: usize = 1_024;
+/// Messages that one log loses before the largest is looked for again.
+const EVICTIONS_EACH: usize = 64;
+/// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
+const ROOM_BYTES: usize = 65_536;
+
+impl Node {
+    /// Makes room for `cost` more bytes, taking the oldest messages of the largest of a few logs, met by chance: one that
+    /// holds much is met more often. Where only its snapshot is left, that goes. False when there is nothing to be had.
+    pub(super) fn make_room(&mut self, cost: usize) -> bool {
+        let bytes_max = self.limits.logs_bytes_max;
+        if self.counts.bytes + cost <= bytes_max {
+            return true;
+        }
+        let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
+        for _ in 0..ROUNDS_MAX {
+            if self.counts.bytes + cost <= aim {
+                break;
+            }
+            let Some(slot) = self.find_large() else { break };
+            self.shrink(slot, aim.saturating_sub(cost));
+        }
+        self.counts.bytes + cost <= bytes_max
+    }
+
+    /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half.
+    fn shrink(&mut self, slot: u32, aim: usize) {
+        let Some(log) = self.names.log_at_mut(slot) else { return };
+        for _ in 0..log.len().div_ceil(2).min(EVICTIONS_EACH) {
+            self.counts.bytes -= log.evict(GapReason::Overrun);
+            self.counts.messages -= 1;
+            self.counts.evicted_bytes += 1;
+            if self.counts.bytes <= aim {
+                return;
+            }
+        }
+        if log.len() == 0 && !log.latest.is_none() {
+            drop_snapshot(log, &mut self.counts);
+            self.counts.evicted_snapshots += 1;
+        }
+    }
+
+    /// The log that holds most of a few; each is found by a message that was accepted at random.
+    fn find_large(&mut self) -> Option<u32> {
+        let (gone, len, slots) = (self.index.gone(), self.index.len() as u64, u64::from(self.names.slots()));
+        let mut best: Option<(usize, u32)> = None;
+        if slots == 0 || self.counts.bytes == 0 {
+            return None;
+        }
+        for round in 0..SAMPLES * 8 {
+            if round >= SAMPLES && best.is_some() {
+                break;
+            }
+            let random = self.next_random();
+            let place = if len > 0 { self.index.get(gone + 1 + random % len) } else { None };
+            let slot = place.map_or((random % slots) as u32, |place| place.slot);
+            let log = self.names.log_at(slot);
+            let bytes = log.map_or(0, |log| log.bytes() + log.lonely_bytes());
+            if bytes > 0 {
+                best = best.max(Some((bytes, slot)));
+            }
+        }
+        // Chance met none: the first there is.
+        let first = || {
+            (0..slots as u32)
+                .find(|slot| self.names.log_at(*slot).is_some_and(|log| log.bytes() + log.lonely_bytes() > 0))
+        };
+        best.map(|(_, slot)| slot).or_else(first)
+    }
+
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 11
+    }
+}
+
+/// Whether the snapshot's last message has reached the age at which it is no longer shown.
+pub(super) fn is_expired(log: &Log, cutoff: u64) -> bool {
+    log.latest.last().is_some_and(|last| last.arrival <= cutoff)
+}
+
+pub(super) fn drop_snapshot(log: &mut Log, counts: &mut Counts) {
+    counts.bytes -= log.lonely_bytes();
+    counts.snapshots -= usize::from(!log.latest.is_none());
+    log.latest.clear(&mut counts.snapshot_bytes);
+}
+
+/// What a log may keep: so many messages, none that arrived up to the cutoff.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) messages_max: usize,
+    pub(super) cutoff: u64,
+}
+
+/// Lets go what is too much or too old, at most `left`; returns how many went.
+pub(super) fn trim(log: &mut Log, bounds: Bounds, left: usize, counts: &mut Counts) -> usize {
+    let mut gone = 0;
+    while gone < left {
+        let is_too_many = log.len() > bounds.messages_max;
+        if !is_too_many && log.oldest().is_none_or(|oldest| oldest.arrival > bounds.cutoff) {
+            break;
+        }
+        counts.bytes -= log.evict(if is_too_many { GapReason::Overrun } else { GapReason::Expired });
+        counts.evicted_count += u64::from(is_too_many);
+        counts.evicted_age += u64::from(!is_too_many);
+        gone += 1;
+    }
+    counts.messages -= gone;
+    gone
+}
