@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use godwit_core::node::Node;
 use godwit_core::position::Now;
+use godwit_core::report::Report;
 use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::shard::{Outlet, Sending, Shard};
 use serde_json::Value;
@@ -77,6 +78,7 @@ impl Outlet for Net {
 pub(crate) struct World {
     pub node: Arc<Mutex<Node>>,
     pub now: Now,
+    pub reports: Vec<Report>,
     shards: Vec<(Shard, Net)>,
 }
 
@@ -99,7 +101,7 @@ impl World {
                 (Shard::new(index, Arc::clone(&settings), Arc::clone(&node)), net)
             })
             .collect();
-        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, shards }
+        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, reports: Vec::new(), shards }
     }
 
     pub(crate) fn advance(&mut self, ms: u64) {
@@ -192,8 +194,7 @@ impl World {
             state.more(net);
         }
         assert!(!state.is_pending());
-        let mut reports = Vec::new();
-        state.take_reports(&mut reports);
+        state.take_reports(&mut self.reports);
         let wakes = state.take_wakes();
         for other in (0..self.shards.len()).filter(|other| wakes & (1 << other) != 0) {
             self.turn(other);

@@ -1,6 +1,6 @@
 // The page: joins the figures, the live tail and the lists. Plain modules, no build step, nothing loaded from elsewhere.
 
-import { clock } from "/format.js";
+import { clock, duration } from "/format.js";
 import { watchFigures } from "/figures.js";
 import { List, count } from "/lists.js";
 import { Tail } from "/tail.js";
@@ -28,7 +28,7 @@ const subjects = new List("subjects", "pattern", [
 
 const connections = new List("connections", "search", [
   ["address", "address"], ["identity", "identity"], ["client", "client"], ["wire", "wire"],
-  ["subscriptions", "subscriptions", count], ["behind", "behind", count], ["connected_ms", "since", clock],
+  ["subscriptions", "subscriptions", count], ["behind", "behind", count], ["connected_ms", "connected for", duration],
 ]);
 
 watchFigures((stats) => {
