@@ -45,12 +45,17 @@ pub(crate) fn live(plan: Plan, opened: &Sender<Opened>) {
             return;
         }
     };
-    let reason = match catch_unwind(AssertUnwindSafe(|| turning.run())) {
+    supervise(index, &node, &board, || turning.run());
+}
+
+/// Runs a shard to its end. One that fails is told nothing more by the node, and its failure is reported.
+fn supervise(index: u8, node: &Mutex<Node>, board: &Board, run: impl FnOnce() -> io::Result<()>) {
+    let reason = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => format!("the driver failed: {error}"),
         Err(panic) => say(panic.as_ref()),
     };
-    lock(&node).abandon(index);
+    lock(node).abandon(index);
     if let Some(seat) = board.seats.get(usize::from(index)) {
         lock(&seat.figures).has_failed = true;
     }
@@ -179,5 +184,38 @@ impl Turning {
             figures.driver = self.sockets.driver.counters();
             figures.turns = self.turns;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{io, lock, supervise};
+    use crate::board::Board;
+    use godwit_core::node::Node;
+    use godwit_core::report::Report;
+    use godwit_core::settings::Settings;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_shard_that_panics_is_reported_and_the_others_go_on() {
+        let node = Mutex::new(Node::new(&Settings::default()));
+        let board = Board::new(2).unwrap();
+        supervise(0, &node, &board, || {
+            let _held = lock(&node);
+            panic!("an assertion did not hold")
+        });
+        supervise(1, &node, &board, || Err(io::Error::other("no ring")));
+        let reports = board.reports.take();
+        let reasons: Vec<_> = reports
+            .iter()
+            .filter_map(|report| match report {
+                Report::ShardFailed { shard, reason } => Some((*shard, reason.as_str())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reasons, [(0, "an assertion did not hold"), (1, "the driver failed: no ring")]);
+        assert!(matches!(reports.last(), Some(Report::Drained { .. })), "nobody waits for a shard that failed");
+        assert!(board.seats.iter().all(|seat| lock(&seat.figures).has_failed));
+        assert_eq!(lock(&node).totals().accepted, 0, "the node is of use after a panic under its lock");
     }
 }

@@ -20,6 +20,8 @@ mod uring;
 #[cfg(target_os = "linux")]
 mod uring_accept;
 #[cfg(target_os = "linux")]
+mod uring_bell;
+#[cfg(target_os = "linux")]
 mod uring_buffers;
 #[cfg(target_os = "linux")]
 mod uring_completions;

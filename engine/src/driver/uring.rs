@@ -5,10 +5,10 @@
 
 use super::slots::Slots;
 use super::uring_accept::{self, ACCEPTS, Listening};
+use super::uring_bell;
 use super::uring_buffers::ProvidedBuffers;
 use super::uring_ring::{Operation, Ring};
 use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, PAUSED, RECEIVING, Slot, TO_ARM, WANTING};
-use super::waker::Bell;
 use super::{
     Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker, descriptor_limit,
 };
@@ -16,9 +16,9 @@ use io_uring::opcode;
 use io_uring::types::Fixed;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,28 +51,13 @@ pub(super) struct Uring {
     pub(super) counters: Counters,
 }
 
-struct EventFd(Arc<File>);
-
-impl Bell for EventFd {
-    fn ring(&self) -> io::Result<()> {
-        (&*self.0).write_all(&1_u64.to_ne_bytes())
-    }
-}
-
 impl Uring {
     pub(super) fn open(options: &DriverOptions) -> io::Result<Self> {
         let wanted = u64::from(options.sockets_max) + u64::from(4 * ACCEPTS);
         let files = wanted.min(descriptor_limit()?).min(FILES_MAX) as u32;
         let ring = Ring::open(files)?;
         let buffers = ProvidedBuffers::register(ring.uring(), options.buffers_max)?;
-        // SAFETY: a new descriptor, owned by the File from here on.
-        let bell = unsafe {
-            let descriptor = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            if descriptor < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Arc::new(File::from_raw_fd(descriptor))
-        };
+        let (bell, waker) = uring_bell::open()?;
         let mut driver = Self {
             ring,
             buffers,
@@ -85,7 +70,7 @@ impl Uring {
             tokens: Vec::new(),
             answered: 0,
             broken: Vec::new(),
-            waker: Waker::new(Box::new(EventFd(Arc::clone(&bell)))),
+            waker,
             bell,
             counters: Counters::default(),
         };
@@ -195,6 +180,12 @@ impl Uring {
             }
             false
         });
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        self.ring.empty();
     }
 }
 

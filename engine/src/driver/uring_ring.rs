@@ -3,7 +3,7 @@
 //! pushing and pushing to reaping, so completions are collected here first and looked at by `uring.rs` afterwards.
 
 use io_uring::squeue::Entry;
-use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode};
 use std::io;
 use std::time::Duration;
@@ -180,6 +180,24 @@ impl Ring {
         };
         self.reap();
         result.map_or_else(|error| bear(&error), |_| Ok(()))
+    }
+
+    /// Takes everything back from the kernel, without submitting what was not yet: the memory of sends that were never
+    /// flushed may be gone. A ring is otherwise taken apart in the background, and its listeners keep their ports meanwhile.
+    pub(super) fn empty(&mut self) {
+        let patience = Timespec::new().sec(1);
+        // Whatever fails here, closing the ring ends it all the same, only later.
+        let _ = self.uring.submitter().register_sync_cancel(Some(patience), CancelBuilder::any());
+        loop {
+            self.reaped.clear();
+            // SAFETY: nothing is submitted and no argument passed.
+            let result = unsafe { self.uring.submitter().enter::<libc::sigset_t>(0, 0, GETEVENTS, None) };
+            self.reap();
+            if result.is_err() || self.reaped.is_empty() {
+                break;
+            }
+        }
+        let _ = self.uring.submitter().unregister_files();
     }
 
     pub(super) fn has_completions(&mut self) -> bool {

@@ -1,0 +1,156 @@
+//! A node begins, works, and ends without a trace.
+
+use crate::client::{Client, Node, settings};
+use godwit_core::codes::Code;
+use godwit_core::message::Kind;
+use godwit_core::report::{ConnectionId, Report};
+use godwit_engine::Engine;
+use std::net::TcpListener;
+use std::process::Command;
+
+pub(crate) fn a_message_reaches_the_subscribers_of_every_shard(driver: &str) {
+    let node = Node::start(driver, 2, "");
+    assert_eq!((node.started.driver.as_str(), node.started.driver_reason.as_str()), (driver, ""));
+    let mut clients: Vec<Client> = (0..40).map(|_| node.client()).collect();
+    for client in &mut clients {
+        client.send(r#"{"id":1,"subscribe":"/a/b"}"#);
+        assert!(client.read().contains(r#""ok":"subscribed""#));
+    }
+    let shards = node.engine.stats().shards;
+    assert!(shards.iter().all(|figures| figures.shard.connections > 0), "the kernel spreads clients over the shards");
+    let mut publisher = node.client();
+    for round in 1..=20 {
+        publisher.send(&format!(r#"{{"id":{round},"publish":"/a/b","content":{{"round":{round}}}}}"#));
+        assert!(publisher.read().contains(&format!(r#""at":"7.{round}""#)));
+    }
+    for client in &mut clients {
+        for round in 1..=20 {
+            let message = client.read();
+            assert!(message.contains(&format!(r#""at":"7.{round}""#)), "{message}");
+        }
+    }
+}
+
+pub(crate) fn the_node_itself_publishes_and_says_what_it_refuses(driver: &str) {
+    let node = Node::start(driver, 2, r#""message_bytes_max":1000"#);
+    let mut client = node.client();
+    client.send(r#"{"id":1,"subscribe":"/**"}"#);
+    client.read();
+    assert!(client.read().contains("mark"));
+    let mut publications = node.engine.publications();
+    publications.push("/a", b"{\"x\":1}", Kind::Json, true);
+    publications.push("/a", b"{\"x\"", Kind::Json, true);
+    publications.push("no slash", b"1", Kind::Json, true);
+    publications.push("/a", &[0; 1001], Kind::Bytes, true);
+    publications.push("/a", "caf\u{e9}".as_bytes(), Kind::Text, true);
+    publications.push("/a", b"\xff", Kind::Text, true);
+    let answers: Vec<_> = node.engine.publish(publications).into_iter().map(|a| a.map(|at| at.to_string())).collect();
+    let (invalid, subject, big) = (Code::ContentInvalid, Code::SubjectInvalid, Code::MessageTooBig);
+    let at = |text: &str| Ok(text.to_owned());
+    assert_eq!(answers, [at("7.1"), Err(invalid), Err(subject), Err(big), at("7.2"), Err(invalid)]);
+    assert!(client.read().contains(r#""content":{"x":1}"#));
+    assert!(client.read().contains(r#""text":"café""#));
+}
+
+pub(crate) fn connections_and_subjects_are_listed_across_shards(driver: &str) {
+    let node = Node::start(driver, 3, "");
+    let clients: Vec<Client> = (0..30).map(|_| node.client()).collect();
+    let (mut seen, mut after) = (Vec::new(), ConnectionId(0));
+    loop {
+        let rows = node.engine.connections(after, 7, None);
+        seen.extend(rows.iter().map(|row| row.connection));
+        match rows.last() {
+            Some(last) if rows.len() == 7 => after = last.connection,
+            _ => break,
+        }
+    }
+    let mut sorted = seen.clone();
+    sorted.sort_unstable_by_key(|connection| connection.shard());
+    sorted.dedup();
+    assert_eq!((seen.len(), sorted.len()), (clients.len(), clients.len()), "each once");
+    let mut publications = node.engine.publications();
+    (0..50).for_each(|number| publications.push(&format!("/s/{number:02}"), b"1", Kind::Json, true));
+    node.engine.publish(publications);
+    let rows = node.engine.subjects("/s/09", 20, None);
+    assert_eq!((rows.len(), &*rows[0].subject, &*rows[19].subject), (20, "/s/10", "/s/29"));
+}
+
+pub(crate) fn a_taken_port_is_an_error_and_leaves_nothing(driver: &str) {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for shards in [1, 2] {
+        let engine = Engine::new(&settings(driver, shards, "", &address)).unwrap();
+        assert_eq!(engine.start().unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    }
+    // Another node on the same port would share it, were the port not tried first.
+    let node = Node::start(driver, 2, "");
+    let engine = Engine::new(&settings(driver, 2, "", &node.address().to_string())).unwrap();
+    assert_eq!(engine.start().unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    node.engine.stop();
+    engine.start().unwrap();
+    assert!(engine.start().is_err(), "started twice");
+}
+
+const NAME: &str = "GODWIT_TEST_ALONE";
+
+/// Threads and descriptors are the process's, so the case runs in a process of its own.
+pub(crate) fn starting_and_stopping_leaves_no_thread_and_no_descriptor(driver: &str) {
+    if std::env::var_os(NAME).is_some() {
+        return start_and_stop(driver);
+    }
+    let module = if driver == "io_uring" { "uring" } else { "readiness" };
+    let case = format!("{module}::starting_and_stopping_leaves_no_thread_and_no_descriptor");
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &case, "--nocapture", "--test-threads=1"])
+        .env(NAME, "1")
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn start_and_stop(driver: &str) {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    let mut before = None;
+    for round in 0..12 {
+        let node = Node::start(driver, 4, "");
+        let mut clients: Vec<Client> = (0..20).map(|_| node.client()).collect();
+        for client in &mut clients {
+            client.send(r#"{"id":1,"subscribe":"/a/*"}"#);
+            client.read();
+        }
+        node.engine.stop();
+        node.engine.stop();
+        assert!(
+            clients.iter_mut().all(|client| {
+                while client.next().is_some() {}
+                true
+            }),
+            "all are closed"
+        );
+        drop((clients, node));
+        let now = (count("fd"), count("task"));
+        if round == 1 {
+            before = Some(now);
+        }
+        if let Some(before) = before {
+            assert_eq!(now, before, "descriptors and threads after round {round}");
+        }
+    }
+}
+
+pub(crate) fn a_drain_tells_everybody_and_is_reported_once(driver: &str) {
+    let node = Node::start(driver, 2, "");
+    let mut clients: Vec<Client> = (0..10).map(|_| node.client()).collect();
+    node.engine.drain(100, 1000);
+    for client in &mut clients {
+        assert!(client.read().contains("draining"));
+        assert_eq!(client.next(), None);
+    }
+    drop(clients);
+    let mut drained = 0;
+    node.until("drained", |engine| {
+        drained += engine.reports().iter().filter(|report| matches!(report, Report::Drained { .. })).count();
+        drained > 0
+    });
+    assert_eq!(drained, 1);
+    assert!(std::net::TcpStream::connect(node.address()).is_err(), "a draining node accepts nobody");
+}

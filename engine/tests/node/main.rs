@@ -1,0 +1,29 @@
+//! Whole nodes against real sockets: every test runs once on io_uring and once on readiness.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails here has found its fault")]
+
+mod client;
+mod faults;
+mod life;
+mod refusal;
+
+macro_rules! on_both_drivers {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        mod uring { $(#[test] fn $case() { crate::$module::$case("io_uring"); })* }
+        mod readiness { $(#[test] fn $case() { crate::$module::$case("readiness"); })* }
+    };
+}
+
+on_both_drivers! {
+    life::a_message_reaches_the_subscribers_of_every_shard,
+    life::the_node_itself_publishes_and_says_what_it_refuses,
+    life::connections_and_subjects_are_listed_across_shards,
+    life::a_taken_port_is_an_error_and_leaves_nothing,
+    life::starting_and_stopping_leaves_no_thread_and_no_descriptor,
+    life::a_drain_tells_everybody_and_is_reported_once,
+    faults::a_client_that_never_reads_costs_the_others_nothing,
+    faults::half_a_handshake_is_ended_by_its_deadline,
+    faults::a_node_stops_under_load,
+    faults::a_broken_connection_is_given_up_and_its_number_used_again,
+    faults::a_flood_of_publishes_is_answered_in_order_by_two_shards,
+    refusal::a_node_out_of_descriptors_serves_those_it_has,
+}
