@@ -5,6 +5,7 @@ mod ages;
 mod append;
 mod directory;
 mod feed;
+mod forgotten;
 mod index;
 mod interest;
 mod keys;
@@ -51,8 +52,7 @@ pub struct Node {
     keys: keys::Keys,
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
     replies: replies::Replies,
-    /// The last arrival of the last forgotten log: a mark before it cannot be served.
-    forgotten_arrival: u64,
+    forgotten: forgotten::Forgotten,
     /// Highest wall time seen; marks carry it, and it never runs back.
     time_ms: u64,
     random: u64,
@@ -80,7 +80,7 @@ impl Node {
             interest: interest::Interest::new(secret, limits.interest_hold_ms),
             keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
             replies: replies::Replies::default(),
-            forgotten_arrival: 0,
+            forgotten: forgotten::Forgotten::default(),
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,
             counts: report::Counts::default(),

@@ -195,7 +195,7 @@ impl Node {
             return Err(Code::SubjectsTooMany);
         }
         let policy = self.policies.resolve(subject, &mut self.ages);
-        let mut log = Log::new(subject.into(), self.epoch, policy);
+        let mut log = Log::new(subject.into(), self.epoch, self.index.head(), policy);
         log.is_reply = self.replies.take(self.names.hash(subject));
         Ok(self.names.insert(log))
     }

@@ -24,6 +24,8 @@ pub(super) struct Log {
     pub(super) subject: Arc<str>,
     kept: Kept,
     pub(super) epoch: u64,
+    /// The feed's last arrival when the log began: only later ones can be its own.
+    pub(super) since_arrival: u64,
     /// The last sequence that was given; 0 none.
     sequence: u64,
     /// Arrival of the last message; 0 none.
@@ -48,11 +50,12 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new(subject: Arc<str>, epoch: u64, policy: u16) -> Self {
+    pub(super) fn new(subject: Arc<str>, epoch: u64, since_arrival: u64, policy: u16) -> Self {
         Self {
             subject,
             kept: Kept::None,
             epoch,
+            since_arrival,
             sequence: 0,
             last_arrival: 0,
             evicted_arrival: 0,

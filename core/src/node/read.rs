@@ -8,6 +8,7 @@ use super::snapshot::Snapshot;
 use crate::command::GapReason;
 use crate::message::{LogId, Message};
 use crate::position::{Mark, Now, Position};
+use crate::subject::Pattern;
 
 /// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ impl Node {
             return Some((Hole { missed: None, after: None, at: position(log.base()), reason }, log.evicted_arrival()));
         }
         let end = log.evicted_arrival().min(until);
-        let before = log.widen(self.index.first_of(slot, after, end)?).saturating_sub(1);
+        let before = log.widen(self.index.first_of(slot, after.max(log.since_arrival), end)?).saturating_sub(1);
         let is_all = until >= log.evicted_arrival();
         let last = if is_all { log.base() } else { log.widen(self.index.last_of(slot, after, end)?) };
         let missed = Some(last.saturating_sub(before));
@@ -161,15 +162,15 @@ impl Node {
         Some((Hole { missed, after: Some(position(before)), at: position(last), reason }, end))
     }
 
-    /// The arrival that a mark stands for, if everything after it is still known: kept, or missing and told.
-    pub fn place_mark(&self, mark: Mark) -> Result<u64, GapReason> {
+    /// The arrival that a mark of `pattern` stands for, if everything after it is still known: kept, or missing and told.
+    pub fn place_mark(&self, mark: Mark, pattern: &Pattern) -> Result<u64, GapReason> {
         if mark.run != self.run {
             return Err(GapReason::Epoch);
         }
         if mark.arrival > self.index.head() {
             return Err(GapReason::Ahead);
         }
-        if mark.arrival < self.forgotten_arrival {
+        if self.forgotten.concerns(pattern, mark.arrival) {
             return Err(GapReason::Expired);
         }
         if mark.arrival < self.index.gone() {

@@ -28,6 +28,7 @@ pub(super) struct Counts {
 pub struct Totals {
     pub epoch: u64,
     pub arrival: u64,
+    /// A mark before it is lost: too many subjects were forgotten since.
     pub forgotten_arrival: u64,
     pub subjects: u64,
     pub patterns: u64,
@@ -56,7 +57,7 @@ impl Node {
         Totals {
             epoch: self.epoch,
             arrival: self.index.head(),
-            forgotten_arrival: self.forgotten_arrival,
+            forgotten_arrival: self.forgotten.base(),
             subjects: self.names.len() as u64,
             patterns: self.directory.len() as u64,
             messages: counts.messages as u64,

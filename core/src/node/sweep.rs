@@ -1,5 +1,7 @@
 //! What happens with time alone: messages and snapshots grow too old, idle subjects are forgotten, keys and interest run out.
 //! Each call does a bounded piece and the next goes on, so that no shard waits long for the lock.
+use std::sync::Arc;
+
 use super::Node;
 use super::room::{Bounds, drop_snapshot, is_expired, trim};
 use crate::position::Now;
@@ -66,7 +68,7 @@ impl Node {
                 self.epoch += 1;
                 self.epoch_ms = Some(now.mono_ms);
             }
-            self.forgotten_arrival = self.forgotten_arrival.max(log.last_arrival());
+            self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
             self.counts.forgotten += 1;
         }
         self.names.remove(slot);
@@ -89,14 +91,14 @@ impl Node {
         if self.index.len() == 0 {
             return false;
         }
-        if oldest > self.forgotten_arrival {
-            let is_kept = self.index.get(oldest).is_some_and(|place| {
-                let log = self.names.log_at(place.slot);
+        let is_kept = || {
+            self.index.get(oldest).is_some_and(|place| {
+                let log = self.names.log_at(place.slot).filter(|log| oldest > log.since_arrival);
                 log.is_some_and(|log| log.get(log.widen(place.sequence_low)).is_some())
-            });
-            if is_kept || self.index.len() <= INDEX_MIN {
-                return false;
-            }
+            })
+        };
+        if oldest > self.forgotten.base() && (self.index.len() <= INDEX_MIN || is_kept()) {
+            return false;
         }
         self.index.pop();
         true

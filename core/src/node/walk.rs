@@ -16,7 +16,8 @@ use crate::subject::Pattern;
 pub struct Walk {
     /// Everything of the pattern up to this arrival is accounted for: put out, or in a hole.
     pub reached: u64,
-    /// The way is gone, from `after` on: a log was forgotten, or the index does not reach back. A gap for the pattern.
+    /// The way is gone, from `after` on: a subject of the pattern was forgotten, or the index does not reach back. A gap for
+    /// the pattern.
     pub is_lost: bool,
 }
 
@@ -49,7 +50,7 @@ impl Node {
         holes: &mut Vec<(LogId, Arc<str>, Hole)>,
         stride: Stride,
     ) -> Walk {
-        if after_arrival < self.forgotten_arrival || after_arrival < self.index.gone() {
+        if after_arrival < self.index.gone() || self.forgotten.concerns(pattern, after_arrival) {
             return Walk { reached: after_arrival, is_lost: true };
         }
         let until = until_arrival.min(self.index.head());
@@ -138,7 +139,9 @@ impl Node {
             let arrival = reached + 1;
             let place = self.index.get(arrival);
             let log = place.and_then(|place| Some((self.names.log_at(place.slot)?, place)));
-            if let Some((log, place)) = log.filter(|(log, _)| pattern.matches(&log.subject)) {
+            // A slot may have had another log before, which the pattern does not hold, or the way would be lost.
+            let is_wanted = |log: &Log| arrival > log.since_arrival && pattern.matches(&log.subject);
+            if let Some((log, place)) = log.filter(|(log, _)| is_wanted(log)) {
                 let sequence = log.widen(place.sequence_low);
                 if let Some(message) = log.get(sequence) {
                     let cost = message.cost_bytes();

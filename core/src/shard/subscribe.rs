@@ -175,7 +175,7 @@ impl Shard {
         pattern: &Pattern,
         node: &mut Node,
     ) {
-        let mark = command.since.map(|mark| node.place_mark(mark));
+        let mark = command.since.map(|mark| node.place_mark(mark, pattern));
         let (outcome, plan, gap) = match mark {
             Some(Ok(arrival)) => {
                 self.stand(cursor, Stand::Behind(arrival));

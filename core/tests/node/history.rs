@@ -182,8 +182,11 @@ impl World {
             Step::Sweep => while self.node.sweep(at_ms(self.ms)) {},
             Step::Walk { pattern: which, share } => {
                 let after = (self.arrivals as f64 * share) as u64;
-                if self.node.place_mark(self.node.mark(after)).is_ok() {
-                    let (pattern, until) = (pattern(PATTERNS[which]), self.node.arrival());
+                let pattern = pattern(PATTERNS[which]);
+                if self.node.place_mark(self.node.mark(after), &pattern).is_err() {
+                    assert!(self.is_lost(&pattern, after));
+                } else {
+                    let until = self.node.arrival();
                     self.walkers.push(Walker { pattern, after, until, reached: after, found: BTreeMap::new() });
                 }
             }
@@ -266,9 +269,7 @@ impl World {
         let (mut out, mut holes) = (Vec::new(), Vec::new());
         let walk = self.node.walk(&walker.pattern, walker.reached, walker.until, &mut out, &mut holes, stride);
         if walk.is_lost {
-            let totals = self.node.totals();
-            let is_gone = totals.arrival - totals.index_entries > walker.reached;
-            assert!(totals.forgotten_arrival > walker.reached || is_gone, "lost for no reason");
+            assert!(self.is_lost(&walker.pattern, walker.reached), "lost for no reason");
             return false;
         }
         for (_, subject, hole) in holes {
@@ -297,6 +298,17 @@ impl World {
             assert_eq!(found, wanted, "{name} between {} and {}", walker.after, walker.until);
         }
         false
+    }
+
+    /// Whether what a pattern holds after an arrival cannot all be known any more.
+    fn is_lost(&self, pattern: &Pattern, after: u64) -> bool {
+        let totals = self.node.totals();
+        let is_present = |past: &Past| {
+            let log = self.node.find(SUBJECTS[past.subject]);
+            log.is_some_and(|log| self.node.head(log).at.epoch == past.at.epoch)
+        };
+        let wanted = self.past.iter().filter(|past| past.arrival > after && pattern.matches(SUBJECTS[past.subject]));
+        totals.arrival - totals.index_entries > after || wanted.into_iter().any(|past| !is_present(past))
     }
 
     fn read(&self, reader: &mut Reader, bytes_max: usize) -> bool {

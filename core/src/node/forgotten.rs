@@ -1,0 +1,61 @@
+//! Which subjects were forgotten, and up to which arrival they had messages: a mark before that is lost for the patterns that
+//! hold the subject, and for no others. Bounded: where the oldest no longer stand here, a mark before them is lost for all.
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::subject::Pattern;
+
+const NAMES_MAX: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(super) struct Forgotten {
+    names: VecDeque<(u64, Arc<str>)>,
+    /// The highest arrival here.
+    newest: u64,
+    /// A mark before it is lost whatever the pattern.
+    base: u64,
+}
+
+impl Forgotten {
+    pub(super) fn add(&mut self, last_arrival: u64, subject: Arc<str>) {
+        if self.names.len() >= NAMES_MAX
+            && let Some((arrival, _)) = self.names.pop_front()
+        {
+            self.base = self.base.max(arrival);
+        }
+        self.newest = self.newest.max(last_arrival);
+        self.names.push_back((last_arrival, subject));
+    }
+
+    /// Whether a subject that `pattern` holds had messages after `arrival` and was forgotten.
+    pub(super) fn concerns(&self, pattern: &Pattern, arrival: u64) -> bool {
+        if arrival >= self.newest {
+            return false;
+        }
+        arrival < self.base || self.names.iter().any(|(last, name)| *last > arrival && pattern.matches(name))
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Forgotten, NAMES_MAX, Pattern};
+
+    #[test]
+    fn what_no_longer_stands_here_is_lost_for_all_patterns() {
+        let pattern = |text: &str| Pattern::parse(text).unwrap();
+        let mut forgotten = Forgotten::default();
+        forgotten.add(10, "/a/1".into());
+        forgotten.add(5, "/b/1".into());
+        assert!(forgotten.concerns(&pattern("/a/*"), 9) && !forgotten.concerns(&pattern("/a/*"), 10));
+        assert!(forgotten.concerns(&pattern("/b/*"), 4) && !forgotten.concerns(&pattern("/b/*"), 5));
+        for more in 0..NAMES_MAX as u64 {
+            forgotten.add(20 + more, "/c".into());
+        }
+        assert_eq!(forgotten.base(), 10);
+        assert!(forgotten.concerns(&pattern("/d"), 9) && !forgotten.concerns(&pattern("/d"), 10));
+    }
+}
