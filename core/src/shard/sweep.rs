@@ -15,6 +15,8 @@ use crate::wire;
 const SWEEP_INTERVAL_MS: u64 = 250;
 /// A sweep looks at one of so many parts.
 const PARTS: u32 = 8;
+/// Pieces of the node's sweep done in one of ours, each its own section under the lock.
+const NODE_SWEEPS: u32 = 4;
 /// A mark is told at least so often (in mark intervals) when only other subjects' messages arrived.
 const QUIET_INTERVALS: u64 = 30;
 
@@ -23,9 +25,14 @@ impl Shard {
         self.next_sweep_ms = self.now.mono_ms + SWEEP_INTERVAL_MS;
         if self.index == 0 {
             let node = Arc::clone(&self.node);
-            let mut node = lock(&node);
-            node.sweep(self.now);
-            self.wakes |= node.take_wakes();
+            for _ in 0..NODE_SWEEPS {
+                let mut node = lock(&node);
+                let has_more = node.sweep(self.now);
+                self.wakes |= node.take_wakes();
+                if !has_more {
+                    break;
+                }
+            }
         }
         let part = self.sweep_from;
         self.sweep_from = (part + 1) % PARTS;
