@@ -1,11 +1,14 @@
 //! What a core shard asks of its sockets, handed to the driver.
 
+use crate::board::Board;
 use crate::driver::{self, Driver, Listener};
 use godwit_core::shard::{Outlet, Sending};
+use std::sync::Arc;
 
 pub(crate) struct Sockets {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) board: Arc<Board>,
 }
 
 impl Outlet for Sockets {
@@ -35,6 +38,10 @@ impl Outlet for Sockets {
         for listener in self.listeners.drain(..) {
             self.driver.stop_listening(listener);
         }
+    }
+
+    fn wake(&mut self, shards: u64) {
+        self.board.wake(shards);
     }
 }
 

@@ -93,7 +93,7 @@ impl Turning {
         }
         let turning = Self {
             index,
-            sockets: Sockets { driver: opened.driver, listeners },
+            sockets: Sockets { driver: opened.driver, listeners, board: Arc::clone(&plan.board) },
             shard: Shard::new(plan.index, plan.settings, plan.node),
             board: plan.board,
             clock: plan.clock,
@@ -119,7 +119,6 @@ impl Turning {
                 }
             }
             self.shard.turn(&mut self.sockets);
-            self.board.wake(self.shard.take_wakes());
             self.settle()?;
             self.board.wake(self.shard.take_wakes());
             self.tell();

@@ -64,6 +64,8 @@ pub trait Outlet {
     /// Closes for good; the shard has forgotten the socket. Its number is free once the owner says so by accepting on it anew.
     fn close(&mut self, socket: u32);
     fn stop_accepting(&mut self);
+    /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
+    fn wake(&mut self, _shards: u64) {}
 }
 
 /// Counters since start; gauges are marked so. Read as a whole once a turn.
@@ -191,6 +193,7 @@ impl Shard {
     /// pending send is answered by `sent` and `more` is called, until nothing is pending.
     pub fn turn<O: Outlet>(&mut self, out: &mut O) {
         self.commit();
+        out.wake(self.take_wakes());
         self.absorb_feed();
         self.close_windows();
         if self.now.mono_ms >= self.next_sweep_ms {
