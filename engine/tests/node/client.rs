@@ -53,6 +53,8 @@ pub(crate) fn settings(driver: &str, shards: u8, limits: &str, address: &str) ->
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
+    /// What the node said when it closed.
+    pub(crate) farewell: String,
 }
 
 impl Client {
@@ -73,7 +75,7 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        Self { stream, buffer: Vec::new() }
+        Self { stream, buffer: Vec::new(), farewell: String::new() }
     }
 
     pub(crate) fn send(&mut self, text: &str) {
@@ -101,7 +103,10 @@ impl Client {
                 let frame: Vec<u8> = self.buffer.drain(..head + length).skip(head).collect();
                 match kind {
                     1 => return Some(String::from_utf8(frame).unwrap()),
-                    8 => return None,
+                    8 => {
+                        self.farewell = format!("{:?} {}", frame.get(..2), String::from_utf8_lossy(&frame));
+                        return None;
+                    }
                     _ => continue,
                 }
             }

@@ -58,20 +58,19 @@ pub(crate) fn half_a_handshake_is_ended_by_its_deadline(driver: &str) {
 
 pub(crate) fn a_node_stops_under_load(driver: &str) {
     let node = Node::start(driver, 2, "");
-    let address = node.address();
+    let clients: Vec<Client> = (0..4).map(|_| node.client()).collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for number in 0..4 {
+        for (number, mut client) in clients.into_iter().enumerate() {
             let is_over = &is_over;
             scope.spawn(move || {
-                let mut client = Client::open(address);
                 client.send(r#"{"id":1,"subscribe":"/load/**"}"#);
                 let batch: Vec<u8> =
                     (0..50).flat_map(|_| frame(&format!(r#"{{"publish":"/load/{number}","content":1}}"#))).collect();
                 let mut writer = client.stream.try_clone().unwrap();
                 scope.spawn(move || while writer.write_all(&batch).is_ok() {});
                 while client.next().is_some() {}
-                assert!(is_over.load(Ordering::Acquire), "ended before the node did");
+                assert!(is_over.load(Ordering::Acquire), "ended before the node did: {}", client.farewell);
             });
         }
         node.until("the load runs", |engine| engine.stats().totals.accepted > 20_000);
