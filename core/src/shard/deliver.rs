@@ -149,26 +149,24 @@ impl Shard {
             bytes: slot.bytes,
             load: std::mem::replace(&mut slot.load, Load::Answered),
         };
-        if let Some(connection) = self.connections.get_mut(flight.connection) {
-            connection.is_sending = false;
-        }
         let count = if let Sending::Done(count) = outcome { count } else { 0 };
         self.land(flight, count, out);
     }
 
     fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
         self.counters.bytes_out += count as u64;
-        if count < flight.bytes {
-            if count > 0 {
-                self.counters.short_sends += 1;
-            } else {
-                self.counters.blocked_sends += 1;
+        let now_s = self.now_s();
+        let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
+        if let Some(connection) = self.connections.get_mut(flight.connection) {
+            connection.is_sending = false;
+            if count > 0 && (has_frames || !connection.is_pinged) {
+                // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
+                connection.heard_s = now_s;
             }
-            if let Some(connection) = self.connections.get_mut(flight.connection) {
+            if count < flight.bytes {
                 connection.is_blocked = true;
-                if count > 0 {
-                    connection.heard_s = (self.now.mono_ms / 1000) as u32;
-                }
+                let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
+                *counter += 1;
                 out.want_write(flight.connection);
             }
         }

@@ -4,8 +4,13 @@ use super::access::Access;
 use super::connection::Phase;
 use super::{Outlet, Shard};
 use crate::codes::Code;
+use std::sync::Arc;
+
 use crate::command::Push;
+use crate::cursor::NONE;
 use crate::report::{ConnectionId, ConnectionRow, Order, Report};
+use crate::rights::{Action, Verdict};
+use crate::subject::Selector;
 use crate::wire;
 
 /// A drain under way.
@@ -29,6 +34,7 @@ impl Shard {
                 if let Some(id) = details.connect_id.take() {
                     self.connected(socket, &id);
                 }
+                self.judge_again(socket);
                 self.unpark(socket, out);
             }
             Order::Refuse { connection, code, reason } | Order::Close { connection, code, reason } => {
@@ -49,6 +55,39 @@ impl Shard {
             Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
             Order::ListConnections { ask, after, limit, search } => self.list(ask, after, limit, search.as_deref()),
             Order::Stop => {}
+        }
+    }
+
+    /// Ends the subscriptions and watches that a connection's new rights no longer cover.
+    fn judge_again(&mut self, socket: u32) {
+        let mut ended = Vec::new();
+        let mut id = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            if let Some(stream) = self.streams.get(cursor.stream)
+                && let Ok(selector) = Selector::parse(&stream.name)
+                && self.judge(socket, Action::Subscribe, &selector) == Verdict::Deny
+            {
+                ended.push((Arc::clone(&stream.name), Code::SubscribeForbidden));
+            }
+            id = cursor.next;
+        }
+        for (selector, code) in &ended {
+            self.unsubscribe(socket, selector);
+            self.tell_ended(socket, selector, *code);
+        }
+        for pattern in self.watched_by(socket) {
+            if self.judge(socket, Action::Publish, &Selector::Pattern(pattern.clone())) == Verdict::Deny {
+                self.remove_watch(socket, pattern.text());
+                self.tell_ended(socket, pattern.text(), Code::WatchForbidden);
+            }
+        }
+    }
+
+    fn tell_ended(&mut self, socket: u32, selector: &str, code: Code) {
+        if let Some(connection) = self.connections.get_mut(socket) {
+            let push = Push::Ended { selector, code, reason: code.sentence() };
+            wire::push(connection.wire, &mut connection.private, &push);
+            self.make_ready(socket);
         }
     }
 

@@ -62,7 +62,11 @@ impl Shard {
         Ok(Step::Done)
     }
 
-    fn remove_watch(&mut self, socket: u32, text: &str) -> bool {
+    pub(super) fn watched_by(&self, socket: u32) -> Vec<Pattern> {
+        self.watches.iter().filter(|watch| watch.socket == socket).map(|watch| watch.pattern.clone()).collect()
+    }
+
+    pub(super) fn remove_watch(&mut self, socket: u32, text: &str) -> bool {
         let found = self.watches.iter().position(|w| w.socket == socket && w.pattern.text() == text);
         let Some(index) = found else { return false };
         let watch = self.watches.swap_remove(index);

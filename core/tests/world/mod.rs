@@ -101,7 +101,7 @@ impl World {
                 (Shard::new(index, Arc::clone(&settings), Arc::clone(&node)), net)
             })
             .collect();
-        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, reports: Vec::new(), shards }
+        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, shards, reports: Vec::new() }
     }
 
     pub(crate) fn advance(&mut self, ms: u64) {
@@ -182,6 +182,14 @@ impl World {
 
     /// One turn of one shard, and of those it wakes.
     pub(crate) fn turn(&mut self, shard: usize) {
+        let wakes = self.turn_alone(shard);
+        for other in (0..self.shards.len()).filter(|other| wakes & (1 << other) != 0) {
+            self.turn(other);
+        }
+    }
+
+    /// One turn of one shard; the shards to wake.
+    pub(crate) fn turn_alone(&mut self, shard: usize) -> u64 {
         let now = self.now;
         let (state, net) = &mut self.shards[shard];
         state.begin(now);
@@ -195,10 +203,12 @@ impl World {
         }
         assert!(!state.is_pending());
         state.take_reports(&mut self.reports);
-        let wakes = state.take_wakes();
-        for other in (0..self.shards.len()).filter(|other| wakes & (1 << other) != 0) {
-            self.turn(other);
-        }
+        state.take_wakes()
+    }
+
+    /// What the server was told since the last call.
+    pub(crate) fn reports(&mut self) -> Vec<godwit_core::report::Report> {
+        std::mem::take(&mut self.reports)
     }
 
     /// Turns until no shard wants another at once.
