@@ -5,4 +5,5 @@ mod history;
 mod interest;
 mod keys;
 mod snapshot;
+mod steps;
 mod support;

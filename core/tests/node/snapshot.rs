@@ -47,6 +47,17 @@ fn any_publish() -> impl Strategy<Value = Publish> {
         .prop_map(|(content, retain, is_guaranteed, pass_ms)| Publish { content, retain, is_guaranteed, pass_ms })
 }
 
+/// A newer content over an older state.
+fn unite(old: Option<Content>, new: Content) -> Content {
+    match (old, new) {
+        (Some(Content::Json(Value::Object(mut old))), Content::Json(Value::Object(new))) => {
+            old.extend(new);
+            Content::Json(Value::Object(old))
+        }
+        (_, new) => new,
+    }
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 
@@ -89,13 +100,7 @@ proptest! {
             count += u64::from(one.is_guaranteed);
             if one.is_guaranteed && one.retain != Some(false) {
                 last_ms = ms;
-                state = Some(match (state.take(), one.content) {
-                    (Some(Content::Json(Value::Object(mut old))), Content::Json(Value::Object(new))) => {
-                        old.extend(new);
-                        Content::Json(Value::Object(old))
-                    }
-                    (_, new) => new,
-                });
+                state = Some(unite(state.take(), one.content));
             }
             let Some(log) = node.find("/a/b") else { continue };
             let snapshot = node.snapshot(log, at_ms(ms));
