@@ -2,8 +2,6 @@
 //! A pattern is granted whole or refused: any overlapping deny refuses it (protocol.md, rights).
 //!
 //! An answer to a question stands beside the rules: it decides what the rules leave to the server, so that nothing is asked twice.
-use std::cmp::Ordering;
-
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
@@ -39,6 +37,7 @@ pub struct Rule {
 /// All rules of one identity; shared by its connections.
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
+    /// The most specific first, of equally specific ones the strictest: the first that holds a subject decides.
     rules: Vec<Rule>,
     answers: Vec<Rule>,
 }
@@ -46,7 +45,11 @@ pub struct Rights {
 impl Rights {
     /// Compiles rules as the settings or the server write them. What no rule holds is denied.
     pub fn compile(settings: &[RuleSettings]) -> Result<Self, Refusal> {
-        let rules = settings.iter().map(Rule::compile).collect::<Result<_, _>>()?;
+        let mut rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+        rules.sort_by(|a, b| {
+            let specificity = b.pattern.compare_specificity(&a.pattern);
+            specificity.then(strictness(b.verdict).cmp(&strictness(a.verdict)))
+        });
         Ok(Self { rules, answers: Vec::new() })
     }
 
@@ -63,18 +66,8 @@ impl Rights {
 
     /// Of the rules that hold `subject`, what the most specific says; on a tie deny goes before ask, and ask before allow.
     pub fn judge_subject(&self, action: Action, subject: &str) -> Verdict {
-        let mut best: Option<&Rule> = None;
-        for rule in self.rules.iter().filter(|rule| rule.concerns(action)) {
-            if !rule.pattern.matches(subject) {
-                continue;
-            }
-            let order = best.map_or(Ordering::Greater, |best| rule.pattern.compare_specificity(&best.pattern));
-            let is_stricter = best.is_none_or(|best| strictness(rule.verdict) > strictness(best.verdict));
-            if order == Ordering::Greater || order == Ordering::Equal && is_stricter {
-                best = Some(rule);
-            }
-        }
-        match best.map_or(Verdict::Deny, |rule| rule.verdict) {
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(action));
+        match rules.find(|rule| rule.pattern.matches(subject)).map_or(Verdict::Deny, |rule| rule.verdict) {
             Verdict::Ask => self.answer(action, |answered| answered.matches(subject)),
             verdict => verdict,
         }

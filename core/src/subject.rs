@@ -138,7 +138,7 @@ impl Pattern {
         loop {
             let (a, b) = (mine.next(), theirs.next());
             let order = weigh(a).cmp(&weigh(b));
-            if order != Ordering::Equal || a.is_none() {
+            if order != Ordering::Equal || a.is_none() && b.is_none() {
                 return order;
             }
         }

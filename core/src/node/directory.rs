@@ -225,3 +225,56 @@ impl Directory {
         hasher.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Directory, Pattern};
+    use crate::node::listeners::bit;
+
+    fn any_name(segments: &'static [&'static str]) -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(segments), 1..5).prop_map(|names| format!("/{}", names.join("/")))
+    }
+
+    proptest! {
+        #[test]
+        fn the_tree_finds_what_a_list_of_patterns_finds(
+            steps in prop::collection::vec((0..3_u8, any_name(&["a", "b", "$s", "*", "**"]), any::<usize>()), 1..60),
+            subjects in prop::collection::vec(any_name(&["a", "b", "c", "$s"]), 20),
+        ) {
+            let mut directory = Directory::new((1, 2));
+            let mut list: Vec<(u8, Pattern)> = Vec::new();
+            for (shard, text, which) in steps {
+                let version = directory.version();
+                let before: Vec<u64> = subjects.iter().map(|subject| directory.mask(subject)).collect();
+                if let (0, Some(at)) = (which % 3, which.checked_rem(list.len())) {
+                    let (shard, pattern) = list.swap_remove(at);
+                    let is_last = !list.iter().any(|(_, other)| *other == pattern);
+                    prop_assert_eq!(directory.remove(shard, &pattern), is_last);
+                } else if let Ok(pattern) = Pattern::parse(&text) {
+                    let is_first = !list.iter().any(|(_, other)| *other == pattern);
+                    prop_assert_eq!(directory.add(shard, &pattern), is_first);
+                    list.push((shard, pattern));
+                }
+                for (subject, before) in subjects.iter().zip(before) {
+                    let held = list.iter().filter(|(_, pattern)| pattern.matches(subject));
+                    let mask = held.fold(0, |mask, (shard, _)| mask | bit(*shard));
+                    prop_assert_eq!(directory.mask(subject), mask, "{}", subject);
+                    prop_assert!(mask == before || directory.version() != version);
+                }
+                for (_, pattern) in &list {
+                    let others = list.iter().filter(|(_, other)| other.overlaps(pattern));
+                    let mask = others.fold(0, |mask, (shard, _)| mask | bit(*shard));
+                    prop_assert_eq!(directory.overlapping_mask(pattern), mask);
+                }
+            }
+            for (shard, pattern) in list {
+                directory.remove(shard, &pattern);
+            }
+            // Everything was pruned: the root alone is in use.
+            prop_assert_eq!(directory.free.len() + 1, directory.branches.len());
+            prop_assert!(directory.is_empty() && directory.edges.is_empty());
+        }
+    }
+}
