@@ -62,6 +62,8 @@ class Target:
     says_address: bool = False
     """Prints where it listens; else it is told a port."""
     has_acks: bool = True
+    has_workers: bool = False
+    """Works in processes of its own making."""
     subject_publishers: bool = False
     """Needs a publisher for each subject."""
 
@@ -140,7 +142,7 @@ TARGETS = {
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
-        Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, subject_publishers=True),
+        Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, has_workers=True, subject_publishers=True),
         Target("nats", "nats", _nats, program="nats-server", has_acks=False),
     )
 }
@@ -161,8 +163,7 @@ def start_target(target: Target, order: Order, core: int | None) -> Iterator[Run
         try:
             address = _read_address(process, log) if target.says_address else f"127.0.0.1:{port}"
             _wait_for(address, process, log)
-            children = psutil.Process(process.pid).children(recursive=True)
-            yield Running(address, [process.pid, *(child.pid for child in children)])
+            yield Running(address, _list_pids(process, target.has_workers))
             if process.poll() is not None:
                 raise BenchFailed(f"{target.name} ended by itself: {_tail(log)}")
         finally:
@@ -212,6 +213,16 @@ def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None
         else:
             return
     raise BenchFailed(f"the server did not start: {_tail(log)}")
+
+
+def _list_pids(process: subprocess.Popen[bytes], has_workers: bool) -> list[int]:
+    """The server's processes; one with workers accepts before they are there."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        children = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+        if children or not has_workers or time.monotonic() > deadline:
+            return [process.pid, *children]
+        time.sleep(0.05)
 
 
 def _tail(log: Path) -> str:
