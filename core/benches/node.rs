@@ -9,9 +9,10 @@
 use std::sync::Arc;
 
 use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{Entry, Node};
+use godwit_core::node::{Entry, Node, Stride};
 use godwit_core::position::Now;
 use godwit_core::settings::Settings;
+use godwit_core::subject::Pattern;
 
 const TURN: usize = 64;
 
@@ -19,6 +20,7 @@ fn main() {
     // First, while the allocator has nothing of earlier runs to give.
     measure_subjects(100_000);
     measure_sweeps(1_000_000);
+    measure_walks(500_000);
     measure_appends("1 subject, 1 shard listens", 1, 1_000_000, 1);
     measure_appends("100 subjects, 1 shard listens", 100, 1_000_000, 1);
     measure_appends("10,000 subjects, 1 shard listens", 10_000, 1_000_000, 1);
@@ -26,6 +28,36 @@ fn main() {
     measure_full("10,000 subjects in 16 MB, 1 shard listens", 10_000, 1_000_000, 1, 16 << 20);
     measure_full("100,000 subjects in 16 MB, nobody listens", 100_000, 1_000_000, 0, 16 << 20);
     measure_appends("100 subjects, 8 shards listen", 100, 1_000_000, 8);
+}
+
+/// Prints what it takes to walk the feed for a pattern of 10 subjects among 10,000, and for all of them.
+fn measure_walks(count: usize) {
+    let mut node = new_node();
+    let identity: Arc<str> = "bench".into();
+    let names: Vec<String> = (0..10_000).map(|number| format!("/bench/{}/{number}", number % 1_000)).collect();
+    let contents: Vec<String> = (0..1_000).map(content).collect();
+    let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+    for turn in 0..count / TURN {
+        fill(&mut batch, &names, turn * TURN, &contents, &identity);
+        outcomes.clear();
+        node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1 });
+    }
+    for (text, rounds) in [("/bench/7/*", 1_000), ("/bench/**", 10)] {
+        let Ok(pattern) = Pattern::parse(text) else { return };
+        let (start, mut found) = (spent_ns(), 0);
+        for _ in 0..rounds {
+            let mut reached = 0;
+            while reached < node.arrival() {
+                let (mut out, mut holes) = (Vec::new(), Vec::new());
+                let stride = Stride { entries_max: 4_096, bytes_max: 65_536 };
+                reached = node.walk(&pattern, reached, node.arrival(), &mut out, &mut holes, stride).reached;
+                found += out.len();
+            }
+        }
+        let each = (spent_ns() - start) / 1e3 / f64::from(rounds);
+        let found = found / rounds as usize;
+        println!("walk of {text} over {count} arrivals: {each:.0} us for {found} messages");
+    }
 }
 
 /// Prints what a round of sweeps over many logs takes: each call is one section under the lock.
