@@ -35,6 +35,7 @@ struct Client {
     selector: String,
     is_pattern: bool,
     conflate_ms: u64,
+    is_binary: bool,
     stands: HashMap<String, Position>,
     mark: Option<String>,
     /// Subjects whose stand is not known yet may begin anywhere (history).
@@ -143,7 +144,7 @@ impl Client {
         self.stands.insert(subject, at);
     }
 
-    fn subscribe_text(&mut self, random: &mut Random, is_resume: bool) -> String {
+    fn subscribe(&mut self, random: &mut Random, is_resume: bool) -> Value {
         let mut command = json!({"id": 1, "subscribe": self.selector});
         if self.conflate_ms > 0 {
             command["conflate_ms"] = json!(self.conflate_ms);
@@ -163,8 +164,12 @@ impl Client {
             command["last"] = json!(random.below(4));
             self.asked_history = true;
         }
-        command.to_string()
+        command
     }
+}
+
+fn wire(is_binary: bool) -> &'static str {
+    if is_binary { "binary" } else { "json" }
 }
 
 struct Life {
@@ -230,13 +235,15 @@ impl Life {
 
     fn join(&mut self) {
         let selector = SELECTORS[self.random.below(8) as usize];
-        let place = self.world.connect(self.random.below(self.shards()) as usize);
+        let is_binary = self.random.below(2) == 0;
+        let place = self.world.connect_on(self.random.below(self.shards()) as usize, wire(is_binary));
         let conflate_ms = if self.random.below(5) == 0 { 100 * (1 + self.random.below(5)) } else { 0 };
         let mut client = Client {
             place,
             selector: selector.to_owned(),
             is_pattern: selector.contains('*'),
             conflate_ms,
+            is_binary,
             stands: HashMap::new(),
             mark: None,
             begins_anywhere: selector.contains('*'),
@@ -244,9 +251,9 @@ impl Life {
             is_subscribed: false,
             asked_history: false,
         };
-        let text = client.subscribe_text(&mut self.random, false);
+        let command = client.subscribe(&mut self.random, false);
         self.clients.push(client);
-        self.world.say(place, &text);
+        self.say(place, is_binary, &command);
         self.world.turn_if(place.0, self.random.below(2) == 0);
     }
 
@@ -258,8 +265,10 @@ impl Life {
         if self.random.below(2) == 0 {
             self.publish();
         }
-        let place = self.world.connect(self.random.below(self.shards()) as usize);
+        let is_binary = self.random.below(2) == 0;
+        let place = self.world.connect_on(self.random.below(self.shards()) as usize, wire(is_binary));
         let client = &mut self.clients[index];
+        client.is_binary = is_binary;
         client.place = place;
         let is_resume =
             if client.is_pattern { client.mark.is_some() } else { client.stands.contains_key(&client.selector) };
@@ -271,9 +280,17 @@ impl Life {
             client.begins_anywhere = client.is_pattern;
         }
         client.is_subscribed = false;
-        let text = client.subscribe_text(&mut self.random, is_resume);
-        self.world.say(place, &text);
+        let command = client.subscribe(&mut self.random, is_resume);
+        self.say(place, is_binary, &command);
         self.world.turn_if(place.0, self.random.below(2) == 0);
+    }
+
+    fn say(&mut self, place: Place, is_binary: bool, command: &Value) {
+        if is_binary {
+            self.world.say_bytes(place, &world::binary::subscribe(command));
+        } else {
+            self.world.say(place, &command.to_string());
+        }
     }
 
     fn pick(&mut self) -> Option<usize> {
@@ -305,7 +322,7 @@ impl Life {
             6 => self.come_back(),
             7 | 8 => self.squeeze(),
             9 => {
-                let ms = [1, 50, 120, 400, 3000][self.random.below(5) as usize];
+                let ms = [1, 50, 120, 400, 3000, 1_200_000][self.random.below(6) as usize];
                 self.world.advance(ms);
                 self.world.turn_all();
             }

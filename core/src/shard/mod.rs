@@ -65,7 +65,7 @@ pub trait Outlet {
     fn close(&mut self, socket: u32);
     fn stop_accepting(&mut self);
     /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
-    fn wake(&mut self, _shards: u64) {}
+    fn wake(&mut self, shards: u64);
 }
 
 /// Counters since start; gauges are marked so. Read as a whole once a turn.

@@ -3,6 +3,8 @@
 #![allow(clippy::expect_used)] // a test that expects in vain has failed
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod binary;
+
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +25,7 @@ pub(crate) struct Socket {
     pub is_closed: bool,
     inbox: Vec<u8>,
     read: usize,
+    numbers: binary::Numbers,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +34,7 @@ struct Net {
     is_pending: bool,
     in_flight: Vec<(u32, u32, Vec<u8>)>,
     sends: usize,
+    wakes: u64,
 }
 
 impl Net {
@@ -73,6 +77,10 @@ impl Outlet for Net {
     }
 
     fn stop_accepting(&mut self) {}
+
+    fn wake(&mut self, shards: u64) {
+        self.wakes |= shards;
+    }
 }
 
 pub(crate) struct World {
@@ -111,10 +119,17 @@ impl World {
 
     /// Connects and upgrades; the socket takes everything until told otherwise.
     pub(crate) fn connect(&mut self, shard: usize) -> Place {
+        self.connect_on(shard, "json")
+    }
+
+    /// The same on a wire of choice.
+    pub(crate) fn connect_on(&mut self, shard: usize, wire: &str) -> Place {
         let place = self.accept(shard);
-        let head = b"GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-        self.bytes(place, head);
+        let head = format!(
+            "GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.{wire}\r\n\r\n"
+        );
+        self.bytes(place, head.as_bytes());
         self.turn(shard);
         let socket = self.socket(place);
         let end = socket.taken.windows(4).position(|w| w == b"\r\n\r\n").expect("an answer") + 4;
@@ -151,6 +166,13 @@ impl World {
         let (state, net) = &mut self.shards[shard];
         state.begin(self.now);
         state.receive(socket, &mut bytes.to_vec(), net);
+    }
+
+    /// Sends a binary frame, without a turn.
+    pub(crate) fn say_bytes(&mut self, place: Place, payload: &[u8]) {
+        let mut frame = masked(payload);
+        frame[0] = 0x82;
+        self.bytes(place, &frame);
     }
 
     /// Sends a text frame, without a turn.
@@ -203,7 +225,7 @@ impl World {
         }
         assert!(!state.is_pending());
         state.take_reports(&mut self.reports);
-        state.take_wakes()
+        state.take_wakes() | std::mem::take(&mut net.wakes)
     }
 
     /// What the server was told since the last call.
@@ -238,6 +260,7 @@ impl World {
         while let Some((opcode, payload, length)) = parse_frame(&socket.inbox[socket.read..]) {
             match opcode {
                 1 => found.push(serde_json::from_slice(&payload).expect("JSON")),
+                2 => found.extend(socket.numbers.read(&payload)),
                 8 => found.push(serde_json::json!({"close": u16::from_be_bytes([payload[0], payload[1]])})),
                 9 | 10 => {}
                 other => panic!("opcode {other}"),
