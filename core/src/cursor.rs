@@ -117,6 +117,12 @@ impl Cursor {
         job.skips_until = job.skips_until.max(arrival);
     }
 
+    /// Standard messages lost by a cursor that goes on where the stream counts `standard`. A resumed cursor may go on before
+    /// the place where it was seated: it loses none.
+    pub fn lost_to(&self, standard: u32) -> u32 {
+        (standard.wrapping_sub(self.standard) as i32).max(0) as u32
+    }
+
     /// Forgets what is no longer needed by a cursor that stands at `arrival` with no join under way.
     pub fn settle(&mut self, arrival: u64) {
         if self.job.as_ref().is_some_and(|job| job.join.is_none() && arrival >= job.skips_until) {

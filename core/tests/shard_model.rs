@@ -27,6 +27,8 @@ impl Random {
 struct Ledger {
     heads: HashMap<String, Position>,
     contents: HashMap<(String, u64, u64), Value>,
+    /// Standard messages published, by subject.
+    standard: HashMap<String, u64>,
 }
 
 /// A client as the rules of the wire describe it.
@@ -36,6 +38,7 @@ struct Client {
     is_pattern: bool,
     conflate_ms: u64,
     is_binary: bool,
+    has_resumed: bool,
     stands: HashMap<String, Position>,
     mark: Option<String>,
     /// Subjects whose stand is not known yet may begin anywhere (history).
@@ -43,6 +46,8 @@ struct Client {
     /// Resumed by a mark: what came after it may come again until the join's mark.
     allows_repeats: bool,
     is_subscribed: bool,
+    /// Standard messages that came or were said to be lost, and how many there had been before.
+    standard: (u64, u64),
     /// A subject of which nothing was kept begins wherever its next message is.
     asked_history: bool,
 }
@@ -58,6 +63,10 @@ impl Client {
                 if ok == "subscribed" {
                     self.subscribed(&value);
                 }
+            } else if let Some(count) = value.get("count").filter(|_| value.get("dropped").is_some()) {
+                self.standard.0 += count.as_u64().unwrap();
+            } else if value.get("message").is_some() && value.get("at").is_none() {
+                self.standard.0 += value.get("conflated").map_or(1, |n| n.as_u64().unwrap());
             } else if value.get("message").is_some() {
                 self.message(ledger, &value);
             } else if value.get("gap").is_some() {
@@ -244,15 +253,19 @@ impl Life {
             is_pattern: selector.contains('*'),
             conflate_ms,
             is_binary,
+            has_resumed: false,
             stands: HashMap::new(),
             mark: None,
             begins_anywhere: selector.contains('*'),
             allows_repeats: false,
             is_subscribed: false,
+            standard: (0, 0),
             asked_history: false,
         };
         let command = client.subscribe(&mut self.random, false);
         self.clients.push(client);
+        let last = self.clients.len() - 1;
+        self.clients[last].standard = (0, self.count_standard(last));
         self.say(place, is_binary, &command);
         self.world.turn_if(place.0, self.random.below(2) == 0);
     }
@@ -267,6 +280,7 @@ impl Life {
         }
         let is_binary = self.random.below(2) == 0;
         let place = self.world.connect_on(self.random.below(self.shards()) as usize, wire(is_binary));
+        let before = self.count_standard(index);
         let client = &mut self.clients[index];
         client.is_binary = is_binary;
         client.place = place;
@@ -280,9 +294,30 @@ impl Life {
             client.begins_anywhere = client.is_pattern;
         }
         client.is_subscribed = false;
+        client.has_resumed = true;
+        client.standard = (0, before);
         let command = client.subscribe(&mut self.random, is_resume);
         self.say(place, is_binary, &command);
         self.world.turn_if(place.0, self.random.below(2) == 0);
+    }
+
+    /// Standard messages of a client's subjects so far.
+    fn count_standard(&self, index: usize) -> u64 {
+        let pattern = godwit_core::subject::Pattern::parse(&self.clients[index].selector).unwrap();
+        self.ledger.standard.iter().filter(|(subject, _)| pattern.matches(subject)).map(|(_, count)| count).sum()
+    }
+
+    fn publish_standard(&mut self) {
+        let subject = SUBJECTS[self.random.below(5) as usize];
+        for _ in 0..1 + self.random.below(5) {
+            let command = json!({"publish": subject, "content": 0, "guaranteed": false});
+            self.world.say(self.publisher, &command.to_string());
+            *self.ledger.standard.entry(subject.to_owned()).or_default() += 1;
+            let is_due = self.random.below(2) == 0;
+            self.world.turn_if(self.publisher.0, is_due);
+        }
+        self.world.turn(self.publisher.0);
+        self.world.settle();
     }
 
     fn say(&mut self, place: Place, is_binary: bool, command: &Value) {
@@ -316,7 +351,8 @@ impl Life {
     }
 
     fn step(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(13) {
+            12 => self.publish_standard(),
             0..=4 => self.publish(),
             5 if self.clients.len() < 12 => self.join(),
             6 => self.come_back(),
@@ -348,6 +384,14 @@ impl Life {
             self.listen(index);
             let client = &self.clients[index];
             assert!(client.is_subscribed);
+            if client.conflate_ms == 0 {
+                let (told, before) = client.standard;
+                // Who came back may also be sent some from before, as long as the window has them.
+                let expected = self.count_standard(index) - before;
+                let is_loose = client.has_resumed || client.asked_history;
+                let is_exact = told == expected || is_loose && told >= expected;
+                assert!(is_exact, "{}: of {expected} standard messages {told} accounted for", client.selector);
+            }
             for (subject, head) in &self.ledger.heads {
                 let stand = client.stands.get(subject);
                 let is_mine = if client.is_pattern {

@@ -109,7 +109,7 @@ impl Shard {
             return false;
         }
         cursor.stand = Stand::Live(here.place);
-        let lost = here.standard.wrapping_sub(cursor.standard);
+        let lost = cursor.lost_to(here.standard);
         cursor.standard = here.standard;
         let socket = cursor.connection;
         let is_behind = here.place < window.head();
@@ -139,7 +139,7 @@ impl Shard {
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         cursor.job = None;
         let Some(stream) = self.streams.get(cursor.stream) else { return };
-        let lost = stream.standard.wrapping_sub(cursor.standard);
+        let lost = cursor.lost_to(stream.standard);
         cursor.standard = stream.standard;
         cursor.stand = stream.window.as_ref().map_or(Stand::Current, |window| Stand::Live(window.head()));
         let (socket, owes_mark) = (cursor.connection, std::mem::take(&mut cursor.owes_mark));

@@ -84,8 +84,13 @@ fn renumber(stream: &mut Stream, next: &mut u32, item: &Item<'_>) -> bool {
         return false;
     }
     let number = stream.number(item.subject, item.log, item.epoch, item.time_ms, next);
-    if number.base_time_ms.abs_diff(item.time_ms) < BASE_TIME_REACH_MS {
+    // A standard message has no position: a number that one of them began learns its epoch from the first that has.
+    let has_epoch = item.at.is_none() || number.epoch == item.epoch;
+    if has_epoch && number.base_time_ms.abs_diff(item.time_ms) < BASE_TIME_REACH_MS {
         return false;
+    }
+    if item.at.is_some() {
+        number.epoch = item.epoch;
     }
     number.base_time_ms = item.time_ms;
     number.version = number.version.wrapping_add(1).max(1);

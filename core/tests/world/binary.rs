@@ -85,7 +85,8 @@ impl Numbers {
 
     fn message(&self, flags: u8, mut bytes: Bytes<'_>) -> Value {
         let number = bytes.varint();
-        let (subject, epoch, base, pattern) = self.0.get(&number).unwrap_or_else(|| panic!("number {number} unannounced"));
+        let (subject, epoch, base, pattern) =
+            self.0.get(&number).unwrap_or_else(|| panic!("number {number} unannounced"));
         let mut found = Map::new();
         found.insert("message".into(), json!(subject));
         let sequence = if flags & 0x08 == 0 { bytes.varint() } else { 0 };
@@ -95,7 +96,8 @@ impl Numbers {
         found.insert("time".into(), json!((*base as i64 + bytes.signed()) as u64));
         if flags & 0x10 != 0 {
             let distance = bytes.varint();
-            let after = if distance == 0 { bytes.position() } else { json!(format!("{epoch}.{}", sequence - distance)) };
+            let after =
+                if distance == 0 { bytes.position() } else { json!(format!("{epoch}.{}", sequence - distance)) };
             found.insert("after".into(), after);
         }
         if flags & 0x20 != 0 {
