@@ -35,6 +35,7 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
         evicted_count,
         evicted_age,
         evicted_bytes,
+        evicted_snapshots,
         forgotten,
     );
     dict.set_item("reports_dropped", stats.reports_dropped)?;

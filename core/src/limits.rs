@@ -71,7 +71,7 @@ pub struct Limits {
     pub log_messages_max: usize,
     /// Age at which a log lets a message go.
     pub log_age_ms_max: u64,
-    /// Messages of all logs; past it the largest of a few sampled logs lose their oldest.
+    /// Messages of all logs and snapshots; past it the largest of a few sampled logs lose their oldest, and at last their snapshot.
     pub logs_bytes_max: usize,
     /// Largest merged snapshot of a subject; past it the last content alone is kept.
     pub snapshot_bytes_max: usize,
@@ -83,9 +83,9 @@ pub struct Limits {
     pub keys_max: usize,
     /// Age at which an idempotence key is forgotten.
     pub keys_age_ms_max: u64,
-    /// Entries of the feed; publishers are not read while the slowest shard is half of it behind.
+    /// Entries of the feed that a shard has not read; publishers are not read while one is half of it behind.
     pub feed_entries_max: usize,
-    /// Messages the feed may hold for shards that have not read them; as feed_entries_max.
+    /// Messages the feed may hold for a shard that has not read them; as feed_entries_max.
     pub feed_bytes_max: usize,
     /// Arrivals the feed remembers for marks; a mark before them gets a gap.
     pub index_entries_max: usize,
