@@ -51,8 +51,6 @@ pub struct Limits {
     pub close_ms_max: u64,
     /// Replies kept for one connection; past it the connection is not read.
     pub reply_buffer_bytes_max: usize,
-    /// Most bytes of a stream in one send.
-    pub slice_bytes_max: usize,
     /// Most bytes read from logs in one turn for connections that catch up; the rest waits a turn.
     pub catch_up_bytes_max: usize,
     /// Most streams; those that linger without a listener go first.
@@ -118,7 +116,6 @@ impl Default for Limits {
             idle_ms_max: 60_000,
             close_ms_max: 5_000,
             reply_buffer_bytes_max: 16_384,
-            slice_bytes_max: 262_144,
             catch_up_bytes_max: 1_048_576,
             streams_per_shard_max: 1_000_000,
             stream_window_bytes_max: 1_048_576,

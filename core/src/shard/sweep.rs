@@ -7,6 +7,7 @@ use super::{Outlet, Shard, lock};
 use crate::codes::Code;
 use crate::command::Push;
 use crate::cursor::Stand;
+use crate::http;
 use crate::position::Mark;
 use crate::stream::Source;
 use crate::websocket;
@@ -52,7 +53,7 @@ impl Shard {
     fn look_at<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let limits = &self.settings.limits;
         let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
-        let message_ms_max = limits.message_ms_max;
+        let (message_ms_max, ping_interval_ms) = (limits.message_ms_max, limits.ping_interval_ms);
         let (now_ms, now_s) = (self.now.mono_ms, self.now_s());
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
@@ -60,7 +61,13 @@ impl Shard {
         match connection.phase {
             Phase::Http if lived_ms >= handshake_ms => {
                 self.counters.refused += 1;
-                self.forget(socket, Code::RequestSlow as u16, out);
+                // Who has begun to ask is told; who never said a word is not.
+                if connection.details.as_ref().is_some_and(|details| !details.held.is_empty()) {
+                    connection.private.extend_from_slice(&http::refuse(Code::RequestSlow, "").answer);
+                    self.begin_close(socket, Code::RequestSlow as u16);
+                } else {
+                    self.forget(socket, Code::RequestSlow as u16, out);
+                }
             }
             Phase::Http => {}
             Phase::Closing => {
@@ -80,7 +87,7 @@ impl Shard {
                 let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);
                 if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
                     self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());
-                } else if silent_ms * 2 >= idle_ms && !connection.is_pinged && connection.private.is_empty() {
+                } else if silent_ms >= ping_interval_ms && !connection.is_pinged && connection.private.is_empty() {
                     connection.is_pinged = true;
                     websocket::ping(&mut connection.private);
                     self.make_ready(socket);
