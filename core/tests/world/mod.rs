@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod binary;
+pub(crate) mod client;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
