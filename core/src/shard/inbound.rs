@@ -220,7 +220,8 @@ impl Shard {
         let Some(mut parked) = connection.details().parked.take() else { return };
         connection.is_asking = false;
         let is_text = connection.wire == Wire::Json;
-        if !parked.payload.is_empty() {
+        // A connection that is being closed does nothing more, but the peer's own close is to be read.
+        if !parked.payload.is_empty() && connection.phase == Phase::Open {
             self.message(socket, &parked.payload, is_text, parked.done);
         }
         let Some(connection) = self.connections.get_mut(socket) else { return };

@@ -35,16 +35,13 @@ impl Shard {
                     self.connected(socket, &id);
                 }
                 self.judge_again(socket);
+                self.look_at_token(socket);
                 self.unpark(socket, out);
             }
             Order::Refuse { connection, code, reason } | Order::Close { connection, code, reason } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 self.close(socket, code, &reason);
-                if let Some(found) = self.connections.get_mut(socket) {
-                    // What was parked is not done any more, but the peer's own close is to be read.
-                    (found.is_asking, found.details().parked) = (false, None);
-                }
-                self.resume(socket, out);
+                self.unpark(socket, out);
             }
             Order::Answer { connection, rule } => {
                 let Some(socket) = self.socket_of(connection) else { return };

@@ -98,7 +98,7 @@ impl Shard {
     }
 
     /// A token is about to expire, or has.
-    fn look_at_token(&mut self, socket: u32) {
+    pub(super) fn look_at_token(&mut self, socket: u32) {
         let wall_ms = self.now.wall_ms;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let wire = connection.wire;

@@ -1,0 +1,154 @@
+"""Who may do what, on a real node: tokens, a custom authorizer that answers, fails or is late, questions that come up later."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from godwit import testing
+from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
+from godwit.client import Client, CommandRefused, SessionClosed
+from tests.raw_client import raw_client
+
+TOKEN = "correct-horse-battery-staple"
+DEADLINE_S = 20
+
+
+class Desk(Authorizer):
+    """Knows its tokens by heart; what a token is called is what it does."""
+
+    def __init__(self) -> None:
+        self.asked: list[SelectorQuestion] = []
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        match question.token:
+            case "late":
+                await asyncio.sleep(3600)
+            case "failing":
+                raise RuntimeError("no database")
+            case "wrong answer":
+                return True  # type: ignore[return-value]  # what a careless authorizer does
+            case "short":
+                return Grant("ann", [Rule.allow("/**")], expires_ms=time.time_ns() // 1_000_000 + 1_500)
+            case None:
+                return Grant("guest", [Rule.allow("/news/**", "subscribe")])
+        return Grant(str(question.token), [Rule.allow("/news/**"), Rule.deny("/news/secret"), Rule.ask("/orders/**")])
+
+    async def publish(self, question: SelectorQuestion) -> bool:
+        self.asked.append(question)
+        return question.selector == "/orders/1"
+
+
+DESK = Desk()
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[testing.RunningNode]:
+    access = {"entitlement": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 200}
+    DESK.asked.clear()
+    async with testing.node({"access": access}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def connected(node: testing.RunningNode, token: str | None) -> AsyncIterator[Any]:
+    async with raw_client(f"ws://{node.client}") as client:
+        command: dict[str, Any] = {"id": 1, "connect": {"token": token} if token else {}}
+        assert (await client.ask(command))["ok"] == "connected"
+        yield client
+
+
+async def test_a_publishing_token_lets_its_holder_publish_and_nobody_else() -> None:
+    access = {"entitlement": "basic", "publish_tokens": [TOKEN]}
+    async with testing.node({"access": access}) as node, asyncio.timeout(DEADLINE_S):
+        async with Client(node.url, token=TOKEN) as client, Client(node.url) as anybody:
+            subscription = anybody.subscribe("/a")
+            await subscription.joined()
+            await client.publish("/a", 1)
+            assert (await anext(subscription)).json() == 1
+            with pytest.raises(CommandRefused, match="PublishForbidden"):
+                await anybody.publish("/a", 2)
+        async with Client(node.url, token=TOKEN + "x") as stranger:
+            with pytest.raises(SessionClosed, match="4002"):
+                await stranger.publish("/a", 3)
+
+
+async def test_rules_are_judged_by_the_engine_and_a_pattern_is_granted_whole(node: testing.RunningNode) -> None:
+    async with connected(node, "ann") as client:
+        assert (await client.ask({"id": 2, "subscribe": "/news/*"}))["name"] == "SubscribeForbidden"
+        assert (await client.ask({"id": 3, "subscribe": "/news/sport"}))["ok"] == "subscribed"
+        assert (await client.ask({"id": 4, "publish": "/news/secret", "content": 1}))["name"] == "PublishForbidden"
+        assert (await client.ask({"id": 5, "publish": "/elsewhere", "content": 1}))["name"] == "PublishForbidden"
+        assert DESK.asked == []
+
+
+async def test_what_a_rule_asks_about_is_asked_once_a_selector(node: testing.RunningNode) -> None:
+    async with connected(node, "ann") as client:
+        for number in range(2, 12):
+            told = await client.ask({"id": number, "publish": f"/orders/{number % 2}", "content": 1})
+            assert told.get("ok") == "published" if number % 2 else told["name"] == "PublishForbidden"
+    assert sorted(question.selector for question in DESK.asked) == ["/orders/0", "/orders/1"]
+    assert {question.identity for question in DESK.asked} == {"ann"}
+
+
+async def test_commands_behind_a_question_wait_and_keep_their_order(node: testing.RunningNode) -> None:
+    async with raw_client(f"ws://{node.client}") as client:
+        commands = [{"id": 1, "connect": {"token": "ann"}}]
+        commands += [{"id": n, "publish": "/orders/1", "content": n} for n in range(2, 50)]
+        for command in commands:
+            await client.send(command)
+        told = [await client.receive() or {} for _ in commands]
+    assert [one["id"] for one in told] == list(range(1, 50))
+    positions = [one["at"].split(".")[1] for one in told[1:]]
+    assert positions == [str(number) for number in range(1, 49)]
+
+
+@pytest.mark.parametrize("token", ["late", "failing", "wrong answer"])
+async def test_an_authorizer_that_gives_no_answer_refuses_and_the_client_may_come_back(
+    node: testing.RunningNode, token: str
+) -> None:
+    async with raw_client(f"ws://{node.client}") as client:
+        await client.send({"id": 1, "connect": {"token": token}})
+        async for _ in client.rest():
+            pass
+        assert client.close is not None and client.close[0] == 4204
+    async with connected(node, "ann") as well:  # and nobody else is held up
+        assert (await well.ask({"id": 2, "ping": True}))["ok"] == "pong"
+
+
+async def test_without_a_token_the_authorizer_is_asked_too(node: testing.RunningNode) -> None:
+    async with connected(node, None) as client:
+        assert (await client.ask({"id": 2, "subscribe": "/news/sport"}))["ok"] == "subscribed"
+        assert (await client.ask({"id": 3, "publish": "/news/sport", "content": 1}))["name"] == "PublishForbidden"
+
+
+async def test_a_token_that_is_not_renewed_ends_the_connection(node: testing.RunningNode) -> None:
+    async with raw_client(f"ws://{node.client}") as client:
+        assert (await client.ask({"id": 1, "connect": {"token": "short"}}))["ok"] == "connected"
+        told = [one async for one in client.rest()]
+        assert any(one.get("notice") == "token_expiring" for one in told)
+        assert client.close is not None and client.close[0] == 4003
+
+
+async def test_a_renewed_token_replaces_the_rights_and_ends_what_is_no_longer_allowed(
+    node: testing.RunningNode,
+) -> None:
+    async with raw_client(f"ws://{node.client}") as client:
+        assert (await client.ask({"id": 1, "connect": {"token": "short"}}))["ok"] == "connected"
+        assert (await client.ask({"id": 2, "subscribe": "/news/secret"}))["ok"] == "subscribed"
+        assert (await client.ask({"id": 3, "connect": {"token": "ann"}}))["ok"] == "connected"
+        told = await client.receive()
+        assert told is not None and (told["ended"], told["name"]) == ("/news/secret", "SubscribeForbidden")
+        assert (await client.ask({"id": 4, "ping": True}))["ok"] == "pong"
+
+
+async def test_a_thousand_questions_at_once_are_all_answered(node: testing.RunningNode) -> None:
+    async def come(number: int) -> None:
+        async with connected(node, f"client-{number}"):
+            pass
+
+    await asyncio.gather(*(come(number) for number in range(300)))
+    assert node.node.gate.counts["granted"] == 300 and node.node.gate.waiting == 0
