@@ -109,3 +109,54 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::{Index, PAGE};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn pages_do_as_one_list_does(
+            steps in prop::collection::vec((0..3 * PAGE, 0..3 * PAGE), 1..6),
+            looks in prop::collection::vec((0..6_u32, any::<u16>(), any::<u16>()), 20),
+        ) {
+            let (mut index, mut list, mut gone) = (Index::default(), VecDeque::new(), 0_u64);
+            let mut sequence = 0;
+            for (pushes, pops) in steps {
+                for _ in 0..pushes {
+                    sequence += 1;
+                    let slot = (sequence * 7919 % 1_009 % 5) as u32;
+                    if slot == 4 {
+                        index.push_nobody();
+                    } else {
+                        index.push(slot, sequence);
+                    }
+                    list.push_back((slot, sequence as u32));
+                }
+                for _ in 0..pops {
+                    index.pop();
+                    gone += u64::from(list.pop_front().is_some());
+                }
+                prop_assert_eq!((index.gone(), index.len()), (gone, list.len()));
+                prop_assert_eq!(index.head(), gone + list.len() as u64);
+                for &(slot, from, to) in &looks {
+                    let (after, until) = (gone.saturating_sub(3) + u64::from(from) % 9_000, gone + u64::from(to) % 9_000);
+                    let at = |arrival: u64| list.get(arrival.checked_sub(gone + 1)? as usize).copied();
+                    let place = index.get(after).map(|place| (place.slot, place.sequence_low));
+                    prop_assert_eq!(place, at(after).filter(|(slot, _)| *slot != 4));
+                    let mut way = (after + 1..=until).filter_map(at).filter(|(other, _)| *other == slot);
+                    if slot != 4 {
+                        prop_assert_eq!(index.first_of(slot, after, until), way.clone().next().map(|(_, low)| low));
+                        prop_assert_eq!(index.last_of(slot, after, until), way.next_back().map(|(_, low)| low));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -130,3 +130,102 @@ fn interest_is_told_at_once_and_its_end_a_moment_later() {
         .collect();
     assert_eq!(told, [("/o/eu", true), ("/**", true), ("/o/eu", false)]);
 }
+
+#[test]
+fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
+    let mut node = new_node(|settings| settings.limits.feed_entries_max = 10);
+    let log = node.open(0, "/a", at_ms(0)).expect("opens");
+    node.open_pattern(1, &pattern("/**"), at_ms(0)).expect("opens");
+    let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+    for _ in 0..4 {
+        batch.push("/a", draft("1"));
+    }
+    node.append(&mut batch, &mut outcomes, at_ms(0));
+    assert!(!node.is_congested());
+    publish(&mut node, "/a", draft("1"), at_ms(0));
+    assert!(node.is_congested());
+    let mut told = Vec::new();
+    assert!(!node.drain(1, &mut told, 100));
+    for _ in 0..6 {
+        publish(&mut node, "/a", draft("1"), at_ms(0));
+    }
+    told.clear();
+    assert!(node.fell_off(0) && !node.fell_off(0) && !node.fell_off(1));
+    assert_eq!(node.drained_to(0), 11);
+    // The log still has it all.
+    let mut out = Vec::new();
+    assert!(node.read(log, 0, 11, &mut out, 1 << 20).is_done && out.len() == 11);
+    publish(&mut node, "/a", draft("1"), at_ms(0));
+    node.drain(0, &mut told, 100);
+    assert!(matches!(&told[..], [Entry::Message(message)] if message.arrival == 12));
+    node.abandon(1);
+    assert_eq!(node.lag().entries, 0);
+}
+
+#[test]
+fn a_long_feed_remembers_exactly_what_it_let_go() {
+    let mut node = new_node(|settings| settings.limits.log_messages_max = 8);
+    let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+    for round in 0..200 {
+        batch.clear();
+        for number in 0..1_000 {
+            batch.push(if number == 500 && round % 50 == 0 { "/quiet" } else { "/loud" }, draft("1"));
+        }
+        node.append(&mut batch, &mut outcomes, at_ms(round));
+    }
+    // The oldest message that is kept, the first of the quiet ones, keeps the index; nothing before it does.
+    assert_eq!(node.totals().index_entries, 200_000 - 500);
+    let (mut out, mut holes, mut reached, mut missed) = (Vec::new(), Vec::new(), 500, 0);
+    while reached < 200_000 {
+        let stride = Stride { entries_max: 50_000, bytes_max: 1 << 20 };
+        let walk = node.walk(&pattern("/**"), reached, 200_000, &mut out, &mut holes, stride);
+        assert!(!walk.is_lost);
+        reached = walk.reached;
+    }
+    for (_, subject, hole) in &holes {
+        assert_eq!(&**subject, "/loud");
+        missed += hole.missed.expect("a walk knows");
+    }
+    assert_eq!(missed as usize + out.len(), 200_000 - 500);
+}
+
+#[test]
+fn listings_go_on_where_they_stopped() {
+    let mut node = new_node(|_| {});
+    let names: Vec<String> = (0..700).map(|number| format!("/{}/{number:03}", ["a", "a-b", "b"][number % 3])).collect();
+    for name in &names {
+        publish(&mut node, name, draft("1"), at_ms(0));
+    }
+    for text in ["/a/*", "/**", "/*/007", "/a-b/001", "/a/**", "/c/*"] {
+        let pattern = pattern(text);
+        let mut wanted: Vec<&str> = names.iter().map(String::as_str).filter(|name| pattern.matches(name)).collect();
+        wanted.sort_unstable();
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            after = node.names(&pattern, after.as_deref(), 7, &mut found);
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), wanted, "{text}");
+        let (mut rows, mut after) = (Vec::new(), Some(String::new()));
+        while let Some(from) = after {
+            let (more, next) = node.subjects(&from, 7, Some(&pattern));
+            rows.extend(more);
+            after = next;
+        }
+        assert_eq!(rows.iter().map(|row| &*row.subject).collect::<Vec<_>>(), wanted, "{text}");
+    }
+}
+
+#[test]
+fn a_subject_that_was_never_numbered_is_forgotten_without_a_new_epoch() {
+    let mut node = new_node(|_| {});
+    let log = node.open(0, "/a", at_ms(0)).expect("opens");
+    let at = node.head(log).at;
+    node.close(0, log, at_ms(0));
+    assert_eq!(node.totals().subjects, 0);
+    publish(&mut node, "/a", draft("1"), at_ms(1));
+    let log = node.find("/a").expect("is kept");
+    assert_eq!(node.place(log, at, at_ms(1)), Place::Served { arrival: 0, count: 1 });
+}
