@@ -8,6 +8,8 @@ use crate::message::Message;
 use crate::node::{Entry, Node};
 
 const DRAIN_ENTRIES: usize = 1024;
+/// Drains in one turn.
+const TURN_BATCHES: usize = 4;
 
 /// One message for the only cursor of its stream, to be sent this turn.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +20,18 @@ pub(super) struct Single {
 }
 
 impl Shard {
-    /// Absorbs everything in the feed, letting go of the node between batches.
+    /// Absorbs what is in the feed, letting go of the node between batches, up to a turn's share: what it brought is sent
+    /// before more is taken.
     pub(super) fn absorb_feed(&mut self) {
         let node = Arc::clone(&self.node);
-        let mut has_more = true;
-        while has_more {
+        self.has_more = true;
+        for _ in 0..TURN_BATCHES {
+            if !self.has_more {
+                return;
+            }
             let from = self.entries.len();
             let mut held = lock(&node);
-            has_more = self.drain(&mut held);
+            self.has_more = self.drain(&mut held);
             drop(held);
             self.absorb(from);
         }
@@ -33,10 +39,10 @@ impl Shard {
 
     /// Absorbs everything in the feed and keeps hold of the node: what is read of it next is as old as the streams.
     pub(super) fn absorb_all(&mut self, node: &mut Node) {
-        let mut has_more = true;
-        while has_more {
+        self.has_more = true;
+        while self.has_more {
             let from = self.entries.len();
-            has_more = self.drain(node);
+            self.has_more = self.drain(node);
             self.absorb(from);
         }
     }

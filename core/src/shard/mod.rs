@@ -120,6 +120,8 @@ pub struct Shard {
     serial: u32,
     /// The feed has been absorbed up to here.
     arrived: u64,
+    /// The feed held more than a turn takes.
+    has_more: bool,
     batch: Batch,
     /// Whose publishes the batch holds, in the same order.
     batch_ids: Vec<Id>,
@@ -161,6 +163,7 @@ impl Shard {
             stating: Vec::new(),
             serial: 0,
             arrived: 0,
+            has_more: false,
             batch: Batch::default(),
             batch_ids: Vec::new(),
             outcomes: Vec::new(),
@@ -209,7 +212,7 @@ impl Shard {
 
     /// When the shard wants its next turn at the latest (monotonic ms), if nothing happens before.
     pub fn deadline_ms(&self) -> u64 {
-        if !self.behind.is_empty() || !self.ready.is_empty() || !self.stating.is_empty() {
+        if self.has_more || !self.behind.is_empty() || !self.ready.is_empty() || !self.stating.is_empty() {
             return self.now.mono_ms;
         }
         let relief_ms = if self.congesting.is_empty() { u64::MAX } else { self.now.mono_ms + 1 };
