@@ -3,7 +3,6 @@
 //! short batches only. Invariant: after a turn every stream holds all its messages up to `arrived`, and every cursor is at
 //! the head, waits for its socket, or waits in `behind`.
 mod absorb;
-mod access;
 mod catch_up;
 mod conflate;
 mod congestion;
@@ -35,8 +34,7 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::slab::Slab;
 
-use access::Access;
-use connection::Connection;
+use connection::{Access, Connection};
 use deliver::{Flight, Frames};
 use streams::Streams;
 use watch::Watch;

@@ -1,6 +1,6 @@
 //! What the server decided, carried out: rights granted or refused, connections closed, the drain. Owns the drain's
 //! course: clients are told when to reconnect, spread over time, and what is left at the end is closed.
-use super::access::Access;
+use super::connection::Access;
 use super::connection::Phase;
 use super::{Outlet, Shard};
 use crate::codes::Code;

@@ -2,8 +2,9 @@
 //! numbered before any later command of the same turn is executed.
 use std::sync::Arc;
 
+use super::Shard;
 use super::connection::Phase;
-use super::{Shard, access};
+use super::connection::session_name;
 use crate::codes::Code;
 use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
 use crate::limits;
@@ -123,7 +124,7 @@ impl Shard {
             socket,
             id,
             &Reply::Connected {
-                session: &access::session_name(connection_id),
+                session: &session_name(connection_id),
                 node: &settings.node,
                 time_ms: self.now.wall_ms,
                 ping_interval_ms: settings.limits.ping_interval_ms,
