@@ -145,7 +145,7 @@ async def test_a_renewed_token_replaces_the_rights_and_ends_what_is_no_longer_al
         assert (await client.ask({"id": 4, "ping": True}))["ok"] == "pong"
 
 
-async def test_a_thousand_questions_at_once_are_all_answered(node: testing.RunningNode) -> None:
+async def test_questions_of_many_at_once_are_all_answered(node: testing.RunningNode) -> None:
     async def come(number: int) -> None:
         async with connected(node, f"client-{number}"):
             pass

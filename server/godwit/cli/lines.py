@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -17,13 +18,14 @@ from ..client import Dropped, Gap, Item, Message, Status
 from ..model import Kind
 
 CONTENT_CHARACTERS_MAX = 4_000
+_NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 
 
 def write_json(item: Item) -> None:
     """One JSON object, as the JSON wire writes it; a status goes to standard error."""
     if isinstance(item, Status):
         return _write_status(item)
-    click.echo(json.dumps(make_object(item), separators=(",", ":"), ensure_ascii=True))
+    click.echo(make_line(item))
 
 
 def write_pretty(item: Item) -> None:
@@ -51,8 +53,20 @@ def write_pretty(item: Item) -> None:
         click.secho(f"dropped {item.count} standard messages on {escape(item.selector)}", fg="yellow")
 
 
+def make_line(item: Message | Gap | Dropped) -> str:
+    """The JSON wire's object on one line of ASCII; JSON content keeps its numbers as they were published."""
+    told = make_object(item)
+    content = told.pop("content", None)
+    line = json.dumps(told, separators=(",", ":"))
+    if content is None:
+        return line
+    # outside its strings JSON holds no such character but as a blank, inside them only those beyond ASCII
+    written = _NOT_PLAIN.sub(lambda found: " " if found[0] in "\t\r\n" else json.dumps(found[0])[1:-1], content)
+    return f'{line[:-1]},"content":{written}}}'
+
+
 def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
-    """The JSON wire's object for an item."""
+    """The JSON wire's object for an item; JSON content is the text that was published."""
     if isinstance(item, Dropped):
         return {"dropped": item.selector, "count": item.count}
     places = {"after": item.after and str(item.after), "at": item.position and str(item.position)}
@@ -84,7 +98,7 @@ def escape(text: str) -> str:
 
 def _make_content(message: Message) -> dict[str, Any]:
     if message.kind is Kind.JSON:
-        return {"content": message.json()}
+        return {"content": message.text()}
     if message.kind is Kind.TEXT:
         return {"text": message.text()}
     return {"bytes": base64.b64encode(message.content).decode()}

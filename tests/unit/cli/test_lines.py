@@ -6,17 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.cli.lines import escape, make_object, show_content, write_json, write_pretty
+from godwit.cli.lines import escape, make_line, make_object, show_content, write_json, write_pretty
 from godwit.client import Dropped, Gap, GapReason, Kind, Message, Outcome, Position, Status
 
 MESSAGE = Message(
     "/a", b'{"n":1}', Kind.JSON, Position(7, 2), Position(7, 1), 1_795_250_000_123, pattern="/*", conflated=3
 )
+VALUES = st.recursive(
+    st.text(max_size=9) | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 def test_a_message_is_the_wires_object() -> None:
     assert make_object(MESSAGE) == {
-        "message": "/a", "after": "7.1", "at": "7.2", "pattern": "/*", "time": 1_795_250_000_123, "content": {"n": 1}, "conflated": 3,
+        "message": "/a", "after": "7.1", "at": "7.2", "pattern": "/*", "time": 1_795_250_000_123, "content": '{"n":1}', "conflated": 3,
     }  # fmt: skip
     assert make_object(Message("/a", b"\x00", Kind.BYTES))["bytes"] == "AA=="
     assert make_object(Message("/a", b"x", Kind.TEXT, is_snapshot=True)) == {
@@ -28,6 +33,18 @@ def test_a_message_is_the_wires_object() -> None:
     gap = Gap("/a", Position(7, 9), None, GapReason.EXPIRED, None)
     assert make_object(gap) == {"gap": "/a", "at": "7.9", "reason": "expired", "missed": None}
     assert make_object(Dropped("/a", 2)) == {"dropped": "/a", "count": 2}
+
+
+@given(VALUES, st.booleans())
+def test_json_content_is_one_line_of_ascii_that_says_the_same(value: object, is_wide: bool) -> None:
+    written = json.dumps(value, ensure_ascii=False, indent=2 if is_wide else None).encode(errors="surrogatepass")
+    line = make_line(Message("/a", written.decode(errors="replace").encode()))
+    assert line.isascii() and line.isprintable()
+    assert json.loads(line)["content"] == json.loads(written.decode(errors="replace"))
+
+
+def test_numbers_stay_as_they_were_published() -> None:
+    assert make_line(Message("/a", b'{"price":1.10,"big":1e400}')).endswith('"content":{"price":1.10,"big":1e400}}')
 
 
 @given(st.text(st.characters(codec="utf-8")))
