@@ -1,0 +1,65 @@
+"""The admin port beside very many subjects: metrics of the same length, lists that cost a page, answers while it lists."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from godwit import testing
+from godwit.engine import Draft
+
+BATCH = 20_000
+LIST_S_MAX = 5.0
+
+
+async def fill(node: testing.RunningNode, count: int) -> None:
+    for first in range(0, count, BATCH):
+        drafts = [Draft(f"/many/{number}", b"1", retain=False) for number in range(first, min(first + BATCH, count))]
+        outcomes = await asyncio.to_thread(node.node.engine.publish_many, drafts)
+        assert not [outcome for outcome in outcomes if isinstance(outcome, int)]
+
+
+async def scrape(http: aiohttp.ClientSession, node: testing.RunningNode) -> str:
+    async with http.get(f"{node.admin_url}/metrics") as answer:
+        return await answer.text()
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+async def test_subjects_are_never_labels_and_a_page_of_them_costs_a_page(
+    http: aiohttp.ClientSession, count: int
+) -> None:
+    settings = {"limits": {"log_age_ms_max": 3_600_000, "logs_bytes_max": 4 << 30}}
+    async with testing.node(settings) as node:
+        empty = await scrape(http, node)
+        await fill(node, count)
+        full = await scrape(http, node)
+        [told] = [line for line in full.splitlines() if line.startswith("godwit_subjects ")]
+        assert float(told.split()[1]) == count
+        assert len(full.splitlines()) == len(empty.splitlines()) and "/many/" not in full
+        began = time.monotonic()
+        for query in ("", "?after=/many/5&limit=1000", "?pattern=/many/7", "?pattern=/nothing/**", "?pattern=/*/none"):
+            async with http.get(f"{node.admin_url}/v1/subjects{query}") as answer:
+                assert answer.status == 200 and len((await answer.json())["rows"]) <= 1_000
+        assert time.monotonic() - began < LIST_S_MAX
+
+
+async def test_the_node_delivers_and_answers_while_a_long_list_is_made(http: aiohttp.ClientSession) -> None:
+    async with testing.node() as node:
+        await fill(node, 20_000)
+        lists = [asyncio.create_task(read(http, f"{node.admin_url}/v1/subjects?pattern=/*/none")) for _ in range(8)]
+        async with http.get(f"{node.admin_url}/health/live") as answer:
+            assert answer.status == 200
+        await asyncio.gather(*lists)
+
+
+async def read(http: aiohttp.ClientSession, url: str) -> str:
+    async with http.get(url) as answer:
+        return await answer.text()
