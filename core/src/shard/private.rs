@@ -7,6 +7,9 @@ use crate::cursor::NONE;
 use crate::report::Report;
 use crate::websocket::{self, Event};
 
+/// Bytes of a half-received message that a connection holds while it closes: a close frame is small.
+const CLOSING_BYTES_MAX: usize = 1024;
+
 impl Shard {
     /// All private bytes of a connection have left.
     pub(super) fn private_left<O: Outlet>(&mut self, socket: u32, out: &mut O) {
@@ -91,16 +94,21 @@ impl Shard {
         let mut reader = std::mem::take(&mut connection.reader);
         loop {
             match reader.read(&mut input, &settings.limits) {
-                Ok(Some(Event::Close { .. })) | Err(_) => {
+                Ok(Some(Event::Close { .. })) => {
                     connection.is_finished = true;
                     self.make_ready(socket);
                     return;
                 }
+                // The rest of what was refused: closing over unread bytes would reset the connection, and the peer might
+                // never read why.
+                Err(_) => return,
                 Ok(None) => break,
                 Ok(Some(_)) => {}
             }
         }
-        connection.reader = reader;
+        if reader.held_bytes() <= CLOSING_BYTES_MAX {
+            connection.reader = reader;
+        }
     }
 
     /// Lets go of the connections that have nothing left to say. Only while nothing is in flight.
