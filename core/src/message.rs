@@ -19,6 +19,14 @@ pub struct LogId {
     pub generation: u32,
 }
 
+impl LogId {
+    /// What stands for a subject without a log, on which standard messages pass: made of a secret hash of its name, so that
+    /// two subjects never share it; no log is found by it.
+    pub(crate) fn unkept(hash: u64) -> Self {
+        Self { slot: (hash >> 32) as u32 | 1 << 31, generation: hash as u32 }
+    }
+}
+
 /// One accepted message.
 #[derive(Debug)]
 pub struct Message {

@@ -26,7 +26,7 @@ use crate::limits::Limits;
 use crate::settings::Settings;
 
 pub use append::Outcome;
-pub use feed::{Entry, Lag, SHARDS_MAX};
+pub use feed::{Entry, Lag, Lost, SHARDS_MAX};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
@@ -118,9 +118,10 @@ impl Node {
         self.feed.is_congested()
     }
 
-    /// Whether the shard fell a whole feed behind since it was last asked. Then it was not told some entries: it drops its
-    /// windows, catches up from the logs, and asks for the state of interest again. Told once; entries flow again.
-    pub fn fell_off(&mut self, shard: u8) -> bool {
+    /// Some: the shard fell a whole feed behind since it was last asked, and was not told some entries. It drops its windows,
+    /// catches up from the logs, which had none of the standard messages named here, and asks for the state of interest
+    /// again. Told once; entries flow again.
+    pub fn fell_off(&mut self, shard: u8) -> Option<Vec<Lost>> {
         self.feed.take_fall(shard)
     }
 

@@ -162,7 +162,7 @@ impl Node {
             Some((id, log)) => (id, Arc::clone(&log.subject), log.listeners.mask()),
             None => {
                 check_subject_of(subject, draft.connection)?;
-                (LogId { slot: u32::MAX, generation: 0 }, subject.into(), 0)
+                (LogId::unkept(self.names.hash(subject)), subject.into(), 0)
             }
         };
         self.note_reply(draft);

@@ -1,11 +1,13 @@
 //! What each shard has still to be told, in the order of arrival. An entry waits only with the shards it concerns; the others
 //! never see it. Bounded: a shard that falls a whole feed behind loses its entries and catches up from the logs.
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::message::Message;
+use crate::message::{LogId, Message};
 
 pub const SHARDS_MAX: usize = 64;
+/// Subjects of which it is counted how many standard messages a fallen shard lost.
+const LOST_MAX: usize = 65_536;
 
 /// What a shard is told.
 #[derive(Clone, Debug)]
@@ -26,11 +28,20 @@ pub struct Lag {
     pub bytes: usize,
 }
 
+/// Standard messages of one subject that a fallen shard was not told; no log has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub subject: Arc<str>,
+    pub log: LogId,
+    pub count: u32,
+}
+
 #[derive(Debug, Default)]
 struct Queue {
     entries: VecDeque<Entry>,
     bytes: usize,
-    has_fallen: bool,
+    /// Since it fell: what it lost.
+    fall: Option<BTreeMap<Arc<str>, Lost>>,
 }
 
 #[derive(Debug)]
@@ -59,12 +70,13 @@ impl Feed {
             let shard = left.trailing_zeros() as usize;
             left &= left - 1;
             let Some(queue) = self.queues.get_mut(shard) else { continue };
-            if queue.has_fallen {
-                continue;
-            }
-            if queue.entries.len() >= self.entries_max || queue.bytes + bytes > self.bytes_max.max(bytes) {
-                *queue = Queue { has_fallen: true, ..Queue::default() };
+            let is_full = queue.entries.len() >= self.entries_max || queue.bytes + bytes > self.bytes_max.max(bytes);
+            if queue.fall.is_none() && is_full {
+                queue.fall();
                 self.falls += 1;
+            }
+            if let Some(lost) = &mut queue.fall {
+                count_lost(lost, entry);
                 continue;
             }
             queue.bytes += bytes;
@@ -109,9 +121,10 @@ impl Feed {
         entries >= self.entries_max / 2 || bytes >= self.bytes_max / 2
     }
 
-    /// Whether the shard lost its entries since it was last asked; from here on it is told again.
-    pub(super) fn take_fall(&mut self, shard: u8) -> bool {
-        self.queues.get_mut(usize::from(shard)).is_some_and(|queue| std::mem::take(&mut queue.has_fallen))
+    /// Some: the shard lost its entries since it was last asked; from here on it is told again.
+    pub(super) fn take_fall(&mut self, shard: u8) -> Option<Vec<Lost>> {
+        let lost = self.queues.get_mut(usize::from(shard))?.fall.take()?;
+        Some(lost.into_values().collect())
     }
 
     pub(super) fn abandon(&mut self, shard: u8) {
@@ -120,6 +133,28 @@ impl Feed {
             *queue = Queue::default();
         }
     }
+}
+
+impl Queue {
+    fn fall(&mut self) {
+        let mut lost = BTreeMap::new();
+        self.entries.iter().for_each(|entry| count_lost(&mut lost, entry));
+        *self = Self { fall: Some(lost), ..Self::default() };
+    }
+}
+
+fn count_lost(lost: &mut BTreeMap<Arc<str>, Lost>, entry: &Entry) {
+    let Entry::Message(message) = entry else { return };
+    if message.sequence > 0 || lost.len() >= LOST_MAX && !lost.contains_key(&message.subject) {
+        return;
+    }
+    let subject = &message.subject;
+    let of_subject = lost.entry(Arc::clone(subject)).or_insert_with(|| Lost {
+        subject: Arc::clone(subject),
+        log: message.log,
+        count: 0,
+    });
+    of_subject.count = of_subject.count.saturating_add(1);
 }
 
 fn entry_bytes(entry: &Entry) -> usize {

@@ -1,7 +1,7 @@
 //! Windows opened, trimmed and let go. Owns what that means for the cursors in them: none points before its window's front.
 use super::{Shard, encode};
 use crate::cursor::Stand;
-use crate::node::Entry;
+use crate::node::{Entry, Lost};
 use crate::stream::Stream;
 use crate::window::Window;
 
@@ -126,9 +126,19 @@ impl Shard {
         self.streams.window_bytes = self.streams.window_bytes + bytes - before;
     }
 
-    /// The feed has moved past this shard: every cursor is caught up from the logs, from where the streams ended.
-    pub(super) fn fall_off_feed(&mut self) {
+    /// The feed has moved past this shard: every cursor is caught up from the logs, from where the streams ended. Standard
+    /// messages are in no log: what was lost of them is told.
+    pub(super) fn fall_off_feed(&mut self, lost: &[Lost]) {
         self.restate_watches();
+        let mut concerned = Vec::new();
+        for Lost { subject, log, count } in lost {
+            self.streams.concerned(*log, subject, &mut concerned);
+            for &id in &concerned {
+                if let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.conflate_ms == 0) {
+                    stream.standard = stream.standard.wrapping_add(*count);
+                }
+            }
+        }
         let ids: Vec<u32> = self.streams.indices_from(0).collect();
         for id in ids {
             self.close_window(id);

@@ -1,7 +1,7 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
 use godwit_core::codes::Code;
 use godwit_core::message::Batch;
-use godwit_core::node::{Entry, Outcome, Place, Stride};
+use godwit_core::node::{Entry, Node, Outcome, Place, Stride};
 
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
@@ -136,6 +136,12 @@ fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
     let mut node = new_node(|settings| settings.limits.feed_entries_max = 10);
     let log = node.open(0, "/a", at_ms(0)).expect("opens");
     node.open_pattern(1, &pattern("/**"), at_ms(0)).expect("opens");
+    node.open_pattern(0, &pattern("/b/*"), at_ms(0)).expect("opens");
+    let standard = |node: &mut Node, subject| {
+        let mut draft = draft("1");
+        draft.is_guaranteed = false;
+        publish(node, subject, draft, at_ms(0));
+    };
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
     for _ in 0..4 {
         batch.push("/a", draft("1"));
@@ -146,18 +152,23 @@ fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
     assert!(node.is_congested());
     let mut told = Vec::new();
     assert!(!node.drain(1, &mut told, 100));
+    standard(&mut node, "/a");
     for _ in 0..6 {
         publish(&mut node, "/a", draft("1"), at_ms(0));
     }
+    standard(&mut node, "/a");
+    standard(&mut node, "/b/x");
     told.clear();
-    assert!(node.fell_off(0) && !node.fell_off(0) && !node.fell_off(1));
-    assert_eq!(node.drained_to(0), 11);
-    // The log still has it all.
+    let lost = node.fell_off(0).expect("fell");
+    assert_eq!(lost.iter().map(|lost| (&*lost.subject, lost.count)).collect::<Vec<_>>(), [("/a", 2), ("/b/x", 1)]);
+    assert!(node.fell_off(0).is_none() && node.fell_off(1).is_none());
+    assert_eq!(node.drained_to(0), 14);
+    // The log still has all the others.
     let mut out = Vec::new();
-    assert!(node.read(log, 0, 11, &mut out, 1 << 20).is_done && out.len() == 11);
+    assert!(node.read(log, 0, 14, &mut out, 1 << 20).is_done && out.len() == 11);
     publish(&mut node, "/a", draft("1"), at_ms(0));
     node.drain(0, &mut told, 100);
-    assert!(matches!(&told[..], [Entry::Message(message)] if message.arrival == 12));
+    assert!(matches!(&told[..], [Entry::Message(message)] if message.arrival == 15));
     node.abandon(1);
     assert_eq!(node.lag().entries, 0);
 }
