@@ -26,8 +26,9 @@ class CuttingProxy:
         self._random, self._target, self._mean_bytes = random, target, mean_bytes
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._ways: set[asyncio.Task[None]] = set()
+        self._none_open = asyncio.Event()
         self._is_calm = mean_bytes <= 0
-        self._reached = asyncio.Event()
         self.cuts = 0
 
     async def __aenter__(self) -> CuttingProxy:
@@ -37,17 +38,16 @@ class CuttingProxy:
     async def __aexit__(self, *error: object) -> None:
         assert self._server is not None
         self._server.close()
-        self.cut_all()
+        for way in self._ways:
+            way.cancel()
+        while self._writers:
+            self._none_open.clear()
+            await self._none_open.wait()
 
     @property
     def url(self) -> str:
         assert self._server is not None
         return f"ws://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def wait_for_cuts(self, count: int) -> None:
-        while self.cuts < count:
-            self._reached.clear()
-            await self._reached.wait()
 
     def calm(self) -> None:
         """Break nothing any more, neither what is open nor what will be."""
@@ -55,10 +55,6 @@ class CuttingProxy:
 
     def redirect(self, target: tuple[str, int]) -> None:
         self._target = target
-
-    def cut_all(self) -> None:
-        for writer in list(self._writers):
-            _reset(writer)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -74,13 +70,16 @@ class CuttingProxy:
             asyncio.create_task(self._forward(reader, there_writer, budget)),
             asyncio.create_task(self._forward(there_reader, writer, budget)),
         ]
+        self._ways.update(ways)
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        self._ways.difference_update(ways)
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
         for each in (writer, there_writer):
             self._writers.discard(each)
             _reset(each)
+        self._none_open.set()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, budget: _Budget) -> None:
         try:
@@ -88,7 +87,7 @@ class CuttingProxy:
                 if not self._is_calm:
                     if len(chunk) > budget.bytes:
                         writer.write(chunk[: budget.bytes])
-                        self._count_cut()
+                        self.cuts += 1
                         return
                     budget.bytes -= len(chunk)
                 writer.write(chunk)
@@ -98,10 +97,6 @@ class CuttingProxy:
                 await asyncio.Event().wait()  # until the other way ends, or the two are broken
         except OSError:
             return
-
-    def _count_cut(self) -> None:
-        self.cuts += 1
-        self._reached.set()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

@@ -264,3 +264,11 @@ async def test_subscription_can_be_closed_and_made_again(peer: Peer) -> None:
             assert (await anext(again)).json() == 2
         async with client.subscribe("/a", after=Stand({"/a": Position(7, 2)})) as again:
             assert (await anext(again)).json() == 3
+
+
+async def test_join_larger_than_the_queue_does_not_wait_for_itself(peer: Peer) -> None:
+    peer.log["/a/*"] = list(range(100))
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a/*")
+        await subscription.joined()
+        assert [(await anext(subscription)).json() for _ in range(100)] == list(range(100))

@@ -38,7 +38,7 @@ class Subscribing:
         self.is_aside = False  # left alone until its queue has room again
         self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
-        self.is_joined = False  # what it is sent from now on is complete: for a pattern only its first mark says so
+        self.is_joined = False  # nothing published from now on can be lost: a new pattern waits for its first mark
         self.repeats = self.gaps = self.holes = self.joins = 0
         self._asked_id: int | None = None
 
@@ -52,7 +52,7 @@ class Subscribing:
             return
         self.state = State.SERVED
         self.joins += 1
-        self.is_joined = self.is_joined or not self.standing.is_pattern
+        self.is_joined = self.is_joined or not self.standing.is_pattern or bool(self.standing.stand)
         self.standing.joined(reply.position, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
 

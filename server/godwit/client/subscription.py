@@ -47,7 +47,7 @@ class Subscription:
     async def joined(self) -> None:
         """Wait until the join is complete, so that everything published from now on will come, whatever happens.
 
-        Raises CommandRefused if the server refuses.
+        A join that brings more than the queue holds is completed by reading. Raises CommandRefused if the server refuses.
         """
         await self._joined.wait()
         if self._subscribing.error is not None:
@@ -113,5 +113,6 @@ class Subscription:
 
     def _woken(self) -> None:
         self._news.set()
-        if self._subscribing.is_joined or self._subscribing.state is State.ENDED:
+        core = self._subscribing
+        if core.is_joined or core.queue.is_full or core.state is State.ENDED:
             self._joined.set()
