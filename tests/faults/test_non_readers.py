@@ -10,6 +10,7 @@ import pytest
 
 from godwit.client import Client, Settings
 from godwit.client.wire.json import JsonWire
+from godwit.client.wire.speak import WireName
 from godwit.model import Gap, Message
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import raw_client
@@ -74,8 +75,8 @@ async def flood(url: str, count: int) -> None:
     """Publish so many messages and see every one of them arrive at the readers."""
     async with asyncio.TaskGroup() as group:
         joined = [asyncio.Event() for _ in range(READERS)]
-        for event in joined:
-            group.create_task(_read(url, count, event))
+        for number, event in enumerate(joined):
+            group.create_task(_read(url, ("json", "binary")[number % 2], count, event))
         for event in joined:
             await event.wait()
         async with Client(url, wire="binary") as client:
@@ -83,8 +84,8 @@ async def flood(url: str, count: int) -> None:
                 await asyncio.gather(*(client.publish("/flood", [n, "x" * 200]) for n in range(begin, begin + 100)))
 
 
-async def _read(url: str, count: int, joined: asyncio.Event) -> None:
-    async with Client(url, wire="binary", settings=Settings(items_max=10_000)) as client:
+async def _read(url: str, wire: WireName, count: int, joined: asyncio.Event) -> None:
+    async with Client(url, wire=wire, settings=Settings(items_max=10_000)) as client:
         subscription = client.subscribe("/flood", snapshot=False)
         await subscription.joined()
         joined.set()
@@ -101,6 +102,7 @@ async def test_who_never_reads_costs_little_and_hears_of_the_gap_when_it_reads(
         "node.driver": driver,
         "node.shards": 2,
         "limits.log_messages_max": LOG_MESSAGES_MAX,
+        "limits.stream_window_bytes_max": 65_536,  # a window is a stream's, not a client's: kept out of the figure
         "limits.idle_ms_max": 600_000,
     }
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node:
