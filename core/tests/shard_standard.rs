@@ -48,3 +48,28 @@ fn standard_messages_of_unkept_subjects_reach_their_own_patterns_only() {
         assert_eq!(heard(&mut world, other), ["/c/1"], "{wire}");
     }
 }
+
+#[test]
+fn a_shard_that_fell_off_the_feed_says_what_standard_messages_it_lost() {
+    let mut settings = open_settings();
+    settings.limits.feed_entries_max = 10;
+    let mut world = World::new(settings, 2, false);
+    let (publisher, reader) = (world.connect(0), world.connect(1));
+    world.ask(reader, r#"{"id":1,"subscribe":"/a/*","snapshot":false}"#);
+    world.ask(reader, r#"{"id":2,"subscribe":"/b"}"#);
+    let publish = |subject: &str, n: usize| json!({"publish": subject, "content": n, "guaranteed": n % 2 == 0});
+    let all: Vec<Value> = (0..20).map(|n| publish(if n < 14 { "/a/x" } else { "/b" }, n)).collect();
+    world.say(publisher, &json!(all).to_string());
+    world.turn_alone(0);
+    world.turn(1);
+    world.settle();
+    let heard = world.heard(reader);
+    let kept: Vec<u64> = heard.iter().filter_map(|push| push["content"].as_u64()).collect();
+    let dropped: Vec<(&str, u64)> =
+        heard.iter().filter_map(|push| Some((push["dropped"].as_str()?, push["count"].as_u64()?))).collect();
+    assert_eq!(kept.iter().filter(|n| **n < 14).collect::<Vec<_>>(), [&0, &2, &4, &6, &8, &10, &12]);
+    assert_eq!(kept.iter().filter(|n| **n >= 14).collect::<Vec<_>>(), [&14, &16, &18]);
+    let count_of =
+        |name: &str| dropped.iter().filter(|(selector, _)| *selector == name).map(|(_, count)| count).sum::<u64>();
+    assert_eq!((count_of("/a/*"), count_of("/b")), (7, 3), "{dropped:?}");
+}
