@@ -49,8 +49,9 @@ def test_memory_is_what_grew_since_before_the_first_connection() -> None:
 
 def test_the_slow_load_compares_with_itself_without_the_silent() -> None:
     told = {"exact": 2, "clients": 2, "send_queues": [40_960, 1_024]}
-    without = {"steps": [step("pause"), step("slow")]}
-    silent = {"steps": [step("pause"), step("slow", cpu_seconds=0.0021, pss_kb=150), step("wake", told=told)]}
+    without = {"steps": [step("pause"), step("paced"), step("saturated")]}
+    slower = step("paced", cpu_seconds=0.0021)
+    silent = {"steps": [step("pause"), slower, step("saturated", pss_kb=150), step("wake", told=told)]}
     figures = LOADS["slow"].figures([without, silent], [])
     assert figures["cpu_ratio"] == pytest.approx(1.05)
     assert (figures["memory_grown_kb"], figures["send_queue_kb"], figures["exact"]) == (50, 40.0, 1.0)
@@ -119,3 +120,17 @@ def test_the_command_refuses_a_load_it_does_not_know() -> None:
     answer = CliRunner().invoke(bench, ["teapot"])
     assert answer.exit_code == 2
     assert "'teapot' is not one of" in answer.output
+
+
+def test_a_round_in_which_a_server_merged_is_taken_again_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = iter([500, 1_000, 1_000])
+    ran: list[int] = []
+
+    def run_once(*_: Any) -> dict[str, Any]:
+        ran.append(next(reads))
+        return {"steps": [step("many", reads=ran[-1])]}
+
+    monkeypatch.setattr("godwit.bench.rounds._run_once", run_once)
+    measured = run_rounds(LOADS["many"], [TARGETS["floor"]], 2, "auto", 1.0, lambda text: None)["floor"]
+    assert [figures["deliveries_per_read"] for figures in measured.figures] == [1.0, 1.0]
+    assert (len(ran), measured.retaken) == (3, 1)

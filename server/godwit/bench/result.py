@@ -79,6 +79,7 @@ def _build_server(measured: Measured) -> dict[str, Any]:
     return {
         "median": {name: statistics.median(figures[name] for figures in measured.figures) for name in names},
         "rounds": measured.figures,
+        "rounds_retaken": measured.retaken,
         "runs": measured.runs,
     }
 

@@ -14,6 +14,10 @@ from .targets import BenchFailed, Order, Target, start_target
 
 Show = Callable[[str], None]
 
+RETAKES_MAX = 3
+"""A round of a load of one frame a send in which a server fell behind and merged is taken again, so often in all."""
+MERGED_MAX = 1.02
+
 SLOW_SHARE = 0.2
 """Rivals that do not merge get this share of a saturated load's messages: their figures are the same, their time is not."""
 
@@ -24,6 +28,7 @@ class Measured:
 
     figures: list[Figures] = field(default_factory=list)
     runs: list[list[dict[str, Any]]] = field(default_factory=list)
+    retaken: int = 0
 
 
 def choose_cores() -> tuple[int | None, int | None]:
@@ -39,14 +44,31 @@ def run_rounds(
 ) -> dict[str, Measured]:
     """All rounds of a load, by server. Raises BenchFailed where a delivery is missing or a server gives up."""
     measured = {target.name: Measured() for target in targets}
-    for turn in range(rounds):
-        for target in targets:
-            show(f"{load.name}: round {turn + 1} of {rounds}, {target.name}")
-            shapes = load.shapes(size)
-            results = [_run_once(load, target, shape, driver, show) for shape in shapes]
-            measured[target.name].runs.append(results)
-            measured[target.name].figures.append(load.figures(results, shapes))
+    taken = retaken = 0
+    while taken < rounds:
+        show(f"{load.name}: round {taken + 1} of {rounds}")
+        shapes = load.shapes(size)
+        turn = {target.name: [_run_once(load, target, shape, driver, show) for shape in shapes] for target in targets}
+        figures = {name: load.figures(results, shapes) for name, results in turn.items()}
+        if load.is_one_frame_a_send and retaken < RETAKES_MAX and _has_merged(figures):
+            retaken += 1
+            continue
+        taken += 1
+        for name, results in turn.items():
+            measured[name].runs.append(results)
+            measured[name].figures.append(figures[name])
+    for found in measured.values():
+        found.retaken = retaken
     return measured
+
+
+def _has_merged(figures: dict[str, Figures]) -> bool:
+    return any(
+        value > MERGED_MAX
+        for found in figures.values()
+        for name, value in found.items()
+        if name.startswith("deliveries_per_read")
+    )
 
 
 def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show) -> dict[str, Any]:
