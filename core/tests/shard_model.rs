@@ -56,7 +56,8 @@ impl Life {
         let burst = 1 + self.random.below(burst_max);
         for _ in 0..burst {
             self.count += 1;
-            let content = json!({"n": self.count, "pad": "x".repeat(self.random.below(200) as usize)});
+            let pad = if self.random.below(60) == 0 { 40_000 } else { self.random.below(200) as usize };
+            let content = json!({"n": self.count, "pad": "x".repeat(pad)});
             let id = self.count;
             self.world.say(self.publisher, &json!({"id": id, "publish": subject, "content": content}).to_string());
             self.world.turn_if(self.publisher.0, self.random.below(3) == 0);

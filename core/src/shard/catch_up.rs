@@ -2,9 +2,9 @@
 //! is far behind holds nobody up. Owns the way from `Behind` to the head; what is missing is told by `gap`.
 use std::sync::Arc;
 
-use super::deliver::{Frames, GATHER_BYTES, Note};
 use super::encode::{self, Item, Told};
 use super::gap::Missing;
+use super::outbound::{Frames, GATHER_BYTES, Note};
 use super::{Outlet, Shard, lock};
 use crate::conflation::Conflation;
 use crate::cursor::Stand;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use super::outbound::Rest;
 use crate::cursor::NONE;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
@@ -92,6 +93,8 @@ pub(super) struct Connection {
     pub is_blocked: bool,
     /// A send is not answered yet.
     pub is_sending: bool,
+    /// A large frame's rest has to leave first.
+    pub has_rest: bool,
     /// It stands in the shard's `ready` list.
     pub is_ready: bool,
     /// Its socket is not read: a question is with the server, or its answers do not leave.
@@ -122,6 +125,9 @@ pub(super) struct Details {
     /// The request head so far; then commands that wait for an answer of the server.
     pub held: Vec<u8>,
     pub parked: Option<Parked>,
+    pub rest: Option<Rest>,
+    /// Copied rests among the private bytes, as far as they are counted.
+    pub rest_bytes: usize,
     pub client: Option<Arc<str>>,
     /// The id of the `connect` that the server is judging.
     pub connect_id: Option<crate::command::Id>,
@@ -156,6 +162,7 @@ impl Connection {
             wire: Wire::Json,
             is_blocked: false,
             is_sending: false,
+            has_rest: false,
             is_ready: false,
             is_paused: false,
             is_asking: false,
@@ -179,7 +186,7 @@ impl Connection {
 
     /// Whether a stream's frames can be handed to the socket right now.
     pub(super) fn takes_frames(&self) -> bool {
-        !self.is_blocked && !self.is_sending && self.private.is_empty() && self.phase == Phase::Open
+        !self.is_blocked && !self.is_sending && !self.has_rest && self.private.is_empty() && self.phase == Phase::Open
     }
 
     pub(super) fn client(&self) -> Option<&Arc<str>> {

@@ -7,15 +7,14 @@ mod catch_up;
 mod conflate;
 mod congestion;
 mod connection;
-mod deliver;
 mod encode;
 mod gap;
 mod inbound;
 mod join;
 mod orders;
+mod outbound;
 mod private;
 mod session;
-mod singles;
 mod streams;
 mod subscribe;
 mod sweep;
@@ -35,7 +34,7 @@ use crate::settings::Settings;
 use crate::slab::Slab;
 
 use connection::{Access, Connection};
-use deliver::{Flight, Frames};
+use outbound::{Flight, Frames};
 use streams::Streams;
 use watch::Watch;
 
@@ -77,7 +76,7 @@ pub struct Counters {
     pub streams: u64,
     /// Gauge: allocated bytes of all windows.
     pub window_bytes: u64,
-    /// Gauge: half-received messages and parked commands.
+    /// Gauge: half-received messages, and the rests of cut frames that were copied.
     pub held_bytes: u64,
     pub accepted: u64,
     pub refused: u64,
@@ -134,6 +133,8 @@ pub struct Shard {
     buffers: Vec<Frames>,
     frame: Vec<u8>,
     closing: Vec<u32>,
+    /// Connections whose frames' rests are more than the shard may hold.
+    crowded: Vec<u32>,
     /// Publishers that are not read while the node is congested.
     congesting: Vec<u32>,
     reports: Vec<Report>,
@@ -174,6 +175,7 @@ impl Shard {
             buffers: Vec::new(),
             frame: Vec::new(),
             closing: Vec::new(),
+            crowded: Vec::new(),
             congesting: Vec::new(),
             reports: Vec::new(),
             wakes: 0,

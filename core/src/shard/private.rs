@@ -17,6 +17,8 @@ impl Shard {
         if connection.private.capacity() > 0 {
             connection.private = Vec::new();
         }
+        self.uncount_rest(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Closing {
             if connection.is_finished {
                 self.closing.push(socket);
@@ -130,6 +132,7 @@ impl Shard {
     /// Forgets a connection and closes its socket. Nothing of it may be in flight.
     pub(super) fn forget<O: Outlet>(&mut self, socket: u32, code: u16, out: &mut O) {
         self.leave_all(socket);
+        self.uncount_rest(socket);
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
         self.counters.connections = self.connections.len() as u64;

@@ -1,6 +1,11 @@
 //! From streams to sockets: walks the cursors of the streams that grew and hands the kernel one slice for each connection.
-//! Owns what is in flight and what a short write means: of the frame it cut, the rest is copied to the connection; all
-//! later frames wait where they are, in a window or in a log.
+//! Owns what is in flight, and that a connection has at most one send in flight; what became of a send is `land`'s.
+mod land;
+mod rest;
+mod singles;
+
+pub(super) use rest::Rest;
+
 use super::{Outlet, Sending, Shard};
 use crate::cursor::{NONE, Stand};
 
@@ -24,6 +29,8 @@ pub(super) enum Load {
     },
     /// A buffer of frames made for this connection.
     Frames(Frames),
+    /// What is left of a large frame.
+    Rest(Rest),
     Answered,
 }
 
@@ -47,7 +54,7 @@ pub(super) struct Note {
 
 impl Shard {
     /// Sends what this turn brought: first the single frames, then the streams that grew.
-    pub(super) fn deliver<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn deliver<O: Outlet>(&mut self, out: &mut O) {
         self.deliver_singles(out);
         self.entries.clear();
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -66,7 +73,7 @@ impl Shard {
     }
 
     /// Whether a stream that holds frames back has held them long enough, or holds enough of them.
-    pub(super) fn is_release_due(&self, id: u32) -> bool {
+    pub(in crate::shard) fn is_release_due(&self, id: u32) -> bool {
         let Some(stream) = self.streams.get(id) else { return false };
         let Some((since, from)) = stream.held else { return true };
         let waiting = stream.window.as_ref().map_or(0, |w| w.head() - from);
@@ -75,7 +82,7 @@ impl Shard {
     }
 
     /// Hands each cursor of a stream its slice, or notes that its connection has something to send.
-    pub(super) fn walk<O: Outlet>(&mut self, id: u32, is_alone: bool, out: &mut O) {
+    pub(in crate::shard) fn walk<O: Outlet>(&mut self, id: u32, is_alone: bool, out: &mut O) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.held = None;
         let cursors = std::mem::take(&mut stream.cursors);
@@ -117,7 +124,7 @@ impl Shard {
     }
 
     /// Sends a buffer of frames.
-    pub(super) fn send_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, out: &mut O) {
+    pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, out: &mut O) {
         let bytes = frames.bytes.len();
         if bytes == 0 {
             self.recycle(frames);
@@ -127,7 +134,7 @@ impl Shard {
         self.launch(Flight { connection: socket, bytes, load: Load::Frames(frames) }, sending, out);
     }
 
-    fn launch<O: Outlet>(&mut self, flight: Flight, sending: Sending, out: &mut O) {
+    pub(in crate::shard) fn launch<O: Outlet>(&mut self, flight: Flight, sending: Sending, out: &mut O) {
         self.counters.sends += 1;
         match sending {
             Sending::Pending => {
@@ -141,110 +148,12 @@ impl Shard {
         }
     }
 
-    /// Answers a pending send.
-    pub fn sent<O: Outlet>(&mut self, token: u32, outcome: Sending, out: &mut O) {
-        let Some(slot) = self.flights.get_mut(token as usize) else { return };
-        let flight = Flight {
-            connection: slot.connection,
-            bytes: slot.bytes,
-            load: std::mem::replace(&mut slot.load, Load::Answered),
-        };
-        let count = if let Sending::Done(count) = outcome { count } else { 0 };
-        self.land(flight, count, out);
-    }
-
-    fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
-        self.counters.bytes_out += count as u64;
-        let now_s = self.now_s();
-        let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
-        if let Some(connection) = self.connections.get_mut(flight.connection) {
-            connection.is_sending = false;
-            if count > 0 && (has_frames || !connection.is_pinged) {
-                // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
-                connection.heard_s = now_s;
-            }
-            if count < flight.bytes {
-                connection.is_blocked = true;
-                let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
-                *counter += 1;
-                out.want_write(flight.connection);
-            }
-        }
-        match flight.load {
-            Load::Window { cursor, from } => self.land_slice(cursor, from, flight.bytes, count),
-            Load::Frames(frames) => self.land_frames(flight.connection, frames, count),
-            Load::Answered => {}
-        }
-    }
-
-    fn land_slice(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize) {
-        let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
-        let Some(stream) = self.streams.get(cursor.stream) else { return };
-        if count == bytes && stream.standard == cursor.standard {
-            return;
-        }
-        let reached = from + count as u64;
-        let around = stream.window.as_ref().and_then(|w| Some((w, w.around(reached)?)));
-        let Some((window, (_, end))) = around else { return };
-        cursor.stand = Stand::Live(end.place);
-        cursor.standard = end.standard;
-        if end.place > reached
-            && let Some(connection) = self.connections.get_mut(cursor.connection)
-        {
-            connection.private.extend_from_slice(window.between(reached, end.place));
-        }
-    }
-
-    fn land_frames(&mut self, socket: u32, frames: Frames, count: usize) {
-        if count < frames.bytes.len() {
-            self.keep_rest(socket, &frames, count);
-        } else if let Some(note) = frames.notes.last() {
-            self.arrive(note.cursor);
-        }
-        self.recycle(frames);
-    }
-
-    /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the
-    /// frames behind it stand before the first that was not sent.
-    fn keep_rest(&mut self, socket: u32, frames: &Frames, count: usize) {
-        let mut kept = frames.private.max(count);
-        let mut start = frames.private;
-        for note in &frames.notes {
-            if start < count {
-                kept = kept.max(note.end);
-            } else if let Some(cursor) = self.cursors.get_mut(note.cursor) {
-                if note.is_standard {
-                    cursor.standard = cursor.standard.wrapping_sub(1);
-                }
-                if !cursor.is_unsent {
-                    cursor.is_unsent = true;
-                    cursor.stand = note.before;
-                    if let Stand::Live(place) = note.before {
-                        let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
-                        let around = window.and_then(|w| w.around(place));
-                        cursor.standard = around.map_or(cursor.standard, |(_, end)| end.standard);
-                    }
-                }
-            }
-            start = note.end;
-        }
-        for note in &frames.notes {
-            if let Some(cursor) = self.cursors.get_mut(note.cursor) {
-                cursor.is_unsent = false;
-            }
-        }
-        if let Some(connection) = self.connections.get_mut(socket) {
-            let rest = frames.bytes.get(count..kept).unwrap_or(&[]);
-            connection.private.splice(0..0, rest.iter().copied());
-        }
-    }
-
     /// A buffer for frames, out of the pool.
-    pub(super) fn buffer(&mut self) -> Frames {
+    pub(in crate::shard) fn buffer(&mut self) -> Frames {
         self.buffers.pop().unwrap_or_default()
     }
 
-    fn recycle(&mut self, mut frames: Frames) {
+    pub(in crate::shard) fn recycle(&mut self, mut frames: Frames) {
         if self.buffers.len() < 1024 && frames.bytes.capacity() <= GATHER_BYTES * 2 {
             frames.bytes.clear();
             frames.notes.clear();
@@ -254,7 +163,7 @@ impl Shard {
     }
 
     /// Notes that a cursor has something to send and that its connection has to be looked at in this turn.
-    pub(super) fn link_ready(&mut self, cursor_id: u32) {
+    pub(in crate::shard) fn link_ready(&mut self, cursor_id: u32) {
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
         let socket = cursor.connection;
         if !cursor.is_ready
@@ -268,7 +177,7 @@ impl Shard {
     }
 
     /// Notes that a connection has to be looked at in this turn.
-    pub(super) fn make_ready(&mut self, socket: u32) {
+    pub(in crate::shard) fn make_ready(&mut self, socket: u32) {
         if let Some(connection) = self.connections.get_mut(socket)
             && !connection.is_ready
         {
@@ -297,6 +206,7 @@ impl Shard {
             }
         }
         if self.flights.is_empty() {
+            self.close_crowded(out);
             self.close_finished(out);
         }
     }
@@ -309,6 +219,11 @@ impl Shard {
     /// Sends a connection's private bytes, or else what its cursors have.
     fn serve<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.has_rest {
+            self.send_rest(socket, out);
+            self.make_ready(socket);
+            return;
+        }
         if !connection.private.is_empty() {
             let mut frames = self.buffers.pop().unwrap_or_default();
             std::mem::swap(&mut frames.bytes, &mut connection.private);

@@ -1,15 +1,15 @@
 //! Frames for cursors that are alone in their stream: encoded for this turn only, all of one connection in one send.
 //! What is not taken waits in the log.
-use super::absorb::Single;
-use super::deliver::{Frames, GATHER_BYTES, Note};
-use super::encode::{self, Item, Told};
-use super::{Outlet, Shard};
+use super::{Frames, GATHER_BYTES, Note};
 use crate::cursor::Stand;
 use crate::node::Entry;
+use crate::shard::absorb::Single;
+use crate::shard::encode::{self, Item, Told};
+use crate::shard::{Outlet, Shard};
 use crate::stream::Source;
 
 impl Shard {
-    pub(super) fn deliver_singles<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn deliver_singles<O: Outlet>(&mut self, out: &mut O) {
         let mut singles = std::mem::take(&mut self.singles);
         singles.sort_unstable_by_key(|single| (single.connection, single.entry, single.cursor));
         for run in singles.chunk_by(|a, b| a.connection == b.connection) {
@@ -23,7 +23,7 @@ impl Shard {
         let Some(socket) = run.first().map(|single| single.connection) else { return };
         let mut frames = self.buffer();
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        let is_free = !connection.is_blocked && !connection.is_sending;
+        let is_free = !connection.is_blocked && !connection.is_sending && !connection.has_rest;
         if is_free {
             std::mem::swap(&mut frames.bytes, &mut connection.private);
             frames.private = frames.bytes.len();

@@ -1,0 +1,114 @@
+//! What became of a send. Owns what a short write means: of the frame it cut, the rest is kept for the connection; all later
+//! frames wait where they are, in a window or in a log, and their cursors stand before them.
+use super::{Flight, Frames, Load};
+use crate::cursor::Stand;
+use crate::shard::{Outlet, Sending, Shard};
+
+impl Shard {
+    /// Answers a pending send.
+    pub fn sent<O: Outlet>(&mut self, token: u32, outcome: Sending, out: &mut O) {
+        let Some(slot) = self.flights.get_mut(token as usize) else { return };
+        let flight = Flight {
+            connection: slot.connection,
+            bytes: slot.bytes,
+            load: std::mem::replace(&mut slot.load, Load::Answered),
+        };
+        let count = if let Sending::Done(count) = outcome { count } else { 0 };
+        self.land(flight, count, out);
+    }
+
+    pub(in crate::shard) fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
+        self.counters.bytes_out += count as u64;
+        let now_s = self.now_s();
+        let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
+        if let Some(connection) = self.connections.get_mut(flight.connection) {
+            connection.is_sending = false;
+            if count > 0 && (has_frames || !connection.is_pinged) {
+                // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
+                connection.heard_s = now_s;
+            }
+            if count < flight.bytes {
+                connection.is_blocked = true;
+                let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
+                *counter += 1;
+                out.want_write(flight.connection);
+            }
+        }
+        match flight.load {
+            Load::Window { cursor, from } => self.land_slice(cursor, from, flight.bytes, count),
+            Load::Frames(frames) => self.land_frames(flight.connection, frames, count),
+            Load::Rest(rest) => self.land_rest(flight.connection, rest, flight.bytes, count),
+            Load::Answered => {}
+        }
+    }
+
+    fn land_slice(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize) {
+        let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        if count == bytes && stream.standard == cursor.standard {
+            return;
+        }
+        let reached = from + count as u64;
+        let around = stream.window.as_ref().and_then(|w| Some((w, w.around(reached)?)));
+        let Some((window, (_, end))) = around else { return };
+        cursor.stand = Stand::Live(end.place);
+        cursor.standard = end.standard;
+        let socket = cursor.connection;
+        if end.place == reached {
+            return;
+        }
+        if let Some((large, from)) = window.large(reached) {
+            self.share_rest(socket, large, from);
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.private.extend_from_slice(window.between(reached, end.place));
+        }
+        self.count_rest(socket, (end.place - reached) as usize);
+    }
+
+    fn land_frames(&mut self, socket: u32, frames: Frames, count: usize) {
+        if count < frames.bytes.len() {
+            self.keep_rest(socket, &frames, count);
+        } else if let Some(note) = frames.notes.last() {
+            self.arrive(note.cursor);
+        }
+        self.recycle(frames);
+    }
+
+    /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the
+    /// frames behind it stand before the first that was not sent.
+    fn keep_rest(&mut self, socket: u32, frames: &Frames, count: usize) {
+        let mut kept = frames.private.max(count);
+        let mut start = frames.private;
+        for note in &frames.notes {
+            if start < count {
+                kept = kept.max(note.end);
+            } else if let Some(cursor) = self.cursors.get_mut(note.cursor) {
+                if note.is_standard {
+                    cursor.standard = cursor.standard.wrapping_sub(1);
+                }
+                if !cursor.is_unsent {
+                    cursor.is_unsent = true;
+                    cursor.stand = note.before;
+                    if let Stand::Live(place) = note.before {
+                        let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
+                        let around = window.and_then(|w| w.around(place));
+                        cursor.standard = around.map_or(cursor.standard, |(_, end)| end.standard);
+                    }
+                }
+            }
+            start = note.end;
+        }
+        for note in &frames.notes {
+            if let Some(cursor) = self.cursors.get_mut(note.cursor) {
+                cursor.is_unsent = false;
+            }
+        }
+        if let Some(connection) = self.connections.get_mut(socket) {
+            let rest = frames.bytes.get(count..kept).unwrap_or(&[]);
+            connection.private.splice(0..0, rest.iter().copied());
+        }
+        self.count_rest(socket, kept - count);
+    }
+}

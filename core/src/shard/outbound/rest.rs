@@ -1,0 +1,75 @@
+//! What is left of a frame that a full socket cut. A small rest is copied to the connection; of a large frame the connection
+//! holds the window's own memory, shared by all who were cut in it. Owns the shard's count of rests and what happens at
+//! its limit: past it a connection is closed and told to come back, rather than that memory grows with slow readers.
+use std::sync::Arc;
+
+use super::{Flight, Load};
+use crate::codes::Code;
+use crate::shard::{Outlet, Shard};
+
+/// A large frame's rest, to be sent before anything else.
+#[derive(Debug)]
+pub(in crate::shard) struct Rest {
+    pub bytes: Arc<Vec<u8>>,
+    pub from: usize,
+}
+
+/// Copied rests smaller than this are not counted: a connection that is cut costs at most so much.
+const COUNTED_BYTES_MIN: usize = 4096;
+
+impl Shard {
+    /// Keeps a large frame's rest.
+    pub(in crate::shard) fn share_rest(&mut self, socket: u32, bytes: Arc<Vec<u8>>, from: usize) {
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.has_rest = true;
+            connection.details().rest = Some(Rest { bytes, from });
+        }
+    }
+
+    /// Sends what is left of a large frame.
+    pub(in crate::shard) fn send_rest<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.has_rest = false;
+        let Some(rest) = connection.details.as_mut().and_then(|details| details.rest.take()) else { return };
+        let Some(slice) = rest.bytes.get(rest.from..).filter(|slice| !slice.is_empty()) else { return };
+        let sending = out.send(socket, slice, self.flights.len() as u32);
+        let flight = Flight { connection: socket, bytes: slice.len(), load: Load::Rest(rest) };
+        self.launch(flight, sending, out);
+    }
+
+    pub(in crate::shard) fn land_rest(&mut self, socket: u32, rest: Rest, bytes: usize, count: usize) {
+        if count < bytes {
+            self.share_rest(socket, rest.bytes, rest.from + count);
+        }
+    }
+
+    /// Counts a copied rest; past the shard's share of the limit its connection is to go.
+    pub(in crate::shard) fn count_rest(&mut self, socket: u32, bytes: usize) {
+        if bytes < COUNTED_BYTES_MIN {
+            return;
+        }
+        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        self.counters.held_bytes += bytes as u64;
+        let is_over = self.counters.held_bytes as usize > share;
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.details().rest_bytes += bytes;
+        }
+        if is_over {
+            self.crowded.push(socket);
+        }
+    }
+
+    /// The private bytes of a connection have left, or the connection has.
+    pub(in crate::shard) fn uncount_rest(&mut self, socket: u32) {
+        let details = self.connections.get_mut(socket).and_then(|connection| connection.details.as_mut());
+        let bytes = details.map_or(0, |details| std::mem::take(&mut details.rest_bytes));
+        self.counters.held_bytes = self.counters.held_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Lets go of connections whose rests were too much. Only while nothing is in flight.
+    pub(in crate::shard) fn close_crowded<O: Outlet>(&mut self, out: &mut O) {
+        for socket in std::mem::take(&mut self.crowded) {
+            self.forget(socket, Code::HeldTooMuch as u16, out);
+        }
+    }
+}
