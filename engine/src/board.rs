@@ -69,7 +69,8 @@ impl Board {
     }
 
     /// Takes a shard's reports: lists go to who asked, the rest up; the last shard's `Drained` stands for all.
-    pub(crate) fn report(&self, reports: &mut Vec<Report>) {
+    /// True when it is news that waits for a ring.
+    pub(crate) fn report(&self, reports: &mut Vec<Report>) -> bool {
         if reports.iter().any(|report| matches!(report, Report::Connections { .. } | Report::Drained { .. })) {
             for report in std::mem::take(reports) {
                 match report {
@@ -79,7 +80,7 @@ impl Board {
                 }
             }
         }
-        self.reports.push(reports);
+        self.reports.push(reports)
     }
 
     /// Counts a shard as drained; the report that all are, if it is the last.

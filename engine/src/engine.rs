@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Readable while reports wait.
+    /// Readable once the reports that wait are to be taken.
     pub fn report_descriptor(&self) -> RawFd {
         self.board.reports.descriptor()
     }

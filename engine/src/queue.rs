@@ -1,7 +1,8 @@
 //! Between the shards and Python's thread: reports up, orders down, both in batches.
-//! Reports wait in one bounded list; a descriptor is readable exactly while some wait. Questions and endings are never
-//! dropped (connections bound their number), other reports are at the limit, and counted. Orders wait per shard, which is
-//! woken once until it has looked.
+//! Reports wait in one bounded list, and a descriptor is readable once Python is to take them: at once where one of them asks
+//! something, else after a moment, so that it is not woken for every connection. Questions and endings are never dropped
+//! (connections bound their number), news is at the limit, and counted. Orders wait per shard, which is woken once until it
+//! has looked.
 
 use godwit_core::report::{Order, Report};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -20,16 +21,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Waiting {
     reports: Vec<Report>,
     dropped: u64,
+    /// The pipe holds a byte.
+    is_rung: bool,
 }
 
 pub(crate) struct Reports {
     waiting: Mutex<Waiting>,
-    /// Holds one byte while reports wait.
     reader: PipeReader,
     writer: PipeWriter,
 }
 
-fn is_droppable(report: &Report) -> bool {
+fn is_news(report: &Report) -> bool {
     use Report::{Connected, Disconnected, Refused, Subscribed, Unsubscribed};
     matches!(report, Connected { .. } | Subscribed { .. } | Unsubscribed { .. } | Disconnected { .. } | Refused { .. })
 }
@@ -40,21 +42,37 @@ impl Reports {
         Ok(Self { waiting: Mutex::default(), reader, writer })
     }
 
-    /// Adds what a turn brought, leaving `reports` empty.
-    pub(crate) fn push(&self, reports: &mut Vec<Report>) {
+    /// Adds what a turn brought, leaving `reports` empty. True when it is news that waits for `ring`.
+    pub(crate) fn push(&self, reports: &mut Vec<Report>) -> bool {
         if reports.is_empty() {
-            return;
+            return false;
         }
         let mut waiting = lock(&self.waiting);
-        let was_empty = waiting.reports.is_empty();
+        let is_urgent = !reports.iter().all(is_news);
         for report in reports.drain(..) {
-            if waiting.reports.len() >= REPORTS_MAX && is_droppable(&report) {
+            if waiting.reports.len() >= REPORTS_MAX && is_news(&report) {
                 waiting.dropped += 1;
             } else {
                 waiting.reports.push(report);
             }
         }
-        if was_empty {
+        if is_urgent {
+            self.ring_once(&mut waiting);
+        }
+        !waiting.is_rung
+    }
+
+    /// Makes the descriptor readable, if reports wait.
+    pub(crate) fn ring(&self) {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.reports.is_empty() {
+            self.ring_once(&mut waiting);
+        }
+    }
+
+    fn ring_once(&self, waiting: &mut Waiting) {
+        if !waiting.is_rung {
+            waiting.is_rung = true;
             // The pipe is empty and has both its ends here: one byte always fits.
             let _ = (&self.writer).write_all(&[1]);
         }
@@ -63,7 +81,7 @@ impl Reports {
     /// Takes all that wait.
     pub(crate) fn take(&self) -> Vec<Report> {
         let mut waiting = lock(&self.waiting);
-        if !waiting.reports.is_empty() {
+        if std::mem::take(&mut waiting.is_rung) {
             let _ = (&self.reader).read(&mut [0]);
         }
         std::mem::take(&mut waiting.reports)
@@ -73,7 +91,7 @@ impl Reports {
         lock(&self.waiting).dropped
     }
 
-    /// Readable while reports wait.
+    /// Readable once the reports that wait are to be taken.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
@@ -110,15 +128,24 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_is_readable_exactly_while_reports_wait() {
+    fn the_descriptor_is_readable_from_the_ring_to_the_taking() {
         let reports = Reports::open().unwrap();
         for _ in 0..3 {
+            assert!(reports.push(&mut vec![unsubscribed()]), "news waits for the ring");
             assert!(!is_readable(&reports));
-            reports.push(&mut vec![unsubscribed()]);
-            reports.push(&mut vec![unsubscribed()]);
+            reports.ring();
+            reports.ring();
+            assert!(!reports.push(&mut vec![unsubscribed()]));
             assert!(is_readable(&reports));
             assert_eq!(reports.take().len(), 2);
+            assert!(!is_readable(&reports));
         }
+        assert!(
+            !reports.push(&mut vec![unsubscribed(), Report::Drained { shard: 0 }]),
+            "what is urgent rings by itself"
+        );
+        assert!(is_readable(&reports) && reports.take().len() == 2 && !is_readable(&reports));
+        reports.ring();
         assert!(!is_readable(&reports) && reports.take().is_empty());
     }
 

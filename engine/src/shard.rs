@@ -18,6 +18,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// How long news waits for company before Python is woken for it.
+const NEWS_MS: u64 = 20;
+
 /// What a shard's thread is made from.
 pub(crate) struct Plan {
     pub(crate) index: u8,
@@ -78,6 +81,8 @@ struct Turning {
     orders: Vec<Order>,
     sent: Vec<Sent>,
     reports: Vec<Report>,
+    /// When Python is to be woken for news (monotonic ms).
+    ring_ms: Option<u64>,
     turns: u64,
 }
 
@@ -100,6 +105,7 @@ impl Turning {
             orders: Vec::new(),
             sent: Vec::new(),
             reports: Vec::new(),
+            ring_ms: None,
             turns: 0,
         };
         Ok((turning, opened.name, opened.reason))
@@ -121,8 +127,8 @@ impl Turning {
             self.shard.turn(&mut self.sockets);
             self.settle()?;
             self.board.wake(self.shard.take_wakes());
-            self.tell();
-            let deadline_ms = self.shard.deadline_ms();
+            self.tell(now.mono_ms);
+            let deadline_ms = self.shard.deadline_ms().min(self.ring_ms.unwrap_or(u64::MAX));
             wait = (deadline_ms != u64::MAX).then(|| Duration::from_millis(deadline_ms.saturating_sub(now.mono_ms)));
         }
     }
@@ -173,10 +179,16 @@ impl Turning {
     }
 
     /// Shows the turn's reports and figures.
-    fn tell(&mut self) {
+    fn tell(&mut self, now_ms: u64) {
         self.turns += 1;
         self.shard.take_reports(&mut self.reports);
-        self.board.report(&mut self.reports);
+        if self.board.report(&mut self.reports) && self.ring_ms.is_none() {
+            self.ring_ms = Some(now_ms + NEWS_MS);
+        }
+        if self.ring_ms.is_some_and(|ring_ms| now_ms >= ring_ms) {
+            self.ring_ms = None;
+            self.board.reports.ring();
+        }
         if let Some(seat) = self.board.seats.get(self.index) {
             let mut figures = lock(&seat.figures);
             figures.shard.clone_from(self.shard.counters());

@@ -22,7 +22,7 @@ class Engine:
         """
 
     def report_fd(self) -> int:
-        """Readable while reports wait."""
+        """Readable once reports are to be taken: at once where one asks something, else after 20 ms."""
 
     def reports(self) -> list[tuple[object, ...]]:
         """Takes all reports that wait.
