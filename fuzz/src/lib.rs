@@ -3,6 +3,8 @@
 //! reached by chance too. `cargo test -p godwit-fuzz` makes a bounded random pass; `cargo bolero test -p godwit-fuzz frames
 //! --engine afl` searches without end, on stable Rust.
 
+mod session;
+
 use std::borrow::Cow;
 
 use godwit_core::command::Command;
@@ -14,6 +16,8 @@ use godwit_core::position::{Mark, Position};
 use godwit_core::subject::{Pattern, check_subject};
 use godwit_core::websocket::{Reader, frame};
 use godwit_core::wire::{self, Wire};
+
+pub use session::session;
 
 const HEAD: &[u8] = b"GET /v1/live?token=a%20b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.json\r\n\r\n";

@@ -36,3 +36,13 @@ fn names() {
 fn places() {
     check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::places(input));
 }
+
+#[test]
+fn session() {
+    let steps = bolero::produce::<Vec<u8>>().with().len(0usize..1_500);
+    check!()
+        .with_iterations(1_000)
+        .with_max_len(20_000)
+        .with_generator(steps)
+        .for_each(|input| godwit_fuzz::session(input));
+}

@@ -1,0 +1,237 @@
+//! A whole shard under commands that the input chooses: some legal, some changed, from clients that read little and leave.
+//! Owns a net of values; what is right is said by the core's own tests, here nothing may panic, hang or stay pending.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use godwit_core::limits::Limits;
+use godwit_core::node::Node;
+use godwit_core::position::Now;
+use godwit_core::settings::{RuleSettings, Settings};
+use godwit_core::shard::{Outlet, Sending, Shard};
+use godwit_core::websocket::frame;
+
+const CLIENTS: usize = 5;
+const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b", "/b", "/a/*", "/a/**", "/a/**", "/*/b"];
+/// Turns a shard may want at once before it counts as hanging.
+const TURNS_MAX: usize = 10_000;
+
+/// Most clients speak JSON, so that streams are shared.
+fn is_json(client: usize) -> bool {
+    client < 4
+}
+
+#[derive(Default)]
+struct Net {
+    /// What each socket still takes; none: it is closed.
+    rooms: Vec<Option<usize>>,
+    wants_write: Vec<bool>,
+}
+
+impl Outlet for Net {
+    fn send(&mut self, socket: u32, bytes: &[u8], _token: u32) -> Sending {
+        match self.rooms.get_mut(socket as usize) {
+            Some(Some(0)) => Sending::Blocked,
+            Some(Some(room)) => {
+                let taken = bytes.len().min(*room);
+                *room -= taken;
+                Sending::Done(taken)
+            }
+            _ => Sending::Gone,
+        }
+    }
+
+    fn want_write(&mut self, socket: u32) {
+        self.wants_write[socket as usize] = true;
+    }
+
+    fn pause_read(&mut self, _socket: u32) {}
+
+    fn resume_read(&mut self, _socket: u32) {}
+
+    fn close(&mut self, socket: u32) {
+        self.rooms[socket as usize] = None;
+    }
+
+    fn stop_accepting(&mut self) {}
+
+    fn wake(&mut self, _shards: u64) {}
+}
+
+struct Play {
+    shard: Shard,
+    net: Net,
+    now: Now,
+    /// Each client's socket.
+    sockets: [u32; CLIENTS],
+}
+
+impl Play {
+    fn new() -> Self {
+        let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
+        let limits = Limits {
+            log_messages_max: 4,
+            stream_window_bytes_max: 4096,
+            subscriptions_per_connection_max: 4,
+            reply_buffer_bytes_max: 4096,
+            message_bytes_max: 1024,
+            ..Limits::default()
+        };
+        let settings =
+            Settings { shards: 1, run: 0xa1, epoch: 7, anonymous: Some(rules), limits, ..Settings::default() };
+        let settings = Arc::new(settings);
+        let node = Arc::new(Mutex::new(Node::new(&settings)));
+        let shard = Shard::new(0, settings, node);
+        let now = Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 };
+        let mut play = Self { shard, net: Net::default(), now, sockets: [0; CLIENTS] };
+        (0..CLIENTS).for_each(|client| play.connect(client));
+        play
+    }
+
+    fn connect(&mut self, client: usize) {
+        let socket = self.net.rooms.len() as u32;
+        self.net.rooms.push(Some(1 << 30));
+        self.net.wants_write.push(false);
+        self.sockets[client] = socket;
+        self.shard.begin(self.now);
+        self.shard.accept(socket, SocketAddr::from(([127, 0, 0, 1], 1)), &mut self.net);
+        let wire = if is_json(client) { "json" } else { "binary" };
+        let head = String::from_utf8_lossy(super::HEAD).replace("godwit.v1.json", &format!("godwit.v1.{wire}"));
+        let head = head.replace("?token=a%20b", "");
+        self.hear(client, head.as_bytes());
+    }
+
+    fn is_open(&self, client: usize) -> bool {
+        self.net.rooms[self.sockets[client] as usize].is_some()
+    }
+
+    fn hear(&mut self, client: usize, bytes: &[u8]) {
+        if self.is_open(client) {
+            self.shard.begin(self.now);
+            self.shard.receive(self.sockets[client], &mut bytes.to_vec(), &mut self.net);
+        }
+    }
+
+    fn say(&mut self, client: usize, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        frame(&mut bytes, if is_json(client) { 1 } else { 2 }, [1, 2, 3, 4], payload);
+        self.hear(client, &bytes);
+    }
+
+    fn turn(&mut self) {
+        for _ in 0..TURNS_MAX {
+            self.shard.begin(self.now);
+            self.shard.turn(&mut self.net);
+            self.shard.take_reports(&mut Vec::new());
+            assert!(!self.shard.is_pending());
+            if self.shard.deadline_ms() > self.now.mono_ms {
+                return;
+            }
+        }
+        panic!("the shard never comes to rest");
+    }
+
+    fn step(&mut self, client: usize, what: u8, detail: u8) {
+        let name = NAMES[usize::from(detail) % NAMES.len()];
+        let option = detail >> 3;
+        match what % 12 {
+            0..=2 => self.publish(client, name, option),
+            3..=5 => self.subscribe(client, name, option),
+            6 => self.command(client, "unsubscribe", name, 0x42),
+            7 => self.command(client, if option & 1 == 0 { "watch" } else { "unwatch" }, name, 0x45 + (option & 1)),
+            8 => {
+                self.now.mono_ms += u64::from(detail) * 40;
+                self.now.wall_ms += u64::from(detail) * 40;
+            }
+            9 => self.give_room(client, usize::from(detail)),
+            10 if option < 4 => {
+                if self.is_open(client) {
+                    self.net.rooms[self.sockets[client] as usize] = None;
+                    self.shard.begin(self.now);
+                    self.shard.gone(self.sockets[client], &mut self.net);
+                }
+                self.connect(client);
+            }
+            _ => self.turn(),
+        }
+    }
+
+    fn publish(&mut self, client: usize, name: &str, option: u8) {
+        let is_guaranteed = option & 1 == 0;
+        if is_json(client) {
+            let mut text = format!(r#"{{"id":1,"publish":"{name}","content":{{"f{option}":{option}}}"#);
+            let _ = write!(text, r#","guaranteed":{is_guaranteed},"retain":{}"#, option & 2 == 0);
+            if option & 4 != 0 {
+                text += r#","key":"0123456789abcdef""#;
+            }
+            self.say(client, (text + "}").as_bytes());
+        } else {
+            let flags = if is_guaranteed { 1 } else { 0x11 };
+            let payload = [&[0x43, 1, flags, 0, name.len() as u8], name.as_bytes(), b"text"].concat();
+            self.say(client, &payload);
+        }
+    }
+
+    fn subscribe(&mut self, client: usize, name: &str, option: u8) {
+        if is_json(client) {
+            let extra = match option % 8 {
+                0 => "",
+                1 => r#","after":"7.2""#,
+                2 => r#","last":3"#,
+                3 => r#","snapshot":false"#,
+                4 => r#","conflate_ms":100"#,
+                5 => r#","since":"a1.3.1795250000000""#,
+                6 => r#","after":{"/a/b":"7.1","/b":"6.1"}"#,
+                _ => r#","after":"6.9","on_gap":"oldest""#,
+            };
+            self.say(client, format!(r#"{{"id":1,"subscribe":"{name}"{extra}}}"#).as_bytes());
+        } else {
+            let (flags, extra): (u8, &[u8]) = match option % 4 {
+                0 => (0, b""),
+                1 => (1, b"\x07\x02"),
+                2 => (8, b"\x03"),
+                _ => (0x40, b"\x64"),
+            };
+            self.say(client, &[&[0x41, 1, flags, name.len() as u8], name.as_bytes(), extra].concat());
+        }
+    }
+
+    fn command(&mut self, client: usize, verb: &str, name: &str, kind: u8) {
+        if is_json(client) {
+            self.say(client, format!(r#"{{"id":1,"{verb}":"{name}"}}"#).as_bytes());
+        } else {
+            self.say(client, &[&[kind, 1, name.len() as u8], name.as_bytes()].concat());
+        }
+    }
+
+    /// From now on the socket takes so many bytes; what waited for it may go on.
+    fn give_room(&mut self, client: usize, bytes: usize) {
+        let socket = self.sockets[client] as usize;
+        if self.net.rooms[socket].is_some() {
+            self.net.rooms[socket] = Some(if bytes > 200 { 1 << 30 } else { bytes });
+            if bytes > 0 && std::mem::take(&mut self.net.wants_write[socket]) {
+                self.shard.begin(self.now);
+                self.shard.writable(socket as u32);
+            }
+        }
+    }
+}
+
+/// Each three bytes of the input are a step: who, what, how.
+pub fn session(input: &[u8]) {
+    let mut play = Play::new();
+    for [who, what, how] in input.as_chunks::<3>().0 {
+        let client = usize::from(*who) % CLIENTS;
+        if *who > 0xf0 {
+            let sample = if is_json(client) { super::JSON } else { super::BINARY };
+            let payload = super::vary(&[1, *what, *how, *what], &sample).into_owned();
+            play.say(client, &payload);
+        } else {
+            play.step(client, *what, *how);
+        }
+    }
+    play.turn();
+    (0..CLIENTS).for_each(|client| play.give_room(client, 1000));
+    play.turn();
+}
