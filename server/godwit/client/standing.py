@@ -7,6 +7,7 @@ what came after it, the rest is kept (within a limit) so that another node can b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from ..model import Gap, Message, Position
@@ -85,6 +86,21 @@ class Standing:
             self._place(message.subject, message.position)
             if self._join is not None:
                 self._count_join()
+
+    def refine(self, gap: Gap) -> Gap | None:
+        """What of a gap is this client's own; None when it has seen all of it.
+
+        A server that was given a mark knows the stand at the mark only, and this client may have come further since.
+        """
+        stand = self._positions.get(gap.subject)
+        if stand is None or gap.after is None or gap.position is None or stand.epoch != gap.after.epoch:
+            return gap
+        further = stand.sequence - gap.after.sequence
+        if further <= 0:
+            return gap
+        if gap.position.is_at_or_before(stand):
+            return None
+        return replace(gap, after=stand, missed=None if gap.missed is None else max(0, gap.missed - further))
 
     def place(self, gap: Gap) -> None:
         """A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew."""

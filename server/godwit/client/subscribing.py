@@ -78,10 +78,11 @@ class Subscribing:
         self._put(message)
 
     def gap(self, gap: Gap) -> None:
-        if self.state is State.SERVED:
+        refined = self.standing.refine(gap)
+        if self.state is State.SERVED and refined is not None:
             self.gaps += 1
-            self.standing.place(gap)
-            self._put(gap)
+            self.standing.place(refined)
+            self._put(refined)
 
     def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:

@@ -123,6 +123,27 @@ def test_what_came_after_the_last_mark_is_never_forgotten() -> None:
     assert all(stand.judge(message("7.1", subject=f"/a/{number}")) is Verdict.REPEAT for number in range(9))
 
 
+@pytest.mark.parametrize(
+    ("after", "at", "missed", "refined"),
+    [
+        ("7.4", "7.9", 5, ("7.4", 5)),
+        ("7.2", "7.9", 7, ("7.4", 5)),
+        ("7.2", "7.9", None, ("7.4", None)),
+        ("7.2", "7.4", 2, None),
+        ("7.2", "7.3", 1, None),
+        ("7.9", "7.2", None, ("7.9", None)),
+        ("7.2", "8.1", None, ("7.4", None)),
+        ("6.9", "7.9", None, ("6.9", None)),
+    ],
+)
+def test_gap_counted_from_a_mark_is_cut_to_what_was_not_seen(
+    after: str, at: str, missed: int | None, refined: tuple[str, int | None] | None
+) -> None:
+    told = Gap(SUBJECT, Position.parse(at), Position.parse(after), GapReason.OVERRUN, missed)
+    found = standing("7.4", pattern=True).refine(told)
+    assert (found and (str(found.after), found.missed)) == refined
+
+
 def test_the_node_that_gave_the_mark_needs_no_positions() -> None:
     stand = Stand({SUBJECT: Position(7, 1)}, "1.1.1", "n")
     assert stand.for_node("n") == Stand({}, "1.1.1")
