@@ -70,7 +70,9 @@ def _describe_method(outcomes: Outcomes) -> list[str]:
         "on loopback, the server on one core and the generator on another. Each figure is the median of the rounds, which alternate",
         "between the servers; a ratio is the median of the ratios within a round. CPU is the server processes' own, from the",
         "scheduler's account of their threads; memory is PSS. Every delivery is counted and checked for its place in its subject:",
-        "a run that loses or repeats one is no result. The floor is a bare C loop that parses nothing and keeps nothing",
+        "a run that loses or repeats one is no result, and a paced round in which a server fell behind and merged, because the machine",
+        "was busy with something else, is taken again (three times at most).",
+        "The floor is a bare C loop that parses nothing and keeps nothing",
         "(`benchmarks/floor/floor.c`). `make bench` makes all of this.",
     ]
 

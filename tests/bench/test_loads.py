@@ -14,7 +14,7 @@ SIZE = 0.01
 @pytest.mark.parametrize("server", ["godwit", "godwit-readiness", "godwit-binary"])
 @pytest.mark.parametrize("load", ["fanout", "saturated"])
 def test_a_load_loses_and_repeats_nothing(load: str, server: str) -> None:
-    measured = run_rounds(LOADS[load], [TARGETS[server]], 1, "auto", SIZE, print)
+    measured = run_rounds(LOADS[load], [TARGETS[server]], 1, "auto", SIZE, print, 0)
     figures = measured[server].figures[0]
     assert figures["cpu_us_per_delivery"] > 0
     assert figures["max_us"] >= figures["p50_us"] > 0
@@ -22,18 +22,20 @@ def test_a_load_loses_and_repeats_nothing(load: str, server: str) -> None:
 
 @pytest.mark.parametrize("server", ["godwit", "godwit-binary"])
 def test_every_publish_is_acknowledged(server: str) -> None:
-    figures = run_rounds(LOADS["publish"], [TARGETS[server]], 1, "auto", SIZE, print)[server].figures[0]
+    figures = run_rounds(LOADS["publish"], [TARGETS[server]], 1, "auto", SIZE, print, 0)[server].figures[0]
     assert figures["publishes_per_second"] > 0
 
 
 def test_clients_that_come_back_get_exactly_what_they_missed() -> None:
-    assert run_rounds(LOADS["resume"], [TARGETS["godwit"]], 1, "auto", SIZE, print)["godwit"].figures[0]["exact"] == 1
+    assert (
+        run_rounds(LOADS["resume"], [TARGETS["godwit"]], 1, "auto", SIZE, print, 0)["godwit"].figures[0]["exact"] == 1
+    )
 
 
 def test_a_client_that_never_read_is_told_exactly_what_it_missed() -> None:
-    assert run_rounds(LOADS["slow"], [TARGETS["godwit"]], 1, "auto", 0.03, print)["godwit"].figures[0]["exact"] == 1
+    assert run_rounds(LOADS["slow"], [TARGETS["godwit"]], 1, "auto", 0.03, print, 0)["godwit"].figures[0]["exact"] == 1
 
 
 def test_many_subjects_of_their_own_on_many_shards() -> None:
-    figures = run_rounds(LOADS["own"], [TARGETS["godwit"]], 1, "auto", SIZE, print)["godwit"].figures[0]
+    figures = run_rounds(LOADS["own"], [TARGETS["godwit"]], 1, "auto", SIZE, print, 0)["godwit"].figures[0]
     assert figures["memory_kb_per_connection"] > 0

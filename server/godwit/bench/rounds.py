@@ -40,7 +40,13 @@ def choose_cores() -> tuple[int | None, int | None]:
 
 
 def run_rounds(
-    load: Load, targets: Sequence[Target], rounds: int, driver: str, size: float, show: Show
+    load: Load,
+    targets: Sequence[Target],
+    rounds: int,
+    driver: str,
+    size: float,
+    show: Show,
+    retakes_max: int = RETAKES_MAX,
 ) -> dict[str, Measured]:
     """All rounds of a load, by server. Raises BenchFailed where a delivery is missing or a server gives up."""
     measured = {target.name: Measured() for target in targets}
@@ -50,7 +56,7 @@ def run_rounds(
         shapes = load.shapes(size)
         turn = {target.name: [_run_once(load, target, shape, driver, show) for shape in shapes] for target in targets}
         figures = {name: load.figures(results, shapes) for name, results in turn.items()}
-        if load.is_one_frame_a_send and retaken < RETAKES_MAX and _has_merged(figures):
+        if load.is_one_frame_a_send and retaken < retakes_max and _has_merged(figures):
             retaken += 1
             continue
         taken += 1
