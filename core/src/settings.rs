@@ -20,6 +20,8 @@ pub struct Settings {
     /// "auto", "io_uring" or "readiness".
     pub driver: String,
     pub listeners: Vec<Listener>,
+    /// Origins whose pages may connect, such as `https://a.example`; none: any. Who names no origin is no page.
+    pub origins: Vec<String>,
     pub limits: Limits,
     /// What a connection may do that showed no token; none: it must show one.
     pub anonymous: Option<Vec<RuleSettings>>,

@@ -174,6 +174,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "shards": config.node.shards,
         "driver": config.node.driver,
         "listeners": [{"name": "client", "address": str(config.client.address)}],
+        "origins": list(config.client.origins),
         "limits": dict(config.limits),
         "anonymous": None if start.anonymous is None else rules,
         "asks_on_connect": start.asks,

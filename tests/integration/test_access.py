@@ -1,12 +1,15 @@
 """Who may do what, on a real node: tokens, a custom authorizer that answers, fails or is late, questions that come up later."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from godwit import testing
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
@@ -152,3 +155,19 @@ async def test_questions_of_many_at_once_are_all_answered(node: testing.RunningN
 
     await asyncio.gather(*(come(number) for number in range(300)))
     assert node.node.gate.counts["granted"] == 300 and node.node.gate.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_welcome"), [(None, True), ("https://a.example", True), ("https://b.example", False), ("null", False)]
+)
+async def test_pages_of_origins_that_are_not_listed_cannot_connect(origin: str | None, is_welcome: bool) -> None:
+    async with testing.node({"client": {"origins": ["https://a.example"]}}) as node:
+        try:
+            async with connect(node.url, origin=origin, proxy=None) as socket:  # type: ignore[arg-type]  # a NewType of str
+                await socket.send('{"id":1,"ping":true}')
+                assert "pong" in str(await socket.recv())
+        except InvalidStatus as refused:
+            assert not is_welcome and refused.response.status_code == 403
+            assert json.loads(refused.response.body or b"")["code"] == 4158
+        else:
+            assert is_welcome

@@ -63,6 +63,8 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
         ('[client]\naddress = "localhost"', "must be HOST:PORT"),
         ('[client]\naddress = "::1:8800"', "must be HOST:PORT"),
         ('[client]\naddress = "0.0.0.0:65536"', "must be HOST:PORT"),
+        ('[client]\norigins = ["https://A.example"]', "which is no origin"),
+        ('[client]\norigins = ["https://a.example/"]', "which is no origin"),
         ('[admin]\nhosts = "a"', "must be a list of texts"),
         ("[demo]\nenabled = 1", "must be true or false"),
         ('[patterns."/a/**/b"]', "has ** before its last segment"),

@@ -61,7 +61,14 @@ impl Shard {
             joined.extend_from_slice(bytes);
             &mut joined
         };
-        match http::read_head(input, &self.settings.limits) {
+        let origins = &self.settings.origins;
+        let head = http::read_head(input, &self.settings.limits).and_then(|head| match head {
+            Some(upgrade) if !is_origin_welcome(origins, upgrade.origin.as_deref()) => {
+                Err(http::refuse(Code::OriginForbidden, ""))
+            }
+            head => Ok(head),
+        });
+        match head {
             Ok(None) => {
                 let held = input.to_vec();
                 connection.details().held = held;
@@ -264,4 +271,9 @@ impl Shard {
     pub(super) fn now_s(&self) -> u32 {
         (self.now.mono_ms / 1000) as u32
     }
+}
+
+/// A browser says whose page connects, and cannot be made to lie about it by that page; other programs say nothing.
+fn is_origin_welcome(origins: &[String], origin: Option<&str>) -> bool {
+    origins.is_empty() || origin.is_none_or(|origin| origins.iter().any(|known| known == origin))
 }

@@ -7,6 +7,7 @@ Invariant: a Config that load.py returned is complete and consistent; nothing el
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,6 +18,16 @@ from ..subject import check_pattern
 from .option import Address, Option, list_options, option
 
 HOUR_MS = 3_600_000
+
+
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?", re.ASCII)
+
+
+def check_origins(origins: tuple[str, ...]) -> None:
+    """An origin is a scheme, a host and perhaps a port, in small letters, as browsers write it; raises ValueError."""
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"holds {origin!r}, which is no origin such as https://a.example or http://127.0.0.1:8801")
 
 
 class LimitsConfig(dict[str, int]):
@@ -52,6 +63,11 @@ class ClientConfig:
 
     address: Address = option(
         Address("127.0.0.1", 8800), "Where clients connect; 0.0.0.0:8800 serves other machines too."
+    )
+    origins: tuple[str, ...] = option(
+        (),
+        "Origins whose pages may connect, such as https://a.example (the admin page's too); empty: any. Programs are not asked.",
+        check=check_origins,
     )
 
 
