@@ -21,7 +21,8 @@ from tests.faults.ways import QUICK, Place, Way, come_back, conflated, follow, l
 from tests.node_process import running_node
 
 SUBJECTS = [f"/load/{number}" for number in range(8)]
-MEAN_BYTES = 20_000  # of a connection's life
+MEAN_BYTES = 60_000  # of a connection's life
+PADDINGS = [*[0] * 300, *[3_000] * 10, 70_000]  # most messages are small; a few are larger than what a socket takes
 LOG_MESSAGES_MAX = 300
 AHEAD_MAX = 200  # publishers wait for the readers, so that no log moves past one that is not slow on purpose
 DEADLINE_S = 120
@@ -60,7 +61,7 @@ class Scene:
         count = 0
         while proxy.cuts < cuts:
             await self._let_readers_keep_up()
-            subject, content = random.choice(SUBJECTS), [name, count]
+            subject, content = random.choice(SUBJECTS), [name, count, "x" * random.choice(PADDINGS)]
             await self.ledger.write(subject, content, await client.publish(subject, content))
             count += 1
 
@@ -129,7 +130,7 @@ async def be_cut(port: int, random: Random, cuts: int, tmp_path: Path) -> str:
 async def test_cut_at_random_nothing_is_missed_and_nothing_repeated(
     driver: str, cuts: int, random: Random, tmp_path: Path
 ) -> None:
-    settings = {"node.driver": driver, "node.shards": 2, "limits.log_messages_max": LOG_MESSAGES_MAX}
+    settings = {"node.driver": driver, "node.shards": 3, "limits.log_messages_max": LOG_MESSAGES_MAX}
     async with running_node(settings) as node:
         print(await be_cut(node.port, random, cuts, tmp_path))
         assert node.process.returncode is None
