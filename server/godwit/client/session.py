@@ -24,7 +24,7 @@ from .items import Dropped
 from .liveness import Health, Liveness
 from .publishing import Pending, PublishQueue, Settle
 from .settings import Settings
-from .subscribing import Subscribing
+from .subscribing import State, Subscribing
 from .watching import Watching
 from .wire.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
 from .wire.push import Ended, Marked, Notice, Told
@@ -32,6 +32,7 @@ from .wire.reply import Refusal, Reply
 
 CLIENT_NAME = "godwit-python/1"
 CLOSED_FOR_GOOD = (4000, 4099)
+PUT_OFF_MS = 5_000  # before a refused subscription is asked for again
 
 Answered: TypeAlias = Callable[[Reply | Refusal], None]
 
@@ -65,6 +66,7 @@ class Session:
         self._awaiting: dict[int, Answered] = {}
         self._out: list[Command] = []
         self._behind: set[Subscribing] = set()
+        self._put_off: list[tuple[int, Subscribing]] = []
         self._last_id = 0
         self._now = 0
         self._opened_at = 0
@@ -73,6 +75,7 @@ class Session:
     # What the user wants
 
     def subscribe(self, subscribing: Subscribing) -> None:
+        self._check_open()
         self.subscriptions[subscribing.selector] = subscribing
         self._ask(subscribing)
 
@@ -95,6 +98,7 @@ class Session:
             self._ask(subscribing)
 
     def watch(self, watching: Watching) -> None:
+        self._check_open()
         self.watches[watching.selector] = watching
         self._ask_watch(watching)
 
@@ -105,8 +109,7 @@ class Session:
         watching.end(None)
 
     def publish(self, draft: Draft, settle: Settle) -> Pending:
-        if self.error is not None:
-            raise self.error
+        self._check_open()
         return self.publishes.add(draft, settle)
 
     def renew(self, token: str) -> None:
@@ -164,6 +167,7 @@ class Session:
         if self.is_welcome:
             for watching in self.watches.values():
                 watching.tick(now)
+            self._ask_put_off()
             health = self.liveness.judge(now)
             if health is Health.DEAD:
                 return "the server does not answer"
@@ -186,6 +190,7 @@ class Session:
         self.backoff.lost(now - self._opened_at if self.is_welcome else None, wish)
         self.phase, self._leave_at = Phase.AWAY, None
         self._behind.clear()
+        self._put_off.clear()
         self._awaiting.clear()
         self._out.clear()
         self.publishes.lost(is_too_big=code == Code.MESSAGE_TOO_BIG)
@@ -241,8 +246,9 @@ class Session:
                 self.subscriptions[selector].gap(push)
             case Dropped(selector) if selector in self.subscriptions:
                 self.subscriptions[selector].dropped(push)
-            case Ended(selector) if selector in self.subscriptions:
-                self.subscriptions.pop(selector).end(CommandRefused(push.code, _name(push.code), push.reason))
+            case Ended(selector, code, reason) if selector in self.subscriptions:
+                name, retry = (CODES[code].name, CODES[code].retry) if code in CODES else ("Unknown", False)
+                self._refuse(self.subscriptions[selector], Refusal(None, code, name, reason, retry))
             case Reply() | Refusal():
                 self._answered(push)
             case Interest():
@@ -306,10 +312,27 @@ class Session:
             if isinstance(answer, Reply):
                 subscribing.reply(answer)
             elif subscribing.is_asked_by(answer.id):
-                self.subscriptions.pop(subscribing.selector, None)
-                subscribing.end(_refused(answer))
+                self._refuse(subscribing, answer)
 
         self._command(lambda id: subscribing.ask(id, self.node), answered)
+
+    def _refuse(self, subscribing: Subscribing, refusal: Refusal) -> None:
+        """It ends; but one that was served before, and may be again, is only put off."""
+        is_draining = refusal.code == Code.NODE_DRAINING
+        if is_draining or (refusal.retry and subscribing.joins):
+            subscribing.lost(f"{refusal.name}: {refusal.reason}")
+            if not is_draining:  # else the next connection asks
+                self._put_off.append((self._now + PUT_OFF_MS, subscribing))
+        else:
+            self.subscriptions.pop(subscribing.selector, None)
+            subscribing.end(_refused(refusal))
+
+    def _ask_put_off(self) -> None:
+        due = [subscribing for at, subscribing in self._put_off if at <= self._now]
+        self._put_off = [each for each in self._put_off if each[0] > self._now]
+        for subscribing in due:
+            if subscribing.state is State.IDLE and not subscribing.is_aside:
+                self._ask(subscribing)
 
     def _ask_watch(self, watching: Watching) -> None:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):
@@ -334,6 +357,10 @@ class Session:
         if self.phase in (Phase.LIVE, Phase.DRAINING):
             self._out.append(command)
 
+    def _check_open(self) -> None:
+        if self.error is not None:
+            raise self.error
+
     def _take_id(self) -> int:
         self._last_id += 1
         return self._last_id
@@ -341,10 +368,6 @@ class Session:
 
 def _refused(refusal: Refusal) -> CommandRefused:
     return CommandRefused(refusal.code, refusal.name, refusal.reason, retry=refusal.retry)
-
-
-def _name(code: int) -> str:
-    return CODES[code].name if code in CODES else "Unknown"
 
 
 def _nobody_asks() -> None:

@@ -15,6 +15,7 @@ from godwit.client.session import Phase, Session
 from godwit.client.settings import Settings
 from godwit.client.standing import Standing
 from godwit.client.subscribing import State, Subscribing
+from godwit.client.watching import Watching
 from godwit.client.wire.command import Choice, Connect, Draft, Ping, Publish, Subscribe, Unsubscribe
 from godwit.client.wire.push import Ended, Notice
 from godwit.client.wire.reply import Refusal, Reply
@@ -133,6 +134,30 @@ def test_subscription_that_the_server_ends_says_why() -> None:
     session.receive([Ended("/a", 4113, "rights changed")], 1)
     assert isinstance(core.error, CommandRefused)
     assert core.error.name == "SubscribeForbidden"
+
+
+def test_subscription_that_was_served_is_only_put_off_by_what_may_pass() -> None:
+    session, core = Session(Settings()), subscribing("/a")
+    session.subscribe(core)
+    [ask] = connected(session)
+    session.receive([Reply(ask.id, "subscribed"), Ended("/a", Code.STREAMS_TOO_MANY, "full")], 1)
+    assert session.tick(5_000) is None and session.commands() == []
+    assert session.tick(5_001) is None
+    [again] = session.commands()
+    session.receive([Refusal(again.id, Code.NODE_BUSY, "NodeBusy", "busy", True)], 5_002)
+    session.tick(10_002)
+    assert [type(each) for each in session.commands()] == [Subscribe]
+
+
+def test_subscription_refused_by_a_draining_node_is_asked_of_the_next() -> None:
+    session, core = Session(Settings()), subscribing("/a")
+    session.subscribe(core)
+    [ask] = connected(session)
+    session.receive([Refusal(ask.id, Code.NODE_DRAINING, "NodeDraining", "", True)], 1)
+    session.tick(9_000)
+    assert session.commands() == [] and core.error is None
+    session.lost(9_001)
+    assert [type(each) for each in connected(session, 9_002)] == [Subscribe]
 
 
 def test_messages_before_the_answer_belong_to_an_earlier_asking() -> None:
@@ -287,3 +312,6 @@ def test_closing_settles_everything_once() -> None:
     session.close()
     assert [type(each) for each in settled] == [ClientClosed]
     assert core.state is State.ENDED and core.error is None
+    for ask in (lambda: session.subscribe(subscribing("/b")), lambda: session.watch(Watching("/b"))):
+        with pytest.raises(ClientClosed):
+            ask()
