@@ -29,8 +29,7 @@ from .items import Dropped, Item, Status
 from .position_file import PositionFile
 from .settings import Settings
 from .stand import Stand
-from .subscription import Subscription
-from .watch import Watch
+from .subscription import Subscription, Watch
 from .wire.command import JsonText
 
 __all__ = [

@@ -28,8 +28,7 @@ from .settings import Settings
 from .stand import Stand
 from .standing import Standing
 from .subscribing import Subscribing
-from .subscription import Subscription
-from .watch import Watch
+from .subscription import Subscription, Watch
 from .watching import Watching
 from .wire.command import Choice, Draft, content_of
 from .wire.speak import WIRES, WireName

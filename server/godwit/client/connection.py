@@ -115,14 +115,14 @@ class Connection:
             session.receive(self._wire.decode(await socket.recv()), now_ms())
             if session.has_commands:
                 self._out.set()
-            if session.behind():
+            if session.subscriptions.behind():
                 await self._wait_for_readers()
         return Loss(None, "closed")
 
     async def _wait_for_readers(self) -> None:
         session = self._session
         session.liveness.hold(now_ms(), True)
-        while behind := session.behind():
+        while behind := session.subscriptions.behind():
             if session.awaits_answers:
                 for subscribing in behind:
                     session.set_aside(subscribing)

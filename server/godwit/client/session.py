@@ -11,11 +11,10 @@ what `commands()` gives. Times are milliseconds of any clock that never runs bac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum
 from typing import TypeAlias
 
-from ..codes import CODES, Code
+from ..codes import Code
 from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
 from .backoff import WISH_MS_MAX, Backoff, wish_of
@@ -24,7 +23,8 @@ from .items import Dropped
 from .liveness import Health, Liveness
 from .publishing import Pending, PublishQueue, Settle
 from .settings import Settings
-from .subscribing import State, Subscribing
+from .subscribing import Subscribing
+from .subscriptions import Subscriptions
 from .watching import Watching
 from .wire.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
 from .wire.push import Ended, Marked, Notice, Told
@@ -32,7 +32,6 @@ from .wire.reply import Refusal, Reply
 
 CLIENT_NAME = "godwit-python/1"
 CLOSED_FOR_GOOD = (4000, 4099)
-PUT_OFF_MS = 5_000  # before a refused subscription is asked for again
 
 Answered: TypeAlias = Callable[[Reply | Refusal], None]
 
@@ -56,7 +55,7 @@ class Session:
         self.node: str | None = None  # and for itself
         self.wants_token = False  # the server asked for a new one
         self.changed: Callable[[], None] = _nobody_asks  # called when the phase becomes LIVE or OVER
-        self.subscriptions: dict[str, Subscribing] = {}
+        self.subscriptions = Subscriptions()
         self.watches: dict[str, Watching] = {}
         self.publishes = PublishQueue(
             settings.publish_queue_max, settings.publish_queue_bytes_max, settings.publish_in_flight_max
@@ -65,8 +64,6 @@ class Session:
         self.backoff = Backoff(settings.reconnect_first_ms, settings.reconnect_max_ms)
         self._awaiting: dict[int, Answered] = {}
         self._out: list[Command] = []
-        self._behind: set[Subscribing] = set()
-        self._put_off: list[tuple[int, Subscribing]] = []
         self._last_id = 0
         self._now = 0
         self._opened_at = 0
@@ -76,14 +73,12 @@ class Session:
 
     def subscribe(self, subscribing: Subscribing) -> None:
         self._check_open()
-        self.subscriptions[subscribing.selector] = subscribing
+        self.subscriptions.add(subscribing)
         self._ask(subscribing)
 
     def unsubscribe(self, subscribing: Subscribing) -> None:
-        if self.subscriptions.get(subscribing.selector) is subscribing:
-            del self.subscriptions[subscribing.selector]
-            if subscribing.set_aside():
-                self._tell(Unsubscribe(self._take_id(), subscribing.selector))
+        if self.subscriptions.remove(subscribing) and subscribing.set_aside():
+            self._tell(Unsubscribe(self._take_id(), subscribing.selector))
         subscribing.end(None)
 
     def set_aside(self, subscribing: Subscribing) -> None:
@@ -126,8 +121,7 @@ class Session:
         self._awaiting.clear()
         self._out.clear()
         self.publishes.close(self.error)
-        for subscribing in self.subscriptions.values():
-            subscribing.end(error)
+        self.subscriptions.end(error)
         for watching in self.watches.values():
             watching.end(error)
         self.changed()
@@ -148,11 +142,7 @@ class Session:
         self.liveness.received(now)
         for push in told:
             if type(push) is Message:
-                subscribing = self.subscriptions.get(push.pattern or push.subject)
-                if subscribing is not None:
-                    subscribing.message(push)
-                    if subscribing.queue.is_full:
-                        self._behind.add(subscribing)
+                self.subscriptions.message(push)
             else:
                 self._told(push)
 
@@ -167,7 +157,8 @@ class Session:
         if self.is_welcome:
             for watching in self.watches.values():
                 watching.tick(now)
-            self._ask_put_off()
+            for subscribing in self.subscriptions.to_ask_again(now):
+                self._ask(subscribing)
             health = self.liveness.judge(now)
             if health is Health.DEAD:
                 return "the server does not answer"
@@ -189,13 +180,10 @@ class Session:
             wish = max(0, self._leave_at - now)
         self.backoff.lost(now - self._opened_at if self.is_welcome else None, wish)
         self.phase, self._leave_at = Phase.AWAY, None
-        self._behind.clear()
-        self._put_off.clear()
         self._awaiting.clear()
         self._out.clear()
         self.publishes.lost(is_too_big=code == Code.MESSAGE_TOO_BIG)
-        for subscribing in self.subscriptions.values():
-            subscribing.lost(reason)
+        self.subscriptions.lost(reason)
 
     # What goes out
 
@@ -230,25 +218,12 @@ class Session:
         """Somebody waits for something that only reading on can bring."""
         return bool(self._awaiting) or len(self.publishes) > 0
 
-    def behind(self) -> set[Subscribing]:
-        """The subscriptions whose queues are full: while there is one, nothing is to be read."""
-        if self._behind:
-            self._behind = {each for each in self._behind if each.is_asked and each.queue.is_full}
-        return self._behind
-
     # Inside
 
     def _told(self, push: Told) -> None:
         match push:
-            case Marked(_, pattern) if pattern in self.subscriptions:
-                self.subscriptions[pattern].marked(replace(push, node=self.node))
-            case Gap() if (selector := push.pattern or push.subject) in self.subscriptions:
-                self.subscriptions[selector].gap(push)
-            case Dropped(selector) if selector in self.subscriptions:
-                self.subscriptions[selector].dropped(push)
-            case Ended(selector, code, reason) if selector in self.subscriptions:
-                name, retry = (CODES[code].name, CODES[code].retry) if code in CODES else ("Unknown", False)
-                self._refuse(self.subscriptions[selector], Refusal(None, code, name, reason, retry))
+            case Marked() | Gap() | Dropped() | Ended():
+                self.subscriptions.told(push, self.node, self._now)
             case Reply() | Refusal():
                 self._answered(push)
             case Interest():
@@ -256,8 +231,8 @@ class Session:
                     watching.told(push)
             case Notice():
                 self._noticed(push)
-            case _:
-                pass  # about a subscription that was left meanwhile
+            case Message():
+                raise AssertionError("messages are looked up before")
 
     def _answered(self, answer: Reply | Refusal) -> None:
         if answer.id is None:
@@ -300,9 +275,8 @@ class Session:
             self.changed()
             for watching in self.watches.values():
                 self._ask_watch(watching)
-            for subscribing in self.subscriptions.values():
-                if not subscribing.is_aside:
-                    self._ask(subscribing)
+            for subscribing in self.subscriptions.to_ask():
+                self._ask(subscribing)
 
     def _ask(self, subscribing: Subscribing) -> None:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):
@@ -312,27 +286,9 @@ class Session:
             if isinstance(answer, Reply):
                 subscribing.reply(answer)
             elif subscribing.is_asked_by(answer.id):
-                self._refuse(subscribing, answer)
+                self.subscriptions.refuse(subscribing, answer, self._now)
 
         self._command(lambda id: subscribing.ask(id, self.node), answered)
-
-    def _refuse(self, subscribing: Subscribing, refusal: Refusal) -> None:
-        """It ends; but one that was served before, and may be again, is only put off."""
-        is_draining = refusal.code == Code.NODE_DRAINING
-        if is_draining or (refusal.retry and subscribing.joins):
-            subscribing.lost(f"{refusal.name}: {refusal.reason}")
-            if not is_draining:  # else the next connection asks
-                self._put_off.append((self._now + PUT_OFF_MS, subscribing))
-        else:
-            self.subscriptions.pop(subscribing.selector, None)
-            subscribing.end(_refused(refusal))
-
-    def _ask_put_off(self) -> None:
-        due = [subscribing for at, subscribing in self._put_off if at <= self._now]
-        self._put_off = [each for each in self._put_off if each[0] > self._now]
-        for subscribing in due:
-            if subscribing.state is State.IDLE and not subscribing.is_aside:
-                self._ask(subscribing)
 
     def _ask_watch(self, watching: Watching) -> None:
         if self.phase not in (Phase.LIVE, Phase.DRAINING):

@@ -1,4 +1,4 @@
-"""A subscription as its user holds it: an asynchronous iterator over a bounded queue."""
+"""A subscription and a watch as their user holds them: asynchronous iterators."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import logging
 from collections.abc import AsyncIterator
 from types import TracebackType
 
-from ..model import Gap, Message
+from ..model import Gap, Interest, Message
 from .connection import Connection
 from .items import Dropped, Item
 from .session import Session
 from .stand import Stand
 from .subscribing import State, Subscribing
+from .watching import Watching
 
 log = logging.getLogger("godwit.client")
 
@@ -116,3 +117,31 @@ class Subscription:
         core = self._subscribing
         if core.is_joined or core.queue.is_full or core.state is State.ENDED:
             self._joined.set()
+
+
+class Watch:
+    """Yields the interest there is, then its changes; a reader that is behind gets the latest of each selector."""
+
+    def __init__(self, session: Session, connection: Connection, watching: Watching) -> None:
+        self._session, self._connection, self._watching = session, connection, watching
+        self._news = asyncio.Event()
+        watching.wake = self._news.set
+
+    def __aiter__(self) -> AsyncIterator[Interest]:
+        return self
+
+    async def __anext__(self) -> Interest:
+        while True:
+            change = self._watching.take()
+            if change is not None:
+                return change
+            if self._watching.is_ended:
+                if self._watching.error is not None:
+                    raise self._watching.error
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+
+    async def close(self) -> None:
+        self._session.unwatch(self._watching)
+        self._connection.wake()

@@ -69,7 +69,7 @@ def test_wherever_the_connection_breaks_each_message_comes_once_and_each_publish
     def pump(everything: bool) -> None:
         for command in session.commands():
             node.take(command)
-        while node.outbox and not session.behind():
+        while node.outbox and not session.subscriptions.behind():
             session.receive([node.outbox.pop(0)], now)
             if not everything:
                 return
@@ -268,10 +268,10 @@ def test_full_reader_is_set_aside_and_taken_up_where_it_stood() -> None:
     for _ in range(3):
         node.append("/a/1", b"1")
     session.receive(node.outbox[:3], 1)
-    assert session.behind() == {core}
+    assert session.subscriptions.behind() == {core}
     session.set_aside(core)
     assert [type(each) for each in session.commands()] == [Unsubscribe]
-    assert session.behind() == set()
+    assert session.subscriptions.behind() == set()
     session.receive(node.outbox[3:], 1)
     assert len(taken(core)) == 2
     session.take_up(core)

@@ -1,0 +1,97 @@
+"""The subscriptions of one session: by selector, those whose readers are behind, and those put off for a while.
+
+It hands out what the server tells to whom it concerns; what is asked of the server, and when, is the session's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..codes import CODES, Code
+from ..errors import CommandRefused, GodwitError
+from ..model import Gap, Message
+from .items import Dropped
+from .subscribing import State, Subscribing
+from .wire.push import Ended, Marked
+from .wire.reply import Refusal
+
+PUT_OFF_MS = 5_000  # before a refused subscription is asked for again
+
+
+class Subscriptions:
+    """One per selector."""
+
+    def __init__(self) -> None:
+        self._table: dict[str, Subscribing] = {}
+        self._behind: set[Subscribing] = set()
+        self._put_off: list[tuple[int, Subscribing]] = []
+
+    def __contains__(self, selector: str) -> bool:
+        return selector in self._table
+
+    def add(self, subscribing: Subscribing) -> None:
+        self._table[subscribing.selector] = subscribing
+
+    def remove(self, subscribing: Subscribing) -> bool:
+        """False when it is not there any more, or another has its selector."""
+        if self._table.get(subscribing.selector) is not subscribing:
+            return False
+        del self._table[subscribing.selector]
+        return True
+
+    def message(self, message: Message) -> None:
+        subscribing = self._table.get(message.pattern or message.subject)
+        if subscribing is not None:
+            subscribing.message(message)
+            if subscribing.queue.is_full:
+                self._behind.add(subscribing)
+
+    def told(self, push: Gap | Marked | Dropped | Ended, node: str | None, now: int) -> None:
+        """Something beside messages; nothing where the subscription was left meanwhile."""
+        match push:
+            case Marked(_, pattern) if pattern in self._table:
+                self._table[pattern].marked(replace(push, node=node))
+            case Gap() if (selector := push.pattern or push.subject) in self._table:
+                self._table[selector].gap(push)
+            case Dropped(selector) if selector in self._table:
+                self._table[selector].dropped(push)
+            case Ended(selector, code, reason) if selector in self._table:
+                name, retry = (CODES[code].name, CODES[code].retry) if code in CODES else ("Unknown", False)
+                self.refuse(self._table[selector], Refusal(None, code, name, reason, retry), now)
+
+    def refuse(self, subscribing: Subscribing, refusal: Refusal, now: int) -> None:
+        """It ends; but one that was served before, and may be again, is only put off."""
+        is_draining = refusal.code == Code.NODE_DRAINING
+        if is_draining or (refusal.retry and subscribing.joins):
+            subscribing.lost(f"{refusal.name}: {refusal.reason}")
+            if not is_draining:  # else the next connection asks
+                self._put_off.append((now + PUT_OFF_MS, subscribing))
+        else:
+            self.remove(subscribing)
+            subscribing.end(CommandRefused(refusal.code, refusal.name, refusal.reason, retry=refusal.retry))
+
+    def behind(self) -> set[Subscribing]:
+        """Those whose queues are full."""
+        if self._behind:
+            self._behind = {each for each in self._behind if each.is_asked and each.queue.is_full}
+        return self._behind
+
+    def to_ask(self) -> list[Subscribing]:
+        """Those that a new connection is to be asked for."""
+        return [each for each in self._table.values() if not each.is_aside]
+
+    def to_ask_again(self, now: int) -> list[Subscribing]:
+        """Those that were put off for long enough."""
+        due = [subscribing for at, subscribing in self._put_off if at <= now]
+        self._put_off = [each for each in self._put_off if each[0] > now]
+        return [each for each in due if each.state is State.IDLE and not each.is_aside]
+
+    def lost(self, reason: str) -> None:
+        self._behind.clear()
+        self._put_off.clear()
+        for subscribing in self._table.values():
+            subscribing.lost(reason)
+
+    def end(self, error: GodwitError | None) -> None:
+        for subscribing in self._table.values():
+            subscribing.end(error)
