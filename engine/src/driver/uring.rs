@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// The kernel's own bound of a table of direct descriptors.
 const FILES_MAX: u64 = 1 << 20;
+/// Slots for accepts, enough for those of four listeners.
+const RESERVE: u32 = 4 * ACCEPTS;
 /// How long accepting rests after the system ran out of what an accept needs.
 pub(super) const ACCEPT_REST: Duration = Duration::from_millis(100);
 
@@ -53,8 +55,10 @@ pub(super) struct Uring {
 
 impl Uring {
     pub(super) fn open(options: &DriverOptions) -> io::Result<Self> {
-        let wanted = u64::from(options.sockets_max) + u64::from(4 * ACCEPTS);
+        // Slots beyond the limit are for accepts that wait, and for clients accepted to be refused.
+        let wanted = u64::from(options.sockets_max) + u64::from(RESERVE);
         let files = wanted.min(descriptor_limit()?).min(FILES_MAX) as u32;
+        let sockets_max = options.sockets_max.min(files - RESERVE.min(files / 8)) as usize;
         let ring = Ring::open(files)?;
         let buffers = ProvidedBuffers::register(ring.uring(), options.buffers_max)?;
         let (bell, waker) = uring_bell::open()?;
@@ -63,7 +67,7 @@ impl Uring {
             buffers,
             listeners: Vec::new(),
             slots: Slots::new(files),
-            sockets_max: (options.sockets_max.min(files - files / 8)).max(files.saturating_sub(4 * ACCEPTS)) as usize,
+            sockets_max,
             to_arm: Vec::new(),
             to_accept: VecDeque::new(),
             accept_again: None,
@@ -74,7 +78,6 @@ impl Uring {
             bell,
             counters: Counters::default(),
         };
-        driver.sockets_max = driver.sockets_max.min(options.sockets_max as usize);
         driver.watch_bell();
         driver.ring.submit()?;
         Ok(driver)
