@@ -32,7 +32,13 @@ if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest o
     from .demo import Demo
 
 _read_kind = itemgetter(0)
-_SAID_ONLY_WHEN_ASKED = frozenset({"connected", "subscribed", "unsubscribed", "disconnected"})
+_SESSION_FIELDS = {
+    "connected": ("connection", "identity", "client", "address", "wire"),
+    "subscribed": ("connection", "selector", "outcome", "position"),
+    "unsubscribed": ("connection", "selector"),
+    "disconnected": ("connection", "code", "lived_ms"),
+}
+"""Reports of sessions and what they hold: logged only where `logging.sessions` asks for it."""
 DRAIN_MARGIN_S = 2.0
 """How much longer than its grace a drain may take before the node stops all the same."""
 
@@ -181,12 +187,18 @@ class Node:
         """One batch. Most kinds are only counted; what a report costs here is paid once a connection, never a message."""
         reports = self.engine.reports()
         self.counts.update(map(_read_kind, reports))
+        refused: dict[int, list[tuple[Any, ...]]] = {}
         for report in reports:
             kind = report[0]
-            if kind not in _SAID_ONLY_WHEN_ASKED:
+            if kind == "refused":
+                refused.setdefault(report[2], []).append(report)
+            elif kind not in _SESSION_FIELDS:
                 self._take_report(kind, report)
             elif kind == "disconnected":
                 self.gate.withdraw(report[1])
+        for code, alike in refused.items():  # a storm of them is one line a batch
+            _, address, _, why = alike[-1]
+            read_logger().warning("connections_refused", code=code, why=why, count=len(alike), last=address)
         if self.config.logging.sessions:
             self._log_sessions(reports)
 
@@ -200,13 +212,11 @@ class Node:
         elif kind == "shard_failed":
             self.health.change(Condition.FAILED, f"shard {report[1]} gave up")
             read_logger().error("shard_failed", shard=report[1], why=report[2])
-        elif kind == "refused":
-            read_logger().warning("connection_refused", address=report[1], code=report[2], why=report[3])
 
     def _log_sessions(self, reports: list[tuple[Any, ...]]) -> None:
         for kind, *fields in reports:
-            if kind in _SAID_ONLY_WHEN_ASKED:
-                read_logger().info(f"session_{kind}", about=fields)
+            if kind in _SESSION_FIELDS:
+                read_logger().info(f"session_{kind}", **dict(zip(_SESSION_FIELDS[kind], fields, strict=True)))
 
 
 def is_loopback(host: str) -> bool:

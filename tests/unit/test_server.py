@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import structlog
 
 from godwit import testing
 from godwit.config import build_config
@@ -103,3 +104,20 @@ async def test_the_statistics_hold_the_node_and_the_engine() -> None:
         async with aiohttp.ClientSession() as http, http.get(f"{running.admin_url}/v1/stats") as answer:
             told = json.loads(await answer.text())
         assert told["node"] == "n1" and told["condition"] == "ready" and told["engine"]["subjects"] == 0
+
+
+async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_where_asked() -> None:
+    for is_asked in (False, True):
+        settings = {"logging": {"sessions": is_asked}}
+        with structlog.testing.capture_logs() as logs:
+            async with testing.node(settings, open_engine=open_fake_engine) as running:
+                engine = fake(running.node)
+                engine.tell(*[("refused", f"127.0.0.1:{n}", 4201, "full") for n in range(1_000)])
+                engine.tell(("connected", 7, "ann", "test/1", "127.0.0.1:9", "json"), ("disconnected", 7, 1000, 5))
+                await asyncio.wait_for(engine.was_read.wait(), 5)
+        [refused] = [event for event in logs if event["event"] == "connections_refused"]
+        assert (refused["count"], refused["code"], refused["last"]) == (1_000, 4201, "127.0.0.1:999")
+        sessions = [event for event in logs if event["event"].startswith("session_")]
+        assert [event["event"] for event in sessions] == ["session_connected", "session_disconnected"] * is_asked
+        assert not is_asked or (sessions[0]["identity"], sessions[1]["lived_ms"]) == ("ann", 5)
+        assert running.node.counts["refused"] == 1_000
