@@ -57,7 +57,8 @@ fn a_shard_that_fell_off_the_feed_says_what_standard_messages_it_lost() {
     let (publisher, reader) = (world.connect(0), world.connect(1));
     world.ask(reader, r#"{"id":1,"subscribe":"/a/*","snapshot":false}"#);
     world.ask(reader, r#"{"id":2,"subscribe":"/b"}"#);
-    let publish = |subject: &str, n: usize| json!({"publish": subject, "content": n, "guaranteed": n % 2 == 0});
+    let publish =
+        |subject: &str, n: usize| json!({"publish": subject, "content": n, "guaranteed": n.is_multiple_of(2)});
     let all: Vec<Value> = (0..20).map(|n| publish(if n < 14 { "/a/x" } else { "/b" }, n)).collect();
     world.say(publisher, &json!(all).to_string());
     world.turn_alone(0);

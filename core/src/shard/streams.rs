@@ -1,23 +1,18 @@
 //! The streams of a shard: found by what they are of, and by the subjects whose messages concern them.
 //! Owns the look-up; what is appended to a stream, and who sits in it, is decided elsewhere.
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::message::LogId;
 use crate::slab::Slab;
 use crate::stream::{Source, Stream};
+use crate::subject::Pattern;
 use crate::wire::Wire;
-
-/// Subjects whose matching patterns are remembered before the memory begins anew.
-const MATCHED_MAX: usize = 262_144;
 
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     slab: Slab<Stream>,
     by_log: HashMap<LogId, Seats>,
-    patterns: Vec<u32>,
-    /// Which pattern streams match a subject; forgotten whenever the patterns change.
-    matched: HashMap<LogId, Box<[u32]>>,
+    patterns: Patterns,
     /// Streams with a clock of their own: conflated ones, and those that hold frames back.
     pub timed: Vec<u32>,
     /// The last number given to a subject on the binary wire.
@@ -37,6 +32,53 @@ impl Seats {
         match self {
             Self::One(id) => std::slice::from_ref(id),
             Self::Many(ids) => ids,
+        }
+    }
+}
+
+/// Pattern streams by what their patterns begin with, so that neither a subject nor a join looks at all of them.
+#[derive(Debug, Default)]
+struct Patterns {
+    /// By the text up to the slash before the first wildcard.
+    by_prefix: HashMap<Box<str>, Vec<u32>>,
+}
+
+impl Patterns {
+    fn prefix(text: &str) -> &str {
+        let wildcard = text.match_indices('/').find(|(at, _)| {
+            let segment = text.get(at + 1..).unwrap_or("").split('/').next();
+            matches!(segment, Some("*" | "**"))
+        });
+        wildcard.map_or(text, |(at, _)| text.get(..at).unwrap_or(text))
+    }
+
+    /// The streams whose patterns begin like `text`.
+    fn starting(&self, text: &str) -> &[u32] {
+        self.by_prefix.get(Self::prefix(text)).map_or(&[], Vec::as_slice)
+    }
+
+    fn insert(&mut self, pattern: &Pattern, id: u32) {
+        self.by_prefix.entry(Self::prefix(pattern.text()).into()).or_default().push(id);
+    }
+
+    fn remove(&mut self, pattern: &Pattern, id: u32) {
+        let prefix = Self::prefix(pattern.text());
+        if let Some(ids) = self.by_prefix.get_mut(prefix) {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.by_prefix.remove(prefix);
+            }
+        }
+    }
+
+    /// Streams whose patterns may hold `subject`: those that begin with any of its beginnings.
+    fn matching(&self, subject: &str, mut each: impl FnMut(u32)) {
+        if self.by_prefix.is_empty() {
+            return;
+        }
+        let ends = subject.match_indices('/').map(|(at, _)| at).chain([subject.len()]);
+        for ids in ends.filter_map(|end| self.by_prefix.get(subject.get(..end)?)) {
+            ids.iter().for_each(|&id| each(id));
         }
     }
 }
@@ -74,6 +116,7 @@ impl Streams {
 
     pub(super) fn find_pattern(&self, text: &str, wire: Wire, conflate_ms: u32) -> Option<u32> {
         self.patterns
+            .starting(text)
             .iter()
             .copied()
             .find(|&id| self.is(id, wire, conflate_ms) && self.slab.get(id).is_some_and(|stream| &*stream.name == text))
@@ -94,10 +137,7 @@ impl Streams {
                     self.by_log.insert(log, Seats::Many(ids));
                 }
             },
-            Source::Pattern(_) => {
-                self.patterns.push(id);
-                self.matched.clear();
-            }
+            Source::Pattern(pattern) => self.patterns.insert(&pattern, id),
         }
         id
     }
@@ -115,10 +155,7 @@ impl Streams {
                     self.by_log.remove(log);
                 }
             }
-            Source::Pattern(_) => {
-                self.patterns.retain(|&other| other != id);
-                self.matched.clear();
-            }
+            Source::Pattern(pattern) => self.patterns.remove(pattern, id),
         }
         self.timed.retain(|&other| other != id);
         self.window_bytes -= stream.window_bytes;
@@ -126,35 +163,17 @@ impl Streams {
     }
 
     /// All streams that a message of `log`, named `subject`, belongs to.
-    pub(super) fn concerned(&mut self, log: LogId, subject: &Arc<str>, into: &mut Vec<u32>) {
+    pub(super) fn concerned(&self, log: LogId, subject: &str, into: &mut Vec<u32>) {
         into.clear();
         if let Some(seats) = self.by_log.get(&log) {
             into.extend_from_slice(seats.as_slice());
         }
-        if self.patterns.is_empty() {
-            return;
-        }
-        if let Some(ids) = self.matched.get(&log) {
-            into.extend_from_slice(ids);
-            return;
-        }
-        if self.matched.len() >= MATCHED_MAX {
-            self.matched.clear();
-        }
-        let ids: Box<[u32]> = self.patterns.iter().copied().filter(|&id| self.is_matched(id, subject)).collect();
-        into.extend_from_slice(&ids);
-        self.matched.insert(log, ids);
-    }
-
-    fn is_matched(&self, id: u32, subject: &str) -> bool {
-        match self.slab.get(id).map(|s| &s.source) {
-            Some(Source::Pattern(pattern)) => pattern.matches(subject),
-            _ => false,
-        }
-    }
-
-    pub(super) fn pattern_ids(&self) -> Vec<u32> {
-        self.patterns.clone()
+        self.patterns.matching(subject, |id| {
+            let source = self.slab.get(id).map(|stream| &stream.source);
+            if matches!(source, Some(Source::Pattern(pattern)) if pattern.matches(subject)) {
+                into.push(id);
+            }
+        });
     }
 
     /// When the first timed stream wants a turn (monotonic ms).
@@ -168,4 +187,50 @@ fn deadline(stream: &Stream) -> Option<u64> {
     let closes = stream.conflation.as_ref().filter(|c| !c.is_empty()).map(|c| c.closes_ms);
     let held = stream.held.map(|(since, _)| since + u64::from(stream.hold_ms));
     closes.into_iter().chain(held).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Patterns;
+    use crate::subject::Pattern;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_slash_of_the_first_wildcard() {
+        let cases = [("/a/b/*", "/a/b"), ("/**", ""), ("/*/a", ""), ("/a*/**", "/a*"), ("/a/*/b/**", "/a")];
+        for (text, prefix) in cases {
+            assert_eq!(Patterns::prefix(text), prefix);
+        }
+    }
+
+    fn segment() -> impl Strategy<Value = &'static str> {
+        prop_oneof![Just("a"), Just("b"), Just("a*"), Just("*")]
+    }
+
+    proptest! {
+        /// Every pattern that holds a subject is among those looked at.
+        #[test]
+        fn no_matching_pattern_is_passed_over(
+            patterns in proptest::collection::vec((proptest::collection::vec(segment(), 0..4), any::<bool>()), 1..20),
+            subject in proptest::collection::vec(prop_oneof![Just("a"), Just("b"), Just("a*")], 1..5),
+        ) {
+            let mut index = Patterns::default();
+            let subject = format!("/{}", subject.join("/"));
+            let mut known = Vec::new();
+            for (segments, has_rest) in patterns {
+                let rest = if has_rest || segments.is_empty() { "/**" } else { "" };
+                let start = if segments.is_empty() { "" } else { "/" };
+                let Ok(pattern) = Pattern::parse(&format!("{start}{}{rest}", segments.join("/"))) else { continue };
+                index.insert(&pattern, known.len() as u32);
+                known.push(pattern);
+            }
+            let mut looked = Vec::new();
+            index.matching(&subject, |id| looked.push(id));
+            for (id, pattern) in known.iter().enumerate() {
+                prop_assert!(!pattern.matches(&subject) || looked.contains(&(id as u32)), "{} {subject}", pattern.text());
+                index.remove(pattern, id as u32);
+            }
+            prop_assert!(index.by_prefix.is_empty());
+        }
+    }
 }

@@ -16,6 +16,8 @@ use crate::wire;
 const SWEEP_INTERVAL_MS: u64 = 250;
 /// A sweep looks at one of so many parts.
 const PARTS: u32 = 8;
+/// The same for streams: each is looked at once a second.
+const STREAM_PARTS: u32 = 4;
 /// Pieces of the node's sweep done in one of ours, each its own section under the lock.
 const NODE_SWEEPS: u32 = 4;
 /// A mark is told at least so often (in mark intervals) when only other subjects' messages arrived.
@@ -116,7 +118,8 @@ impl Shard {
 
     fn sweep_streams(&mut self, part: u32) {
         let (linger_ms, now_ms) = (self.settings.limits.stream_linger_ms, self.now.mono_ms);
-        let ids: Vec<u32> = self.streams.indices_from(0).filter(|id| id % PARTS == part).collect();
+        let ids: Vec<u32> =
+            self.streams.indices_from(0).filter(|id| id % STREAM_PARTS == part % STREAM_PARTS).collect();
         for id in ids {
             let Some(stream) = self.streams.get(id) else { continue };
             if stream.empty_since_ms.is_some_and(|since| now_ms >= since + linger_ms) {
@@ -127,8 +130,6 @@ impl Shard {
             if stream.window_bytes > 0 && is_quiet && stream.conflation.as_ref().is_none_or(|c| c.is_empty()) {
                 self.close_window(id);
             }
-        }
-        for id in self.streams.pattern_ids() {
             self.mark(id);
         }
     }
@@ -139,7 +140,7 @@ impl Shard {
         let reach = self.reach(id);
         let (now, run) = (self.now, self.settings.run);
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let since_ms = now.mono_ms.saturating_sub(stream.marked_ms);
+        let since_ms = now.mono_ms.saturating_sub(stream.marked_ms) + SWEEP_INTERVAL_MS;
         let is_due = if stream.used_ms > stream.marked_ms || stream.used_ms == now.mono_ms {
             since_ms >= interval_ms
         } else {
