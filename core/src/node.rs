@@ -58,6 +58,8 @@ pub struct Node {
     random: u64,
     counts: report::Counts,
     sweep: sweep::Progress,
+    /// Shards that gave up and whose patterns were closed.
+    closed: u64,
     /// Shards that were told of interest and not yet woken.
     wakes: u64,
 }
@@ -85,6 +87,7 @@ impl Node {
             random: secret.0 ^ secret.1 | 1,
             counts: report::Counts::default(),
             sweep: sweep::Progress::default(),
+            closed: 0,
             wakes: 0,
             limits,
         }
@@ -123,11 +126,6 @@ impl Node {
     /// again. Told once; entries flow again.
     pub fn fell_off(&mut self, shard: u8) -> Option<Vec<Lost>> {
         self.feed.take_fall(shard)
-    }
-
-    /// A shard that gave up is told nothing more, and nobody waits for it.
-    pub fn abandon(&mut self, shard: u8) {
-        self.feed.abandon(shard);
     }
 
     /// How a subject's messages are kept and sent.

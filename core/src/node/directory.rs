@@ -101,6 +101,24 @@ impl Directory {
         is_last
     }
 
+    /// No listener any more on any of these shards; returns the patterns that lost their last.
+    pub(super) fn clear(&mut self, mask: u64) -> Vec<Pattern> {
+        let mut emptied = Vec::new();
+        for (pattern, end) in &self.patterns {
+            let Some(branch) = self.branches.get_mut(*end as usize) else { continue };
+            branch.listeners.clear(mask);
+            if branch.listeners.is_empty() {
+                emptied.push(pattern.clone());
+            }
+        }
+        for pattern in &emptied {
+            self.patterns.remove(pattern);
+            self.prune(pattern);
+        }
+        self.turn();
+        emptied
+    }
+
     /// The shards with a listener to a pattern that holds `subject`.
     pub(super) fn mask(&self, subject: &str) -> u64 {
         if self.patterns.is_empty() {

@@ -50,7 +50,7 @@ pub(super) struct Feed {
     entries_max: usize,
     bytes_max: usize,
     /// Shards that gave up; nothing is kept for them.
-    abandoned: u64,
+    pub(super) abandoned: u64,
     /// How often a shard fell a whole feed behind.
     pub(super) falls: u64,
 }

@@ -43,9 +43,14 @@ impl Node {
     pub fn close(&mut self, shard: u8, log: LogId, now: Now) {
         let Some(found) = self.names.get_mut(log) else { return };
         found.listeners.remove(shard);
-        if !found.listeners.is_empty() {
-            return;
+        if found.listeners.is_empty() {
+            self.quiet(log, now);
         }
+    }
+
+    /// A log has lost its last listener.
+    fn quiet(&mut self, log: LogId, now: Now) {
+        let Some(found) = self.names.get_mut(log) else { return };
         if self.interest.watchers.is_empty() {
             found.is_announced = false;
         } else if found.is_announced && !found.is_leaving {
@@ -72,13 +77,47 @@ impl Node {
 
     /// One listener of `shard` on a pattern less.
     pub fn close_pattern(&mut self, shard: u8, pattern: &Pattern, now: Now) {
-        if !self.directory.remove(shard, pattern) {
-            return;
+        if self.directory.remove(shard, pattern) {
+            self.end_pattern(pattern, now);
         }
+    }
+
+    /// A pattern has lost its last listener.
+    fn end_pattern(&mut self, pattern: &Pattern, now: Now) {
         if self.interest.watchers.is_empty() {
             self.interest.settle(pattern, false);
         } else {
             self.interest.end(pattern, now.mono_ms);
+        }
+    }
+
+    /// A shard that gave up is told nothing more, and nobody waits for it. The sweep closes what it listened to.
+    pub fn abandon(&mut self, shard: u8) {
+        self.feed.abandon(shard);
+    }
+
+    /// Closes the patterns of shards that gave up.
+    pub(super) fn sweep_patterns(&mut self, now: Now) {
+        let fresh = self.feed.abandoned & !self.closed;
+        if fresh == 0 {
+            return;
+        }
+        self.closed |= fresh;
+        self.interest.watchers.clear(fresh);
+        for pattern in self.directory.clear(fresh) {
+            self.end_pattern(&pattern, now);
+        }
+    }
+
+    /// Closes a log's listeners on shards that gave up.
+    pub(super) fn sweep_listeners(&mut self, slot: u32, now: Now) {
+        let abandoned = self.feed.abandoned;
+        let Some(log) = self.names.log_at_mut(slot).filter(|log| log.listeners.mask() & abandoned != 0) else { return };
+        log.listeners.clear(abandoned);
+        if log.listeners.is_empty()
+            && let Some(id) = self.names.id_at(slot)
+        {
+            self.quiet(id, now);
         }
     }
 

@@ -75,6 +75,24 @@ impl Listeners {
         }
     }
 
+    /// None any more on any of these shards.
+    pub(super) fn clear(&mut self, mask: u64) {
+        match self {
+            Self::None => {}
+            Self::One { shard, .. } if bit(*shard) & mask == 0 => {}
+            Self::One { .. } => *self = Self::None,
+            Self::Many(spread) => {
+                spread.counts.retain(|(shard, _)| bit(*shard) & mask == 0);
+                spread.mask &= !mask;
+                match spread.counts[..] {
+                    [] => *self = Self::None,
+                    [(shard, count)] => *self = Self::One { shard, count },
+                    _ => {}
+                }
+            }
+        }
+    }
+
     /// The shards that have any.
     pub(super) fn mask(&self) -> u64 {
         match self {

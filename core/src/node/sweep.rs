@@ -28,6 +28,7 @@ impl Node {
     pub fn sweep(&mut self, now: Now) -> bool {
         self.time_ms = self.time_ms.max(now.wall_ms);
         self.ages.tick(now.mono_ms, self.index.head());
+        self.sweep_patterns(now);
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
         let mut left = (self.names.slots() as usize / 16).clamp(SPEND_MIN, SPEND_MAX);
@@ -49,6 +50,9 @@ impl Node {
 
     /// Returns what it cost: `left` when there may be more to do here.
     fn sweep_log(&mut self, slot: u32, now: Now, left: usize) -> usize {
+        if self.feed.abandoned != 0 {
+            self.sweep_listeners(slot, now);
+        }
         let Some(log) = self.names.log_at_mut(slot) else { return 1 };
         let policy = self.policies.get(log.policy);
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {

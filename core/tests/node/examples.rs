@@ -240,3 +240,29 @@ fn a_subject_that_was_never_numbered_is_forgotten_without_a_new_epoch() {
     let log = node.find("/a").expect("is kept");
     assert_eq!(node.place(log, at, at_ms(1)), Place::Served { arrival: 0, count: 1 });
 }
+
+#[test]
+fn the_listeners_of_a_shard_that_gave_up_are_closed() {
+    let mut node = new_node(|_| {});
+    node.watch(0, &pattern("/**"));
+    node.watch(1, &pattern("/**"));
+    node.open(1, "/a", at_ms(0)).expect("opens");
+    for shard in [0, 1, 2] {
+        node.open(shard, "/b", at_ms(0)).expect("opens");
+        node.open_pattern(shard, &pattern("/c/*"), at_ms(0)).expect("opens");
+    }
+    node.open_pattern(1, &pattern("/d/*"), at_ms(0)).expect("opens");
+    node.abandon(1);
+    for ms in [1, 2_000, 2_001] {
+        while node.sweep(at_ms(ms)) {}
+    }
+    let mut state = Vec::new();
+    assert_eq!(node.interest_state(&pattern("/**"), None, 100, &mut state), None);
+    assert_eq!(state.iter().map(|name| &**name).collect::<Vec<_>>(), ["/b", "/c/*"]);
+    assert_eq!(node.find("/a"), None);
+    publish(&mut node, "/c/x", draft("1"), at_ms(3_000));
+    let mut told = Vec::new();
+    assert!(!node.drain(1, &mut told, 10) && told.is_empty());
+    node.drain(2, &mut told, 10);
+    assert_eq!(told.len(), 1);
+}
