@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .access.entitlement import build_entitlement
+from .access.entitlement import BasicAuthorizer, build_entitlement, list_tokens
 from .access.gate import Gate
+from .codes import Code
 from .config import Address, Config
+from .config.changes import compare_configs
 from .data import DataDirectory
-from .engine import Engine, Listening, OpenEngine, Start, make_ask, make_authorize, open_engine
+from .engine import CloseOrder, Engine, Listening, OpenEngine, Start, make_ask, make_authorize, open_engine
 from .logs import read_logger
 from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
@@ -62,17 +64,12 @@ class Node:
         self.health = Health()
         self.counts: Counter[str] = Counter()
         self._entitlement = build_entitlement(config.access)
-        rules = self._entitlement.anonymous
-        wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
-        start = Start(
-            run=secrets.randbits(63),
-            seed=secrets.randbits(64),
-            epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
-            anonymous=None if rules is None else [(r.pattern, str(r.actions), str(r.verdict)) for r in rules],
-            asks=self._entitlement.authorizer is not None,
-        )
-        self.engine: Engine = open_engine(self.config, start)
+        try:
+            self.engine: Engine = open_engine(self.config, self._decide_start())
+        except BaseException:
+            self._close_data()
+            raise
         self.gate = Gate(
             self._entitlement.authorizer,
             self.engine.order,
@@ -134,9 +131,31 @@ class Node:
             await self._admin.stop()
         if self._entitlement.authorizer is not None:
             await self._entitlement.authorizer.stop()
-        if self._data is not None:
-            self._data.close()
+        self._close_data()
         read_logger().info("node_stopped")
+
+    async def reload(self, config: Config) -> None:
+        """Takes over what a running node can, and names what waits for its next start.
+
+        Raises ConfigInvalid, and then nothing has changed. Clients whose publishing token is none any more are closed.
+        """
+        before = self.config
+        changes = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
+        authorizer, access, gone = self._entitlement.authorizer, before.access, []
+        if isinstance(authorizer, BasicAuthorizer) and config.access.entitlement == "basic":
+            gone = authorizer.replace_tokens(list_tokens(config.access))
+            tokens, file = config.access.publish_tokens, config.access.publish_tokens_file
+            access = replace(access, publish_tokens=tokens, publish_tokens_file=file)
+        self.config = replace(
+            before,
+            access=access,
+            drain=config.drain,
+            logging=replace(config.logging, format=before.logging.format),
+        )
+        for identity in gone:
+            await asyncio.to_thread(self._close_identity, identity)
+        told = {"taken_over": changes.live, "waits_for_restart": changes.waiting, "tokens_gone": len(gone)}
+        read_logger().info("config_reloaded", **told)
 
     def describe(self) -> dict[str, Any]:
         """The node's own facts, as /v1/stats shows them."""
@@ -156,6 +175,30 @@ class Node:
         }
         sentence = "Reports of the engine by kind."
         return figures | {Figure(f"godwit_reports_{k}", "counter", sentence): float(n) for k, n in self.counts.items()}
+
+    def _decide_start(self) -> Start:
+        rules = self._entitlement.anonymous
+        wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
+        return Start(
+            run=secrets.randbits(63),
+            seed=secrets.randbits(64),
+            epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
+            anonymous=None if rules is None else [(r.pattern, str(r.actions), str(r.verdict)) for r in rules],
+            asks=self._entitlement.authorizer is not None,
+        )
+
+    def _close_identity(self, identity: str) -> None:
+        after, page = 0, 1_000
+        while rows := self.engine.connections(after, page, identity):
+            connections = [row["connection"] for row in rows if row["identity"] == identity]
+            why = "this token may not publish any more"
+            self.engine.order(CloseOrder(connection, int(Code.TOKEN_INVALID), why) for connection in connections)
+            after = rows[-1]["connection"]
+
+    def _close_data(self) -> None:
+        if self._data is not None:
+            self._data.close()
+            self._data = None
 
     async def _start_admin(self, listening: Listening) -> Address:
         from .admin.app import AdminPort

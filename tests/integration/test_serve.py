@@ -8,14 +8,15 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 from websockets.asyncio.client import connect
 
 from godwit.client import Client
-from godwit.errors import GodwitError
-from tests.node_process import running_node
+from godwit.errors import GodwitError, SessionClosed
+from tests.node_process import NodeProcess, running_node
 
 DEADLINE_S = 30
 START_S_MAX = 3.0
@@ -99,3 +100,38 @@ async def test_the_demonstration_is_there_at_once() -> None:
                     break
         assert node.process.stdout is not None
         assert f"{node.admin_url}/".encode() in await node.process.stdout.readline()
+
+
+async def test_a_hangup_reads_the_configuration_again_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
+    first, second = "correct-horse-battery-staple", "another-token-of-length"
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{first}\n{second}\n")
+    settings = {"access.entitlement": "basic", "access.publish_tokens_file": tokens}
+
+    async def hang_up(node: NodeProcess) -> dict[str, Any]:
+        node.process.send_signal(signal.SIGHUP)
+        assert node.process.stderr is not None
+        while True:
+            event: dict[str, Any] = json.loads(await node.process.stderr.readline())
+            if event["event"].startswith("config_"):
+                return event
+
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        running_node(settings, log=asyncio.subprocess.PIPE) as node,
+        Client(node.url, token=first) as going,
+        Client(node.url, token=second) as staying,
+    ):
+        for client in (going, staying):
+            await client.publish("/a", 1)
+        for broken in ("", "short\n"):
+            tokens.write_text(broken)
+            assert (await hang_up(node))["event"] == "config_not_reloaded"
+            await going.publish("/a", 2)
+        tokens.write_text(f"{second}\n")
+        event = await hang_up(node)
+        assert (event["event"], event["tokens_gone"]) == ("config_reloaded", 1)
+        with pytest.raises(SessionClosed, match="4002"):
+            await going.publish("/a", 3)
+        await staying.publish("/a", 4)
+        assert await node.terminate() == 0

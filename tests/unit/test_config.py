@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.config import Address, build_config, describe_config, load_config, show_config
+from godwit.config.changes import compare_configs
 from godwit.config.tree import OPTIONS, SECTIONS, read_value
 from godwit.errors import ConfigInvalid
 from godwit.limits import LIMITS
@@ -152,3 +153,12 @@ def test_limits_are_those_of_the_contract() -> None:
     assert build("[limits]\nlog_messages_max = 7").limits == {row.name: row.default for row in LIMITS} | {
         "log_messages_max": 7
     }
+
+
+def test_what_a_running_node_takes_over_is_told_from_what_waits_for_its_next_start() -> None:
+    before = build("[limits]\nkeys_max = 5")
+    after = build('[logging]\nlevel = "debug"\nformat = "json"\n[node]\nshards = 3\n[patterns."/a"]\nsnapshot = false')
+    assert compare_configs(before, before) == ([], [])
+    assert compare_configs(before, after) == (
+        ["logging.level"], ["node.shards", "limits.keys_max", "logging.format", "patterns"]
+    )  # fmt: skip

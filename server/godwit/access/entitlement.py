@@ -36,7 +36,14 @@ class BasicAuthorizer(Authorizer):
     """Tokens that may publish. All are compared, in constant time, so that timing tells nothing about any."""
 
     def __init__(self, tokens: tuple[str, ...]) -> None:
+        self._digests: list[bytes] = []
+        self.replace_tokens(tokens)
+
+    def replace_tokens(self, tokens: tuple[str, ...]) -> list[str]:
+        """Takes other tokens from now on; returns the identities whose token is none any more."""
+        before = self._digests
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+        return [_name(digest) for digest in before if digest not in self._digests]
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if question.token is None:
@@ -45,7 +52,12 @@ class BasicAuthorizer(Authorizer):
         matches = [hmac.compare_digest(shown, known) for known in self._digests]
         if not any(matches):
             return Refusal("the token is not one that may publish", Code.TOKEN_INVALID)
-        return Grant(f"publisher-{shown.hex()[:8]}", EVERYTHING)
+        return Grant(_name(shown), EVERYTHING)
+
+
+def _name(digest: bytes) -> str:
+    """An identity that tells tokens apart and gives none away: 16 of the digest's 64 digits."""
+    return f"publisher-{digest.hex()[:16]}"
 
 
 def build_entitlement(access: AccessConfig) -> Entitlement:
@@ -53,11 +65,14 @@ def build_entitlement(access: AccessConfig) -> Entitlement:
     if access.entitlement == "none":
         return Entitlement(EVERYTHING, None)
     if access.entitlement == "basic":
-        tokens = access.publish_tokens
-        if access.publish_tokens_file:
-            tokens += read_tokens(Path(access.publish_tokens_file))
-        return Entitlement(LISTENING, BasicAuthorizer(tokens))
+        return Entitlement(LISTENING, BasicAuthorizer(list_tokens(access)))
     return Entitlement(None, load_authorizer(access.authorizer))
+
+
+def list_tokens(access: AccessConfig) -> tuple[str, ...]:
+    """All tokens that may publish, of the configuration and of its file; raises ConfigInvalid."""
+    named = (access.publish_tokens_file,) if access.publish_tokens_file else ()
+    return access.publish_tokens + tuple(token for file in named for token in read_tokens(Path(file)))
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:

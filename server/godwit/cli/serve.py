@@ -1,22 +1,25 @@
 """`godwit serve`: one node in the foreground, until a signal asks it to leave.
 
 Owns signals and standard output: the line `listening client=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
-and exits 0; a second one stops at once.
+and exits 0; a second one stops at once. SIGHUP reads the configuration again; where it is wrong, the old one stays.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import ConfigInvalid
 from .options import config_options, read_config
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..server import Node
 
 EXIT_AT_ONCE = 1
 """The exit code after a second signal: connections were cut, not drained."""
@@ -48,24 +51,26 @@ def serve(
         "node.data_directory": str(data) if data else None,
         "demo.enabled": "true" if demo else None,
     }
-    config = read_config(file, settings, flags)
-    raise SystemExit(asyncio.run(run_node(config)))
+    raise SystemExit(asyncio.run(run_node(lambda: read_config(file, settings, flags))))
 
 
-async def run_node(config: Config) -> int:
-    """Runs a node until a signal; returns the exit code."""
+async def run_node(read: Callable[[], Config]) -> int:
+    """Runs a node until a signal; returns the exit code. SIGHUP reads the configuration again."""
     from ..logs import read_logger, start_logs
     from ..server import Node, read_host_name
 
+    config = read()
     start_logs(config.logging, config.node.name or read_host_name())
     signals = _listen_to_signals()
     node = Node(config)
     listeners = await node.start()
+    reloads = _reload_on_hangup(node, read)
     click.echo(str(listeners))
     if config.demo.enabled:
         click.echo(f"live telemetry of this machine: http://{listeners.admin}/")
     asked = await signals.get()
     read_logger().info("signal_received", signal=asked.name)
+    reloads.cancel()
     drain = asyncio.create_task(node.drain())
     again = asyncio.create_task(signals.get())
     await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
@@ -82,3 +87,21 @@ def _listen_to_signals() -> asyncio.Queue[signal.Signals]:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
     return signals
+
+
+def _reload_on_hangup(node: Node, read: Callable[[], Config]) -> asyncio.Task[None]:
+    hangups = asyncio.Event()
+
+    async def reload() -> None:
+        from ..logs import read_logger, start_logs
+
+        while await hangups.wait():
+            hangups.clear()
+            try:
+                await node.reload(read())
+                start_logs(node.config.logging, node.config.node.name)
+            except ConfigInvalid as error:  # the operator's mistake: what was, stays
+                read_logger().error("config_not_reloaded", why=str(error))
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangups.set)
+    return asyncio.get_running_loop().create_task(reload())

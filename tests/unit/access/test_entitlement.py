@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
-from godwit.access.entitlement import build_entitlement, load_authorizer, read_tokens
+from godwit.access.entitlement import BasicAuthorizer, build_entitlement, load_authorizer, read_tokens
 from godwit.codes import Code
 from godwit.config import AccessConfig
 from godwit.errors import ConfigInvalid
@@ -73,3 +73,12 @@ def test_custom_loads_an_object_a_class_or_a_maker() -> None:
 def test_what_is_no_authorizer_is_refused(name: str, why: str) -> None:
     with pytest.raises(ConfigInvalid, match=why):
         load_authorizer(name)
+
+
+async def test_replaced_tokens_hold_at_once_and_the_gone_are_named() -> None:
+    authorizer = BasicAuthorizer((TOKEN, OTHER))
+    granted = await authorizer.connect(ask(TOKEN))
+    assert isinstance(granted, Grant)
+    assert authorizer.replace_tokens((OTHER,)) == [granted.identity]
+    assert isinstance(await authorizer.connect(ask(TOKEN)), Refusal)
+    assert isinstance(await authorizer.connect(ask(OTHER)), Grant)
