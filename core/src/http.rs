@@ -13,6 +13,9 @@ use crate::wire::Wire;
 
 pub use answer::{Refused, refuse};
 
+/// More fields than a browser sends: for these no memory is allocated.
+const FIELDS_USUAL: usize = 24;
+
 /// What a request head asks for.
 #[derive(Debug)]
 pub struct Upgrade {
@@ -36,10 +39,21 @@ pub fn read_head(bytes: &[u8], limits: &Limits) -> Result<Option<Upgrade>, Refus
         return Err(refuse(Code::HeaderTooBig, ""));
     }
     let Some(end) = end else { return Ok(None) };
-    let mut fields = vec![httparse::EMPTY_HEADER; limits.headers_max];
-    let mut request = httparse::Request::new(&mut fields);
-    match request.parse(bytes.get(..end).unwrap_or(bytes)) {
-        Ok(httparse::Status::Complete(used)) if used == end => {}
+    let head = bytes.get(..end).unwrap_or(bytes);
+    let mut few = [httparse::EMPTY_HEADER; FIELDS_USUAL];
+    match parse_head(head, &mut few[..FIELDS_USUAL.min(limits.headers_max)]) {
+        Err(refused) if refused.code == Code::HeaderTooBig && limits.headers_max > FIELDS_USUAL => {
+            parse_head(head, &mut vec![httparse::EMPTY_HEADER; limits.headers_max]).map(Some)
+        }
+        result => result.map(Some),
+    }
+}
+
+/// Parses a head that is whole, into as many fields as there is room for.
+fn parse_head<'a>(head: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Result<Upgrade, Refused> {
+    let mut request = httparse::Request::new(fields);
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(used)) if used == head.len() => {}
         Ok(_) => return Err(malformed("the head ends too early")),
         Err(httparse::Error::TooManyHeaders) => return Err(refuse(Code::HeaderTooBig, "too many fields")),
         Err(httparse::Error::Version) => return Err(refuse(Code::HttpUnsupported, "")),
@@ -57,7 +71,7 @@ pub fn read_head(bytes: &[u8], limits: &Limits) -> Result<Option<Upgrade>, Refus
     if request.method != Some("GET") {
         return Err(answer::refuse_with(Code::MethodForbidden, "", "Allow: GET\r\n"));
     }
-    upgrade(&fields, query, end).map(Some)
+    upgrade(&fields, query, head.len())
 }
 
 fn malformed(reason: &str) -> Refused {
@@ -124,16 +138,23 @@ impl<'a> Fields<'a> {
     }
 
     /// The tokens of a field that is a list, over all its lines.
-    fn tokens(&self, name: &str) -> Result<Vec<&'a str>, Refused> {
-        let mut tokens = Vec::new();
-        for value in self.all(name) {
-            tokens.extend(ascii(value)?.split(',').map(str::trim).filter(|token| !token.is_empty()));
-        }
-        Ok(tokens)
+    fn tokens(&self, name: &str) -> impl Iterator<Item = Result<&'a str, Refused>> {
+        self.all(name).flat_map(|value| {
+            let (text, fault) = match ascii(value) {
+                Ok(text) => (text, None),
+                Err(refused) => ("", Some(Err(refused))),
+            };
+            text.split(',').map(str::trim).filter(|token| !token.is_empty()).map(Ok).chain(fault)
+        })
     }
 
     fn has_token(&self, name: &str, token: &str) -> Result<bool, Refused> {
-        Ok(self.tokens(name)?.iter().any(|found| found.eq_ignore_ascii_case(token)))
+        for found in self.tokens(name) {
+            if found?.eq_ignore_ascii_case(token) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// No body, no doubt about where the request ends, and one good Host.
@@ -178,18 +199,10 @@ fn upgrade(fields: &Fields<'_>, query: &str, head_bytes: usize) -> Result<Upgrad
         return Err(answer::refuse_with(Code::VersionUnsupported, "", "Sec-WebSocket-Version: 13\r\n"));
     }
     let key = fields.one("Sec-WebSocket-Key")?.unwrap_or("");
-    if key.len() != 24 || STANDARD.decode(key).map_or(0, |nonce| nonce.len()) != 16 {
+    if key.len() != 24 || STANDARD.decode_slice(key, &mut [0; 18]) != Ok(16) {
         return Err(malformed("Sec-WebSocket-Key is missing or bad"));
     }
-    let asked = fields.tokens("Sec-WebSocket-Protocol")?;
-    let chosen = asked.iter().find_map(|name| match *name {
-        "godwit.v1.json" => Some(Wire::Json),
-        "godwit.v1.binary" => Some(Wire::Binary),
-        _ => None,
-    });
-    if chosen.is_none() && !asked.is_empty() {
-        return Err(refuse(Code::SubprotocolUnsupported, ""));
-    }
+    let chosen = choose_wire(fields)?;
     Ok(Upgrade {
         head_bytes,
         wire: chosen.unwrap_or(Wire::Json),
@@ -197,6 +210,20 @@ fn upgrade(fields: &Fields<'_>, query: &str, head_bytes: usize) -> Result<Upgrad
         origin: fields.one("Origin")?.map(str::to_owned),
         answer: answer::switch(key, chosen),
     })
+}
+
+/// The first subprotocol of the list that is spoken here; none where none is asked for.
+fn choose_wire(fields: &Fields<'_>) -> Result<Option<Wire>, Refused> {
+    let mut is_asked = false;
+    for name in fields.tokens("Sec-WebSocket-Protocol") {
+        is_asked = true;
+        match name? {
+            "godwit.v1.json" => return Ok(Some(Wire::Json)),
+            "godwit.v1.binary" => return Ok(Some(Wire::Binary)),
+            _ => {}
+        }
+    }
+    if is_asked { Err(refuse(Code::SubprotocolUnsupported, "")) } else { Ok(None) }
 }
 
 fn find_token(fields: &Fields<'_>, query: &str) -> Result<Option<String>, Refused> {

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use godwit_core::command::{MessageView, Push};
+use godwit_core::http::read_head;
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::Position;
@@ -62,6 +63,11 @@ fn main() {
             wire::push(wire, black_box(&mut out), black_box(&Push::Message(view)));
         });
     }
+    let head = b"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1:8800\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.json\r\n\r\n";
+    measure("answer a request head", || {
+        black_box(read_head(black_box(head), &limits).is_ok());
+    });
     measure("merge two snapshots", || {
         black_box(godwit_core::json::merge(black_box(content), black_box(content)));
     });
