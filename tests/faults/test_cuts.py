@@ -22,7 +22,7 @@ from tests.node_process import running_node
 
 SUBJECTS = [f"/load/{number}" for number in range(8)]
 MEAN_BYTES = 60_000  # of a connection's life
-PADDINGS = [*[0] * 300, *[3_000] * 10, 70_000]  # most messages are small; a few are larger than what a socket takes
+PADDINGS = [*[0] * 300, *[3_000] * 10, 30_000]  # most messages are small; a few fill many packets
 LOG_MESSAGES_MAX = 300
 AHEAD_MAX = 200  # publishers wait for the readers, so that no log moves past one that is not slow on purpose
 DEADLINE_S = 120

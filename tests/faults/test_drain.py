@@ -20,7 +20,9 @@ async def test_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -> N
     ledger = Ledger()
     async with (
         asyncio.timeout(DEADLINE_S),
-        running_node({"node.driver": driver, "node.shards": 2}) as node,
+        running_node(
+            {"node.driver": driver, "node.shards": 2, "drain.grace_ms": 500, "drain.spread_ms": 2_000}
+        ) as node,
         Client(node.url, settings=QUICK) as reader,
         Client(node.url, wire="binary", settings=QUICK) as publisher,
     ):
@@ -42,7 +44,9 @@ async def test_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -> N
 async def test_leaving_node_tells_each_client_to_come_back_at_a_time_of_its_own(driver: str) -> None:
     async with (
         asyncio.timeout(DEADLINE_S),
-        running_node({"node.driver": driver, "node.shards": 2}) as node,
+        running_node(
+            {"node.driver": driver, "node.shards": 2, "drain.grace_ms": 500, "drain.spread_ms": 2_000}
+        ) as node,
         AsyncExitStack() as stack,
     ):
         clients = [await stack.enter_async_context(raw_client(node.url)) for _ in range(20)]
