@@ -89,3 +89,15 @@ async def running_node(
     finally:
         if node.process.returncode is None:
             await node.kill()
+
+
+async def is_allowed(driver: str) -> bool:
+    """Whether this machine allows a driver: containers may forbid io_uring. A node that starts on none is an error."""
+    if driver != "readiness":
+        try:
+            async with running_node({"node.driver": driver}):
+                return True
+        except RuntimeError:
+            pass
+    async with running_node({"node.driver": "readiness"}):
+        return driver == "readiness"

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from tests.node_process import running_node
+from tests.node_process import is_allowed
 
 DRIVERS = ("io_uring", "readiness")
 allowed: dict[str, bool] = {}
@@ -30,11 +30,7 @@ async def driver(request: pytest.FixtureRequest) -> str:
     if os.environ.get("TEST_DRIVER", name) != name:
         pytest.skip(f"TEST_DRIVER leaves {name} out")
     if name not in allowed:
-        try:
-            async with running_node({"node.driver": name}):
-                allowed[name] = True
-        except RuntimeError:
-            allowed[name] = False
+        allowed[name] = await is_allowed(name)
     if not allowed[name]:
         pytest.skip(f"this machine allows no {name}")
     return name
