@@ -135,3 +135,18 @@ async def test_a_hangup_reads_the_configuration_again_and_a_broken_one_changes_n
             await going.publish("/a", 3)
         await staying.publish("/a", 4)
         assert await node.terminate() == 0
+
+
+async def test_a_data_directory_keeps_epochs_rising_and_is_one_nodes(tmp_path: Path) -> None:
+    settings = {"node.data_directory": tmp_path / "data"}
+    epochs = []
+    for _ in range(2):
+        async with running_node(settings) as node, Client(node.url) as client:
+            position = (await client.publish("/a", 1)).position
+            assert position is not None
+            epochs.append(position.epoch)
+            words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+            code, output, errors = await run("serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *words)
+            assert (code, output) == (2, "") and "is in use by another node" in errors
+            await node.kill()
+    assert epochs[1] > epochs[0] + 1_000_000, "also a clock that was set back by minutes gives no epoch twice"

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import godwit
 from godwit.cli import COMMANDS, main
 from godwit.cli import godwit as command_line
-from godwit.cli.serve import run_node
-from godwit.config import build_config
+from godwit.cli.serve import name_reachable, run_node
+from godwit.config import Address, build_config
 from godwit.testing import FREE_PORTS
 from godwit.testing.fake_engine import FakeEngine
 
@@ -120,3 +120,10 @@ async def test_a_second_signal_stops_at_once(
     await wait_for_line(capsys, "drain_began")
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(served, 5) == 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "named"), [("0.0.0.0:1", "localhost:1"), ("[::]:1", "localhost:1"), ("127.0.0.1:1",) * 2]
+)
+def test_the_page_is_named_by_an_address_that_opens(bound: str, named: str) -> None:
+    assert str(name_reachable(Address.parse(bound))) == named

@@ -13,6 +13,7 @@ from godwit.config import build_config
 from godwit.engine import AuthorizeReport, Draft, Engine, Start, make_ask, make_authorize, make_settings, open_engine
 from godwit.errors import ListenFailed, NodeFailed
 from godwit.model import Kind, Position
+from godwit.monitoring.figures import list_samples
 from godwit.testing import FREE_PORTS
 from godwit.testing.fake_engine import open_fake_engine
 
@@ -79,7 +80,8 @@ def test_statistics_are_numbers_for_the_node_and_each_shard(engine: Engine) -> N
     engine.start()
     engine.publish_many([Draft("/a", b"1")])
     stats = engine.stats()
-    assert stats["subjects"] == 1 and len(stats["shards"]) >= 1
+    assert (stats["subjects"], stats["accepted"]) == (1, 1) and len(stats["shards"]) >= 1
+    assert not [sample for sample in list_samples(stats) if sample.figure.name.startswith("godwit_engine_")]
     json.dumps(stats)
 
 

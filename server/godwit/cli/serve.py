@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config.option import Address
 from ..errors import ConfigInvalid
 from .options import config_options, read_config
 
@@ -67,7 +68,7 @@ async def run_node(read: Callable[[], Config]) -> int:
     reloads = _reload_on_hangup(node, read)
     click.echo(str(listeners))
     if config.demo.enabled:
-        click.echo(f"live telemetry of this machine: http://{listeners.admin}/")
+        click.echo(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
     asked = await signals.get()
     read_logger().info("signal_received", signal=asked.name)
     reloads.cancel()
@@ -80,6 +81,11 @@ async def run_node(read: Callable[[], Config]) -> int:
     await asyncio.gather(drain, again, return_exceptions=True)
     await node.stop()
     return 0 if is_drained else EXIT_AT_ONCE
+
+
+def name_reachable(address: Address) -> Address:
+    """An address that a browser of this machine can open, also where the node listens on all."""
+    return Address("localhost", address.port) if address.host in ("0.0.0.0", "::") else address
 
 
 def _listen_to_signals() -> asyncio.Queue[signal.Signals]:
