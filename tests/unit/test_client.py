@@ -179,6 +179,21 @@ async def test_positions_are_saved_and_started_from(peer: Peer, tmp_path: object
     assert first + second == list(range(10))
 
 
+async def test_nothing_is_saved_of_requests_or_twice(peer: Peer) -> None:
+    peer.log["/a"] = [1, 2]
+    positions: dict[str, object] = {}
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK, positions=positions) as client:
+        async with client.subscribe("/a") as subscription:
+            await anext(subscription)
+            assert not subscription.has_moved()
+        assert subscription.is_ended
+        with pytest.raises(ReplyTimeout):
+            await client.request("/svc/time", {}, timeout_ms=20)
+        async with client.subscribe("/a") as subscription:
+            assert (await anext(subscription)).json() == 2
+    assert positions == {"/a": {"after": {"/a": "7.2"}}}
+
+
 async def test_error_in_the_readers_code_leaves_its_message_unhandled(peer: Peer) -> None:
     peer.log["/a"] = [1, 2]
     positions: dict[str, object] = {}

@@ -59,7 +59,7 @@ class Client:
         self._positions = positions
         self._session = Session(self._settings)
         self._connection = Connection(self._session, WIRES[wire], self._current_token)
-        self._subscriptions: dict[str, Subscription] = {}
+        self._saved: dict[str, Subscription] = {}  # those whose stands go into `positions`
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stirred = asyncio.Event()  # closed: stop waiting for the next try
@@ -79,7 +79,7 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            for subscription in self._subscriptions.values():
+            for subscription in self._saved.values():
                 subscription.handled()
         await self.close()
 
@@ -118,6 +118,8 @@ class Client:
         check_pattern(selector)
         if selector in self._session.subscriptions:
             raise SubscriptionExists(selector)
+        if selector in self._saved:  # an earlier one, that was closed: it is gone on from where it stood
+            self._save_positions()
         stand = _stand(selector, after)
         if stand is None and self._positions is not None and selector in self._positions:
             stand = Stand.from_json(self._positions[selector])
@@ -127,7 +129,8 @@ class Client:
         subscribing = Subscribing(selector, Choice(last, snapshot, on_gap, conflate_ms), standing, queue)
         subscription = Subscription(self._session, self._connection, subscribing)
         self._session.subscribe(subscribing)
-        self._subscriptions[selector] = subscription
+        if self._positions is not None:
+            self._saved[selector] = subscription
         self._connection.wake()
         return subscription
 
@@ -174,6 +177,7 @@ class Client:
         if self._requests is None:
             self._requests = Requests()
             replies = self.subscribe(self._requests.pattern, last=1)
+            self._saved.pop(self._requests.pattern, None)  # nobody will ask for it again
             self._tasks.append(asyncio.create_task(self._requests.listen(replies)))
         reply_to, reply = self._requests.expect()
         try:
@@ -248,11 +252,11 @@ class Client:
     def _save_positions(self) -> None:
         if self._positions is None:
             return
-        for selector, subscription in self._subscriptions.items():
-            if subscription.stand:
-                stand = subscription.stand.to_json()
-                if self._positions.get(selector) != stand:
-                    self._positions[selector] = stand
+        for selector, subscription in list(self._saved.items()):
+            if subscription.has_moved() and (stand := subscription.stand):
+                self._positions[selector] = stand.to_json()
+            if subscription.is_ended:
+                del self._saved[selector]
         if isinstance(self._positions, PositionFile):
             self._positions.save()
 

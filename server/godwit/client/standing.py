@@ -35,6 +35,7 @@ class Standing:
         self._is_whole = True  # no position was forgotten for the limit
         self._since_mark: set[str] = set()  # touched after the last mark: never forgotten
         self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
+        self.moves = 0  # how often it moved
         self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
 
     def position(self, subject: str) -> Position | None:
@@ -104,6 +105,7 @@ class Standing:
 
     def place(self, gap: Gap) -> None:
         """A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew."""
+        self.moves += 1
         if self.is_pattern and gap.subject == self.selector:
             self._positions.clear()
             self._since_mark.clear()
@@ -118,6 +120,7 @@ class Standing:
             self._snapshot_due.add(gap.subject)
 
     def mark(self, text: str, node: str | None) -> None:
+        self.moves += 1
         self._mark, self._node = text, node
         self._since_mark.clear()
         if self._snapshot_due:
@@ -134,9 +137,10 @@ class Standing:
         at, self._join = self._join[0], None
         stand = self._positions.get(self.selector)
         if stand is None or not at.is_at_or_before(stand):
-            self._positions[self.selector] = at
+            self._place(self.selector, at)
 
     def _place(self, subject: str, at: Position) -> None:
+        self.moves += 1
         positions = self._positions
         if not self.is_pattern:
             positions[subject] = at

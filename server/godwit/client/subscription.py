@@ -28,6 +28,7 @@ class Subscription:
         self._session, self._connection, self._subscribing = session, connection, subscribing
         self._news = asyncio.Event()
         self._joined = asyncio.Event()
+        self._moves = 0
         subscribing.wake = self._woken
 
     @property
@@ -38,6 +39,16 @@ class Subscription:
     def stand(self) -> Stand:
         """Where the reader stands: give it to `subscribe` later to go on from here."""
         return self._subscribing.queue.handled.stand
+
+    @property
+    def is_ended(self) -> bool:
+        """Closed, or ended by the server; what was received before can still be read."""
+        return self._subscribing.state is State.ENDED
+
+    def has_moved(self) -> bool:
+        """Whether the reader's stand has moved since this was last asked."""
+        moves, self._moves = self._moves, self._subscribing.queue.handled.moves
+        return moves != self._moves
 
     @property
     def counts(self) -> dict[str, int]:
