@@ -269,7 +269,7 @@ impl Driver for Uring {
         if wait != Some(Duration::ZERO) && (self.ring.has_completions() || !self.waker.fall_asleep()) {
             wait = Some(Duration::ZERO);
         }
-        let result = self.ring.wait(wait);
+        let result = self.ring.wait(wait, self.buffers.given());
         if self.waker.rise() {
             events.push(Event::Wake);
         }
@@ -280,6 +280,10 @@ impl Driver for Uring {
         // What was reaped while handling came from a full ring; it is later than what was handled, and waits its turn.
         reaped.append(&mut self.ring.reaped);
         self.ring.reaped = reaped;
+        let filled = events.iter().filter(|event| matches!(event, Event::Data { .. })).count();
+        if filled * 4 >= self.buffers.given() * 3 {
+            self.buffers.grow();
+        }
         result
     }
 
@@ -321,7 +325,7 @@ impl Driver for Uring {
         self.take_answers(sent);
         while self.answered < self.tokens.len() {
             // Only completions that overflowed their ring are missing: MSG_DONTWAIT ends each send within the submission.
-            self.ring.wait(Some(Duration::from_millis(1)))?;
+            self.ring.enter(Some(Duration::from_millis(1)))?;
             self.take_answers(sent);
         }
         self.tokens.clear();

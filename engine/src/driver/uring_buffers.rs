@@ -36,7 +36,12 @@ impl ProvidedBuffers {
         Ok(buffers)
     }
 
-    /// After receives starved: twice the buffers, as far as there are any.
+    /// Buffers in use, lent or not.
+    pub(super) fn given(&self) -> usize {
+        usize::from(self.given)
+    }
+
+    /// After receives starved, or nearly: twice the buffers, as far as there are any.
     pub(super) fn grow(&mut self) {
         for _ in 0..self.given.min(self.memory.count() - self.given) {
             self.give_another();

@@ -112,7 +112,7 @@ impl Ring {
         uring.submitter().register_files_sparse(files)?;
         let mut ring = Self { uring, reaped: Vec::new(), enters: 0 };
         // A filter may allow the set-up and forbid the entering.
-        ring.wait(Some(Duration::ZERO))?;
+        ring.enter(Some(Duration::ZERO))?;
         Ok(ring)
     }
 
@@ -149,22 +149,27 @@ impl Ring {
         }
     }
 
-    /// Hands all operations to the kernel, lets it do what is due, and waits until something is complete.
+    /// Hands all operations to the kernel, lets it do what is due, and waits until something is complete. Takes about
+    /// `most` completions: there may be no buffers for more.
     ///
     /// # Errors
     /// When the ring is broken.
-    pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
+    pub(super) fn wait(&mut self, wait: Option<Duration>, most: usize) -> io::Result<()> {
         let mut before = self.reaped.len();
         self.enter(wait)?;
         // The kernel stops its deferred work early once it has something to show; what else is due belongs to this turn.
-        while self.reaped.len() - before >= WORK_AN_ENTER && self.reaped.len() < COMPLETIONS as usize {
+        while self.reaped.len() - before >= WORK_AN_ENTER && self.reaped.len() + WORK_AN_ENTER < most {
             before = self.reaped.len();
             self.enter(Some(Duration::ZERO))?;
         }
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
+    /// One enter: hands all operations to the kernel and waits until something is complete.
+    ///
+    /// # Errors
+    /// When the ring is broken.
+    pub(super) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
         self.enters += 1;
         let result = match wait {
             None => self.uring.submit_and_wait(1),
