@@ -54,7 +54,7 @@ fn out_of_descriptors(preference: Preference) {
     let limit = libc::rlimit { rlim_cur: next + 5, rlim_max: next + 5 };
     // SAFETY: the pointer is to a valid rlimit of this frame.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
-    let end = Instant::now() + Duration::from_secs(2);
+    let end = Instant::now() + crate::rig::DEADLINE;
     while rig.accepted().len() + rig.driver.counters().refused as usize != clients.len() {
         assert!(Instant::now() < end, "{} accepted, {:?}", rig.accepted().len(), rig.driver.counters());
         rig.turn(Duration::from_millis(200));

@@ -6,7 +6,7 @@ use godwit_engine::driver::{
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Rig {
     pub(crate) driver: Box<dyn Driver>,
