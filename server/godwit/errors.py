@@ -79,7 +79,7 @@ class SessionClosed(GodwitError):
 
 
 class AuthorizerFailed(GodwitError):
-    """A user's authorizer raised, was late, or answered something that is no answer; the question is refused."""
+    """A user's authorizer raised, was late, or answered something that is no answer: questions are then refused."""
 
 
 class NodeFailed(GodwitError):

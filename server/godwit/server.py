@@ -25,6 +25,7 @@ from .config import Address, Config
 from .config.changes import compare_configs
 from .data import DataDirectory
 from .engine import CloseOrder, Engine, Listening, OpenEngine, Start, make_ask, make_authorize, open_engine
+from .errors import AuthorizerFailed
 from .logs import read_logger
 from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
@@ -85,8 +86,7 @@ class Node:
     async def start(self) -> Listeners:
         """Opens both ports; raises ListenFailed, NodeFailed. Whatever is raised, what had begun is stopped."""
         try:
-            if self._entitlement.authorizer is not None:
-                await self._entitlement.authorizer.start()
+            await self._start_authorizer()
             listening = self.engine.start()
             self._is_listening = True
             asyncio.get_running_loop().add_reader(self.engine.report_fd(), self._take_reports)
@@ -129,8 +129,7 @@ class Node:
             await asyncio.to_thread(self.engine.stop)
         if self._admin is not None:
             await self._admin.stop()
-        if self._entitlement.authorizer is not None:
-            await self._entitlement.authorizer.stop()
+        await self._stop_authorizer()
         self._close_data()
         read_logger().info("node_stopped")
 
@@ -175,6 +174,20 @@ class Node:
         }
         sentence = "Reports of the engine by kind."
         return figures | {Figure(f"godwit_reports_{k}", "counter", sentence): float(n) for k, n in self.counts.items()}
+
+    async def _start_authorizer(self) -> None:
+        if self._entitlement.authorizer is not None:
+            try:
+                await self._entitlement.authorizer.start()
+            except Exception as error:  # a user's code may raise anything
+                raise AuthorizerFailed(f"the authorizer did not start: {type(error).__name__}: {error}") from error
+
+    async def _stop_authorizer(self) -> None:
+        if self._entitlement.authorizer is not None:
+            try:
+                await self._entitlement.authorizer.stop()
+            except Exception as error:  # a user's code may raise anything, and the node stops all the same
+                read_logger().warning("authorizer_failed", why=f"stop: {type(error).__name__}: {error}")
 
     def _decide_start(self) -> Start:
         rules = self._entitlement.anonymous

@@ -10,8 +10,9 @@ import pytest
 import structlog
 
 from godwit import testing
+from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal
 from godwit.config import build_config
-from godwit.errors import ConfigInvalid, ListenFailed
+from godwit.errors import AuthorizerFailed, ConfigInvalid, ListenFailed
 from godwit.monitoring.health import Condition
 from godwit.server import Node
 from godwit.testing.fake_engine import FakeEngine, open_fake_engine
@@ -121,3 +122,34 @@ async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_wher
         assert [event["event"] for event in sessions] == ["session_connected", "session_disconnected"] * is_asked
         assert not is_asked or (sessions[0]["identity"], sessions[1]["lived_ms"]) == ("ann", 5)
         assert running.node.counts["refused"] == 1_000
+
+
+class Troubled(Authorizer):
+    """Cannot start, or cannot stop."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        return Refusal()
+
+    async def start(self) -> None:
+        if self._verb == "start":
+            raise OSError("no database")
+
+    async def stop(self) -> None:
+        raise OSError("no database")
+
+
+CANNOT_START, CANNOT_STOP = Troubled("start"), Troubled("stop")
+
+
+async def test_an_authorizer_that_cannot_start_or_stop_is_said_and_leaves_nothing_open() -> None:
+    access = {"entitlement": "custom", "authorizer": f"{__name__}:CANNOT_START"}
+    with pytest.raises(AuthorizerFailed, match="did not start: OSError: no database"):
+        async with testing.node({"access": access}, open_engine=open_fake_engine):
+            pass
+    access["authorizer"] = f"{__name__}:CANNOT_STOP"
+    async with testing.node({"access": access}, open_engine=open_fake_engine) as running:
+        await running.node.stop()
+        assert fake(running.node).is_stopped and running.node.health.condition is Condition.STOPPED

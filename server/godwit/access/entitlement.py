@@ -102,7 +102,8 @@ def load_authorizer(name: str) -> Authorizer:
         Exception
     ) as error:  # a user's module may raise anything; all of it is the operator's mistake, told before a port opens
         raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
-    missing = [verb for verb in ("connect", "update_token", "subscribe", "publish") if not hasattr(authorizer, verb)]
+    verbs = ("connect", "update_token", "subscribe", "publish", "start", "stop")
+    missing = [verb for verb in verbs if not hasattr(authorizer, verb)]
     if missing:
         raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass godwit.access.Authorizer")
     return authorizer  # type: ignore[no-any-return]  # any object with these methods will do
