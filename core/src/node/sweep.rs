@@ -21,9 +21,20 @@ const EPOCH_MS: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     slot: u32,
+    /// When the present sweep began (monotonic).
+    began_ms: Option<u64>,
 }
 
 impl Node {
+    /// Whether a sweep is due: none began within `interval_ms`. It has begun then; who is told so calls `sweep`.
+    pub fn begin_sweep(&mut self, now: Now, interval_ms: u64) -> bool {
+        let is_due = self.sweep.began_ms.is_none_or(|began_ms| now.mono_ms >= began_ms.saturating_add(interval_ms));
+        if is_due {
+            self.sweep.began_ms = Some(now.mono_ms);
+        }
+        is_due
+    }
+
     /// Does the next piece. True when the present round over all logs is not finished.
     pub fn sweep(&mut self, now: Now) -> bool {
         self.time_ms = self.time_ms.max(now.wall_ms);

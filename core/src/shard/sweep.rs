@@ -26,17 +26,7 @@ const QUIET_INTERVALS: u64 = 30;
 impl Shard {
     pub(super) fn sweep<O: Outlet>(&mut self, out: &mut O) {
         self.next_sweep_ms = self.now.mono_ms + SWEEP_INTERVAL_MS;
-        if self.index == 0 {
-            let node = Arc::clone(&self.node);
-            for _ in 0..NODE_SWEEPS {
-                let mut node = lock(&node);
-                let has_more = node.sweep(self.now);
-                self.wakes |= node.take_wakes();
-                if !has_more {
-                    break;
-                }
-            }
-        }
+        self.sweep_node();
         let part = self.sweep_from;
         self.sweep_from = (part + 1) % PARTS;
         let end = self.connections.end();
@@ -49,6 +39,22 @@ impl Shard {
         self.sweep_streams(part);
         self.sweep_drain(out);
         self.buffers.truncate(64);
+    }
+
+    /// The node's own, by whichever shard comes first: one that gave up leaves it to the others.
+    fn sweep_node(&mut self) {
+        let node = Arc::clone(&self.node);
+        if !lock(&node).begin_sweep(self.now, SWEEP_INTERVAL_MS / 2) {
+            return;
+        }
+        for _ in 0..NODE_SWEEPS {
+            let mut node = lock(&node);
+            let has_more = node.sweep(self.now);
+            self.wakes |= node.take_wakes();
+            if !has_more {
+                break;
+            }
+        }
     }
 
     /// One connection's deadlines.
