@@ -10,6 +10,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 RUST := $(shell find core engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
 CRATES := -p godwit-core -p godwit-engine -p godwit-swarm -p godwit-fuzz
+PYTHON_FOLDERS := server tests benchmarks protocol examples docs
 ARGS ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -27,14 +28,14 @@ run: .make/engine ## start a node on the default ports with this machine's live 
 
 fmt: .make/venv ## format Rust and Python
 	cargo fmt --all
-	$(BIN)/ruff check --quiet --fix-only .
-	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --quiet --fix-only $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --quiet $(PYTHON_FOLDERS)
 
 check: tools-check .make/engine ## formatting, lints, types, layers, generated code, the house's rules
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
-	$(BIN)/ruff check --quiet .
-	$(BIN)/ruff format --quiet --check .
+	$(BIN)/ruff check --quiet $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --quiet --check $(PYTHON_FOLDERS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check

@@ -27,10 +27,15 @@ class Function(NamedTuple):
 
 @cache
 def kept_files() -> tuple[Path, ...]:
-    """Every file that is committed or would be, relative to the root."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    return tuple(sorted(Path(name) for name in listed if (ROOT / name).is_file()))
+    """Every file that is committed or would be, relative to the root. A new file in the root itself is somebody's trial."""
+
+    def list_files(*which: str) -> list[Path]:
+        command = ["git", "ls-files", "--exclude-standard", *which]
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+        return [Path(name) for name in listed if (ROOT / name).is_file()]
+
+    trials = {path for path in list_files("--others") if path.parent == Path()}
+    return tuple(sorted({*list_files("--cached"), *list_files("--others")} - trials))
 
 
 def read(path: Path) -> str:
