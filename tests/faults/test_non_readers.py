@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from godwit.client import Client
+from godwit.client.items import Dropped
 from godwit.client.wire.json import JsonWire
 from godwit.client.wire.speak import WireName
 from godwit.model import Gap, Message
@@ -29,7 +30,7 @@ class NonReader:
 
     def __init__(self, node: NodeProcess, subject: str) -> None:
         self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KILOBYTE)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 * KILOBYTE)
         self._socket.settimeout(DEADLINE_S)
         self._socket.connect((node.host, node.port))
         self._bytes = b""
@@ -151,3 +152,25 @@ def _hears_of_its_gap(slow: NonReader, head: int) -> None:
                 assert told.is_snapshot or told.position.sequence == (stand or 0) + 1
                 stand = told.position.sequence
     assert len(gaps) == 1
+
+
+async def test_who_does_not_read_is_told_how_many_standard_messages_were_lost(driver: str) -> None:
+    settings = {"node.driver": driver, "limits.stream_window_bytes_max": 65_536, "limits.idle_ms_max": 600_000}
+    count, wire, received, lost = 3_000, JsonWire(), 0, 0
+    async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, Client(node.url) as client:
+        with closing(NonReader(node, "/standard")) as slow:
+            slow.read()  # it is subscribed
+            for begin in range(0, count, BATCH):
+                contents = ([number, "x" * 200] for number in range(begin, begin + BATCH))
+                await asyncio.gather(*(client.publish("/standard", each, guaranteed=False) for each in contents))
+            while received + lost < count:
+                for told in wire.decode(slow.read()):
+                    assert isinstance(told, Message | Dropped)
+                    if isinstance(told, Dropped):
+                        lost += told.count
+                    else:
+                        assert told.position is None
+                        assert told.json()[0] == received + lost, "what was lost must be told in its place"
+                        received += 1
+    assert lost > 0 and received > 0
+    assert received + lost == count
