@@ -131,6 +131,6 @@ async def test_cut_at_random_nothing_is_missed_and_nothing_repeated(
     driver: str, cuts: int, random: Random, tmp_path: Path
 ) -> None:
     settings = {"node.driver": driver, "node.shards": 3, "limits.log_messages_max": LOG_MESSAGES_MAX}
-    async with running_node(settings) as node:
+    async with asyncio.timeout(DEADLINE_S + cuts), running_node(settings) as node:
         print(await be_cut(node.port, random, cuts, tmp_path))
         assert node.process.returncode is None
