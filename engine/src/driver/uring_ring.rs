@@ -122,13 +122,17 @@ impl Ring {
 
     /// Adds an operation; a full ring is submitted first.
     ///
+    /// # Panics
+    /// When the ring is broken: an operation must not be lost, so the shard is given up.
+    ///
     /// # Safety
     /// What the operation points to must be valid until it completes.
     pub(super) unsafe fn push(&mut self, entry: &Entry) {
         // SAFETY: the caller's promise.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
-            // A failed submission leaves the ring full; it is tried again, since an operation must not be lost.
-            let _ = self.submit();
+            if let Err(error) = self.submit() {
+                panic!("the ring is broken: {error}");
+            }
         }
     }
 
