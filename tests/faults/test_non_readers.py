@@ -17,12 +17,12 @@ from godwit.model import Gap, Message
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import raw_client
 
-DEADLINE_S = 120
+DEADLINE_S = 300
 READERS = 10
 LOG_MESSAGES_MAX = 500
 BATCH = 100
 KILOBYTE = 1_024
-GROWTH_MAX = 4_096 * KILOBYTE  # queues of what was not read would be 30 MB in the short form, 2 GB in the long one
+GROWTH_MAX = 8_192 * KILOBYTE  # queues of what was not read would be 30 MB in the short form, 2 GB in the long one
 
 
 class NonReader:
