@@ -17,6 +17,9 @@ use crate::wire::Wire;
 /// What one step of a pattern's catch-up looks at.
 const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES };
 
+/// What a step found: private bytes already written, and messages to be encoded once the node is let go.
+type Step = (Frames, Vec<Arc<Message>>);
+
 impl Shard {
     /// Puts a cursor on the list of those that want to catch up.
     pub(super) fn queue_behind(&mut self, id: u32) {
@@ -66,11 +69,12 @@ impl Shard {
                 if self.enter_window(id, from) {
                     return 0;
                 }
-                let frames = match &source {
+                let (frames, messages) = match &source {
                     Source::Subject(log) => self.step_subject(id, *log, from, &mut node),
                     Source::Pattern(pattern) => self.step_pattern(id, pattern, from, &mut node),
                 };
                 drop(node);
+                let frames = self.encode_chunk(id, &messages, frames);
                 let bytes = frames.bytes.len();
                 if frames.notes.is_empty() {
                     self.arrive(id);
@@ -156,31 +160,30 @@ impl Shard {
     }
 
     /// The next chunk of one subject's messages.
-    fn step_subject(&mut self, id: u32, log: LogId, from: u64, node: &mut Node) -> Frames {
-        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Frames::default() };
+    fn step_subject(&mut self, id: u32, log: LogId, from: u64, node: &mut Node) -> Step {
         let mut messages = Vec::new();
+        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
         if let Some(hole) = read.hole {
             self.tell_hole(id, log, &Missing::hole(&hole, read.reached), node);
-            return self.buffer();
+            return (self.buffer(), messages);
         }
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = Stand::Behind(read.reached);
         }
-        let frames = self.buffer();
-        self.encode_chunk(id, &messages, frames)
+        (self.buffer(), messages)
     }
 
     /// The next chunk of a pattern's messages, in feed order.
-    fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Frames {
+    fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Step {
         let mut frames = self.buffer();
-        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return frames };
+        let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let (mut messages, mut holes) = (Vec::new(), Vec::new());
         let until = self.reach(stream_id);
         let walk = node.walk(pattern, from, until, &mut messages, &mut holes, STRIDE);
         if walk.is_lost {
             self.restart_join(id);
-            return frames;
+            return (frames, Vec::new());
         }
         for (log, subject, hole) in &holes {
             let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
@@ -191,7 +194,7 @@ impl Shard {
             if frames.bytes.len() > GATHER_BYTES {
                 // The rest of the holes is found again by the next step.
                 frames.private = frames.bytes.len();
-                return frames;
+                return (frames, Vec::new());
             }
         }
         frames.private = frames.bytes.len();
@@ -199,7 +202,7 @@ impl Shard {
             cursor.stand = Stand::Behind(walk.reached);
             messages.retain(|message| !cursor.skips(message.log, message.sequence));
         }
-        self.encode_chunk(id, &messages, frames)
+        (frames, messages)
     }
 
     /// Encodes messages for one cursor, merged where its stream conflates.

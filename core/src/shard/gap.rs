@@ -158,7 +158,7 @@ impl Shard {
 
     /// A wildcard subscription has been sent everything up to `arrival`.
     pub(super) fn tell_mark(&mut self, id: u32, arrival: u64) {
-        let mark = Mark { run: self.settings.run, arrival, time_ms: self.now.wall_ms };
+        let mark = Mark { run: self.settings.run, arrival, time_ms: self.mark_ms };
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();

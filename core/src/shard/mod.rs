@@ -108,6 +108,8 @@ pub struct Shard {
     node: Arc<Mutex<Node>>,
     anonymous: Option<Arc<Access>>,
     now: Now,
+    /// The time that marks carry: the wall clock's, but it never runs backwards.
+    mark_ms: u64,
     connections: Slab<Connection>,
     cursors: Slab<Cursor>,
     streams: Streams,
@@ -155,6 +157,7 @@ impl Shard {
             node,
             anonymous,
             now: Now::default(),
+            mark_ms: 0,
             connections: Slab::default(),
             cursors: Slab::default(),
             streams: Streams::default(),
@@ -190,6 +193,7 @@ impl Shard {
     /// Tells the shard the time; to be called before anything else in a turn.
     pub fn begin(&mut self, now: Now) {
         self.now = now;
+        self.mark_ms = self.mark_ms.max(now.wall_ms);
     }
 
     /// Ends a turn: publishes are numbered, the feed is absorbed, and what can be sent is handed to `out`. Afterwards every

@@ -179,6 +179,7 @@ impl Shard {
         let (outcome, plan, gap) = match mark {
             Some(Ok(arrival)) => {
                 self.stand(cursor, Stand::Behind(arrival));
+                self.skip_known(cursor, command, pattern, node);
                 (Outcome::Recovered, None, None)
             }
             _ if !command.after_each.is_empty() => {
@@ -205,6 +206,22 @@ impl Shard {
             Some(plan) => self.begin_join(cursor, plan),
             None if outcome == Outcome::Recovered => self.queue_behind(cursor),
             None => self.enter_head(cursor),
+        }
+    }
+
+    /// Beside a mark that is served, positions say which subjects the client knows further than that.
+    fn skip_known(&mut self, cursor: u32, command: &Subscribe<'_>, pattern: &Pattern, node: &Node) {
+        for (subject, at) in &command.after_each {
+            let Some(log) = node.find(subject).filter(|_| pattern.matches(subject)) else { continue };
+            let arrival = match node.place(log, *at, self.now) {
+                Place::Served { arrival, .. } => arrival,
+                Place::Gap { oldest_arrival, reason: GapReason::Expired | GapReason::Overrun, .. } => oldest_arrival,
+                // Another reign's: the mark alone says what is owed.
+                Place::Gap { .. } => continue,
+            };
+            if let Some(cursor) = self.cursors.get_mut(cursor) {
+                cursor.skip_to(log, at.sequence, arrival);
+            }
         }
     }
 

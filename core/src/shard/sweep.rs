@@ -144,7 +144,7 @@ impl Shard {
     fn mark(&mut self, id: u32) {
         let interval_ms = self.settings.limits.mark_interval_ms;
         let reach = self.reach(id);
-        let (now, run) = (self.now, self.settings.run);
+        let (now, run, mark_ms) = (self.now, self.settings.run, self.mark_ms);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let since_ms = now.mono_ms.saturating_sub(stream.marked_ms) + SWEEP_INTERVAL_MS;
         let is_due = if stream.used_ms > stream.marked_ms || stream.used_ms == now.mono_ms {
@@ -159,7 +159,7 @@ impl Shard {
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
             self.frame.clear();
-            let mark = Mark { run, arrival: reach, time_ms: now.wall_ms };
+            let mark = Mark { run, arrival: reach, time_ms: mark_ms };
             wire::push(stream.wire, &mut self.frame, &Push::Mark { mark, pattern: &stream.name });
             window.append(&self.frame, reach, stream.standard);
             self.appended(id);

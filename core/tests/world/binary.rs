@@ -170,6 +170,17 @@ pub(crate) fn subscribe(command: &Value) -> Vec<u8> {
         flags |= 0x01;
         after.split('.').for_each(|number| put_varint(&mut rest, number.parse().expect("a number")));
     }
+    if let Some(after) = command["after"].as_object() {
+        flags |= 0x02;
+        put_varint(&mut rest, after.len() as u64);
+        for (subject, at) in after {
+            put_string(&mut rest, subject);
+            at.as_str()
+                .expect("a position")
+                .split('.')
+                .for_each(|n| put_varint(&mut rest, n.parse().expect("a number")));
+        }
+    }
     if let Some(since) = command["since"].as_str() {
         flags |= 0x04;
         put_string(&mut rest, since);

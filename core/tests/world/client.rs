@@ -160,6 +160,12 @@ impl Client {
         if is_resume && self.is_pattern {
             if let Some(mark) = &self.mark {
                 command["since"] = json!(mark);
+                if random.below(2) == 0 {
+                    let stands = self.stands.iter().map(|(subject, at)| (subject.clone(), json!(at.to_string())));
+                    command["after"] = Value::Object(stands.collect());
+                    // Nothing comes again but from a window that merges.
+                    self.allows_repeats = self.conflate_ms > 0;
+                }
             }
         } else if is_resume {
             if let Some(stand) = self.stands.get(&self.selector) {
