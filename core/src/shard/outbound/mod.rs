@@ -12,6 +12,10 @@ use crate::cursor::{NONE, Stand};
 /// Most bytes gathered for one connection at a time.
 pub(super) const GATHER_BYTES: usize = 64 * 1024;
 
+/// Buffers kept for another turn; larger ones are given back, so that a rush of slow readers leaves nothing behind.
+const POOLED_MAX: usize = 1024;
+const POOLED_BYTES_MAX: usize = 4096;
+
 /// A send that was handed out.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -154,7 +158,7 @@ impl Shard {
     }
 
     pub(in crate::shard) fn recycle(&mut self, mut frames: Frames) {
-        if self.buffers.len() < 1024 && frames.bytes.capacity() <= GATHER_BYTES * 2 {
+        if self.buffers.len() < POOLED_MAX && frames.bytes.capacity() <= POOLED_BYTES_MAX {
             frames.bytes.clear();
             frames.notes.clear();
             frames.private = 0;
