@@ -144,7 +144,6 @@ impl Shard {
             let lived_ms = u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000;
             self.report(Report::Disconnected { connection: connection_id, code, lived_ms });
         }
-        self.ready.retain(|&other| other != socket);
         out.close(socket);
     }
 
