@@ -35,6 +35,8 @@ pub struct Cursor {
     /// Standard messages of the stream that were sent or are known to be lost, modulo 2³².
     pub standard: u32,
     pub stand: Stand,
+    /// Behind in a subject's stream: the last sequence that was sent; 0 not known.
+    pub sequence: u64,
     pub is_ready: bool,
     /// Scratch of a short write: its first unsent frame has been found.
     pub is_unsent: bool,
@@ -90,6 +92,7 @@ impl Cursor {
             seat: NONE,
             standard: 0,
             stand,
+            sequence: 0,
             is_ready: false,
             is_unsent: false,
             is_queued: false,

@@ -16,6 +16,7 @@ struct FrameEnd {
     /// Standard messages in the stream up to and with this frame, modulo 2³².
     standard: u32,
     arrival: u64,
+    sequence: u64,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub struct Boundary {
     pub place: u64,
     pub arrival: u64,
     pub standard: u32,
+    /// Of a subject's stream: the last sequence that has been sent; 0 not known.
+    pub sequence: u64,
 }
 
 #[derive(Debug)]
@@ -68,7 +71,7 @@ pub struct Window {
 impl Window {
     /// An empty window whose readers have been sent everything up to `arrival`.
     pub fn new(arrival: u64, standard: u32) -> Self {
-        let here = Boundary { place: 0, arrival, standard };
+        let here = Boundary { place: 0, arrival, standard, sequence: 0 };
         Self {
             segments: VecDeque::new(),
             front: here,
@@ -78,6 +81,11 @@ impl Window {
             begun: 0,
             is_sealed: false,
         }
+    }
+
+    /// The last sequence that readers at the head have been sent; 0 not known.
+    pub fn sequence(&self) -> u64 {
+        self.head.sequence
     }
 
     pub fn head(&self) -> u64 {
@@ -110,7 +118,7 @@ impl Window {
     }
 
     /// Appends one frame that brings its readers to `arrival`.
-    pub fn append(&mut self, frame: &[u8], arrival: u64, standard: u32) {
+    pub fn append(&mut self, frame: &[u8], arrival: u64, standard: u32, sequence: u64) {
         if !self.fits(frame.len()) {
             self.begin_segment(frame.len());
         }
@@ -121,8 +129,8 @@ impl Window {
                 segment.data.extend_from_slice(frame);
             }
             let end = segment.bytes().len();
-            segment.frames.push(FrameEnd { end: end as u32, standard, arrival });
-            self.head = Boundary { place: segment.start + end as u64, arrival, standard };
+            segment.frames.push(FrameEnd { end: end as u32, standard, arrival, sequence });
+            self.head = Boundary { place: segment.start + end as u64, arrival, standard, sequence };
         }
     }
 
@@ -284,7 +292,12 @@ impl Window {
 }
 
 fn boundary(segment: &Segment, frame: &FrameEnd) -> Boundary {
-    Boundary { place: segment.start + u64::from(frame.end), arrival: frame.arrival, standard: frame.standard }
+    Boundary {
+        place: segment.start + u64::from(frame.end),
+        arrival: frame.arrival,
+        standard: frame.standard,
+        sequence: frame.sequence,
+    }
 }
 
 #[cfg(test)]
@@ -293,7 +306,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(place: u64, arrival: u64) -> Boundary {
-        Boundary { place, arrival, standard: 0 }
+        Boundary { place, arrival, standard: 0, sequence: 0 }
     }
 
     #[test]
@@ -315,7 +328,7 @@ mod tests {
             for (i, size) in sizes.iter().enumerate() {
                 let arrival = (i as u64 + 1) * 3;
                 let frame = vec![i as u8; *size];
-                window.append(&frame, arrival, 0);
+                window.append(&frame, arrival, 0, 0);
                 window.trim(limit);
                 frames.push((arrival, frame));
             }
@@ -342,7 +355,7 @@ mod tests {
             let mut window = Window::new(0, 0);
             let mut ends = vec![at(0, 0)];
             for (i, size) in sizes.iter().enumerate() {
-                window.append(&vec![0; *size], i as u64 + 1, 0);
+                window.append(&vec![0; *size], i as u64 + 1, 0, 0);
                 ends.push(at(ends[i].place + *size as u64, i as u64 + 1));
             }
             for place in 0..=window.head() {

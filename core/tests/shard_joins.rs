@@ -132,6 +132,7 @@ fn a_slow_reader_gets_a_gap_not_a_hole() {
         let mut settings = open_settings();
         settings.limits.log_messages_max = 4;
         settings.limits.stream_window_bytes_max = 512;
+        settings.limits.index_entries_max = 16;
         let mut world = World::new(settings, 1, is_pending);
         let publisher = world.connect(0);
         for is_alone in [true, false] {

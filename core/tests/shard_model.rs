@@ -39,6 +39,7 @@ impl Life {
         settings.limits.stream_window_bytes_max = 256 << random.below(6);
         settings.limits.stream_linger_ms = random.below(2) * 3000;
         settings.limits.reply_buffer_bytes_max = 256 << random.below(5);
+        settings.limits.index_entries_max = 16 << random.below(12);
         settings.limits.catch_up_bytes_max = 1 << random.below(16);
         settings.limits.idle_ms_max = 1 << 40;
         let mut world = World::new(settings, 1 + random.below(3) as u8, random.below(2) == 0);

@@ -134,6 +134,7 @@ impl Shard {
             self.singles.push(Single { connection: cursor.connection, cursor: cursor_id, entry });
         } else {
             cursor.stand = Stand::Behind(message.arrival - 1);
+            cursor.sequence = message.sequence.saturating_sub(1);
             let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
             if !is_blocked {
                 self.queue_behind(cursor_id);

@@ -165,11 +165,13 @@ impl Shard {
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
         if let Some(hole) = read.hole {
-            self.tell_hole(id, log, &Missing::hole(&hole, read.reached), node);
+            let known = self.cursors.get(id).map_or(0, |cursor| cursor.sequence);
+            self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known), node);
             return (self.buffer(), messages);
         }
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = Stand::Behind(read.reached);
+            cursor.sequence = messages.last().map_or(cursor.sequence, |message| message.sequence);
         }
         (self.buffer(), messages)
     }
@@ -211,22 +213,23 @@ impl Shard {
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.caught_up += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
-        let mut note = |bytes: &Vec<u8>, before: u64| {
-            let before = Stand::Behind(before);
-            frames.notes.push(Note { end: bytes.len(), cursor: id, before, is_standard: false });
+        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>| {
+            let (arrival, sequence) = next.map_or((0, 0), |message| (message.arrival, message.sequence));
+            let before = Stand::Behind(arrival.saturating_sub(1));
+            let sequence = sequence.saturating_sub(1);
+            frames.notes.push(Note { end: bytes.len(), cursor: id, before, sequence, is_standard: false });
         };
         if stream.conflate_ms > 0 || stream.conflates_slow {
             let mut merged = Conflation::default();
-            let before = messages.first().map_or(0, |message| message.arrival - 1);
             messages.iter().for_each(|message| merged.add(message));
             for part in merged.close(0) {
                 encode::private_frame(stream, next_number, &Item::part(&part), &mut told, &mut frames.bytes);
-                note(&frames.bytes, before);
+                note(&frames.bytes, messages.first());
             }
         } else {
             for message in messages {
                 encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
-                note(&frames.bytes, message.arrival - 1);
+                note(&frames.bytes, Some(message));
             }
         }
         if let Source::Subject(_) = stream.source {

@@ -130,7 +130,8 @@ pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arriv
             }
         }
     }
-    window.append(buffer, arrival, stream.standard);
+    let sequence = item.at.map_or_else(|| window.sequence(), |at| at.sequence);
+    window.append(buffer, arrival, stream.standard, sequence);
     stream.window = Some(window);
 }
 

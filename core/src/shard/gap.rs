@@ -35,6 +35,15 @@ impl Missing {
         Self { after, ..self }
     }
 
+    /// The same for a client that is known to have been sent `sequence`, where the index no longer reaches back to it.
+    pub(super) fn known(self, sequence: u64) -> Self {
+        if self.after.is_some() || sequence == 0 || sequence > self.oldest.sequence {
+            return self;
+        }
+        let after = Position { sequence, ..self.oldest };
+        Self { after: Some(after), missed: Some(self.oldest.sequence - sequence), ..self }
+    }
+
     /// How many are missing up to `at`.
     fn missed_to(&self, at: Position) -> Option<u64> {
         let after = self.after.filter(|after| after.epoch == at.epoch && self.missed.is_some())?;
@@ -53,6 +62,9 @@ impl Shard {
         match oldest {
             Some(arrival) => {
                 self.stand(id, Stand::Behind(arrival));
+                if let Some(cursor) = self.cursors.get_mut(id) {
+                    cursor.sequence = missing.oldest.sequence;
+                }
                 self.queue_behind(id);
             }
             None => self.enter_head(id),

@@ -102,6 +102,7 @@ impl Shard {
                 join.done = Some(Arc::clone(subject));
                 match self.write_gap(id, log, subject, &missing, node, out) {
                     Some(arrival) => {
+                        self.skip_to_oldest(id, log, bound, &missing);
                         if let Some(join) = self.join(id) {
                             join.inner = Some((Arc::clone(subject), log, arrival));
                         }
@@ -127,6 +128,15 @@ impl Shard {
         }
     }
 
+    /// The subject goes on from its oldest kept message: if the feed has yet to bring what was missing, it is passed over.
+    fn skip_to_oldest(&mut self, id: u32, log: LogId, bound: u64, missing: &Missing) {
+        if missing.oldest_arrival > bound
+            && let Some(cursor) = self.cursors.get_mut(id)
+        {
+            cursor.skip_to(log, missing.oldest.sequence, missing.oldest_arrival);
+        }
+    }
+
     /// The next messages of the subject under way, up to the bound.
     fn join_messages(&mut self, id: u32, log: LogId, from: u64, node: &mut Node, out: &mut Vec<u8>) {
         let bytes_max = self.settings.limits.reply_buffer_bytes_max;
@@ -136,9 +146,12 @@ impl Shard {
         let mut messages = Vec::new();
         let read = node.read(log, from, bound, &mut messages, bytes_max);
         if let Some(hole) = &read.hole {
-            let next = self.write_gap(id, log, &subject, &Missing::hole(hole, read.reached), node, out);
+            let missing = Missing::hole(hole, read.reached);
+            let next = self.write_gap(id, log, &subject, &missing, node, out);
             if next.is_none() {
                 self.skip_to_head(id, log, bound, node);
+            } else {
+                self.skip_to_oldest(id, log, bound, &missing);
             }
             if let Some(join) = self.join(id) {
                 advance(join, next.filter(|&arrival| arrival < bound));

@@ -126,6 +126,10 @@ impl Shard {
         match from {
             Some(arrival) => {
                 self.stand(cursor, Stand::Behind(arrival));
+                let known = if missing.is_none() { command.after } else { None };
+                if let Some(cursor) = self.cursors.get_mut(cursor) {
+                    cursor.sequence = known.map_or(0, |after| after.sequence);
+                }
                 self.queue_behind(cursor);
             }
             None => self.enter_head(cursor),

@@ -161,7 +161,7 @@ impl Shard {
             self.frame.clear();
             let mark = Mark { run, arrival: reach, time_ms: mark_ms };
             wire::push(stream.wire, &mut self.frame, &Push::Mark { mark, pattern: &stream.name });
-            window.append(&self.frame, reach, stream.standard);
+            window.append(&self.frame, reach, stream.standard, 0);
             self.appended(id);
         } else if let Some(&cursor_id) = stream.cursors.first()
             && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == Stand::Current)

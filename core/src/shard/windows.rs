@@ -60,6 +60,7 @@ impl Shard {
                 && let Some(here) = if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
             {
                 cursor.stand = Stand::Behind(here.arrival);
+                cursor.sequence = here.sequence;
                 cursor.standard = here.standard;
                 moved.push(cursor_id);
             }
@@ -87,6 +88,7 @@ impl Shard {
                 if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
             {
                 cursor.stand = Stand::Behind(here.arrival);
+                cursor.sequence = here.sequence;
                 cursor.standard = here.standard;
                 moved.push(cursor_id);
             }
@@ -147,6 +149,7 @@ impl Shard {
                 let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
                 if matches!(cursor.stand, Stand::Current | Stand::Live(_)) {
                     cursor.stand = Stand::Behind(self.arrived);
+                    cursor.sequence = 0;
                     self.queue_behind(cursor_id);
                 }
             }

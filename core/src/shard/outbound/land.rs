@@ -91,6 +91,7 @@ impl Shard {
                 if !cursor.is_unsent {
                     cursor.is_unsent = true;
                     cursor.stand = note.before;
+                    cursor.sequence = note.sequence;
                     if let Stand::Live(place) = note.before {
                         let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
                         let around = window.and_then(|w| w.around(place));

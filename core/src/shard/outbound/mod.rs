@@ -53,6 +53,8 @@ pub(super) struct Note {
     pub end: usize,
     pub cursor: u32,
     pub before: Stand,
+    /// Of a subject's stream: the last sequence before the frame; 0 not known.
+    pub sequence: u64,
     pub is_standard: bool,
 }
 
@@ -272,8 +274,13 @@ impl Shard {
             window.each_frame(from, |bytes, before| {
                 frames.bytes.extend_from_slice(bytes);
                 place = before.place + bytes.len() as u64;
-                let note =
-                    Note { end: frames.bytes.len(), cursor: id, before: Stand::Live(before.place), is_standard: false };
+                let note = Note {
+                    end: frames.bytes.len(),
+                    cursor: id,
+                    before: Stand::Live(before.place),
+                    sequence: 0,
+                    is_standard: false,
+                };
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES
             });

@@ -61,6 +61,7 @@ impl Shard {
             end: frames.bytes.len(),
             cursor: single.cursor,
             before: Stand::Behind(message.arrival - 1),
+            sequence: message.sequence.saturating_sub(1),
             is_standard: message.sequence == 0,
         });
     }
@@ -74,6 +75,7 @@ impl Shard {
         }
         if cursor.stand == Stand::Current {
             cursor.stand = Stand::Behind(message.arrival - 1);
+            cursor.sequence = message.sequence.saturating_sub(1);
             self.queue_behind(single.cursor);
         }
     }
