@@ -34,6 +34,20 @@ class Goal:
             value = outcome.get("servers", {}).get(self.server, {}).get("median", {}).get(self.figure)
         return None if value is None else float(value) * self.scale
 
+    def list_rounds(self, outcomes: Outcomes) -> list[float]:
+        """The same, round by round."""
+        outcome = outcomes.get(self.load, {})
+        servers = outcome.get("servers", {})
+        mine = [figures.get(self.figure) for figures in servers.get(self.server, {}).get("rounds", [])]
+        if not self.is_ratio:
+            return [value * self.scale for value in mine if value is not None]
+        floor = next((server["rounds"] for name, server in servers.items() if name.startswith("floor")), [])
+        return [
+            value / base[self.figure]
+            for value, base in zip(mine, floor, strict=False)
+            if value and base.get(self.figure)
+        ]
+
     def is_met(self, measured: float) -> bool:
         return measured >= self.bound if self.is_at_least else measured <= self.bound
 

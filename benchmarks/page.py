@@ -43,8 +43,10 @@ def build_page(outcomes: Outcomes, explanations: dict[str, str]) -> str:
         "",
         *_describe_method(outcomes),
         "",
-        "| what | must reach | measured | |",
-        "|---|---|---|---|",
+        explanations.get("all", "").strip(),
+        "",
+        "| what | must reach | median | rounds | |",
+        "|---|---|---|---|---|",
     ]
     for goal in GOALS:
         lines.append(_describe_goal(goal, outcomes))
@@ -80,11 +82,15 @@ def _describe_method(outcomes: Outcomes) -> list[str]:
 def _describe_goal(goal: Goal, outcomes: Outcomes) -> str:
     value = goal.measure(outcomes)
     if value is None:
-        return f"| {goal.sentence} | {goal.describe_bound()} | not measured | |"
-    digits = f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
-    return (
-        f"| {goal.sentence} | {goal.describe_bound()} | {digits} | {'met' if goal.is_met(value) else '**not met**'} |"
-    )
+        return f"| {goal.sentence} | {goal.describe_bound()} | not measured | | |"
+    rounds = goal.list_rounds(outcomes)
+    spread = f"{_show(min(rounds))} – {_show(max(rounds))}" if len(rounds) > 1 else "one round"
+    met = "met" if goal.is_met(value) else "**not met**"
+    return f"| {goal.sentence} | {goal.describe_bound()} | {_show(value)} | {spread} | {met} |"
+
+
+def _show(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
 
 
 def _describe_load(name: str, outcome: dict[str, Any]) -> list[str]:

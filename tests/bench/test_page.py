@@ -38,7 +38,7 @@ def test_a_goal_that_is_not_met_is_said_and_explained() -> None:
     machine = {"cpu": "x", "cores": 2, "system": "Linux", "kernel": "6"}
     outcomes = {"saturated": outcome(godwit={"cpu_us_per_delivery": 0.7}) | {"machine": machine}}
     page = build_page(outcomes, {"saturated": "The copy takes it."})
-    assert "| 0.7 | **not met** |" in page
+    assert "| 0.7 | 0.7 – 0.7 | **not met** |" in page
     assert "**saturated**: The copy takes it." in page
 
 
