@@ -25,6 +25,10 @@ pub struct Settings {
     pub limits: Limits,
     /// What a connection may do that showed no token; none: it must show one.
     pub anonymous: Option<Vec<RuleSettings>>,
+    /// Addresses and networks from which publishing is possible at all; none: from everywhere.
+    pub publisher_addresses: Vec<String>,
+    /// Addresses and networks whose word about a client's own address is taken (PROXY protocol, X-Forwarded-For).
+    pub trusted_proxies: Vec<String>,
     /// A shown token is judged by the server. False: tokens are ignored and all are anonymous.
     pub asks_on_connect: bool,
     pub patterns: Vec<PatternSettings>,
@@ -38,6 +42,8 @@ pub struct Listener {
     pub name: String,
     /// HOST:PORT; port 0 lets the system choose.
     pub address: String,
+    /// "both" (or empty), "subscribe" or "publish": what its clients may do at most.
+    pub role: String,
 }
 
 /// One rule of what an identity may do.

@@ -1,13 +1,15 @@
-//! Who shows a token waits unread for the server's answer, and no longer than that.
+//! Who shows a token waits unread for the server's answer, and no longer than that; what a listener and an address allow.
 #![allow(clippy::expect_used)] // a test that expects in vain has failed
 mod world;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use godwit_core::codes::Code;
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::Rights;
-use godwit_core::settings::Settings;
+use godwit_core::settings::{Listener, Settings};
+use godwit_core::shard::check_access;
 use world::{Place, World, open_settings};
 
 /// A client that has shown its token, and the connection the question was about.
@@ -51,4 +53,67 @@ fn a_token_that_expires_soon_is_warned_of_at_once_and_one_that_has_expired_does_
         assert!(!world.socket(place).is_paused);
         world.reports.clear();
     }
+}
+
+/// What a client that came by a door is answered to a subscribe, a publish and a watch: the codes, 0 for success.
+fn try_all(world: &mut World, place: Place) -> Vec<u64> {
+    world.say(place, r#"[{"id":1,"subscribe":"/a"},{"id":2,"publish":"/a","content":1},{"id":3,"watch":"/a"}]"#);
+    world.turn(0);
+    let heard = world.heard(place);
+    let answers = heard.iter().filter(|line| line["id"].is_u64());
+    answers.map(|line| line["error"].as_u64().unwrap_or(0)).collect()
+}
+
+#[test]
+fn a_listener_of_a_role_takes_nothing_else() {
+    let listeners = ["both", "subscribe", "publish"].map(|role| Listener { role: role.into(), ..Listener::default() });
+    let mut world = World::new(Settings { listeners: listeners.into(), ..open_settings() }, 1, false);
+    let forbidden = |code: Code| u64::from(code.number());
+    let (subscribe, publish, watch) = (Code::SubscribeForbidden, Code::PublishForbidden, Code::WatchForbidden);
+    let table =
+        [(0, vec![0, 0, 0]), (1, vec![0, forbidden(publish), forbidden(watch)]), (2, vec![forbidden(subscribe), 0, 0])];
+    for (listener, expected) in table {
+        let place = world.accept_from(0, SocketAddr::from(([127, 0, 0, 1], 4000)), listener);
+        world.upgrade(place, "json");
+        assert_eq!(try_all(&mut world, place), expected, "listener {listener}");
+    }
+}
+
+#[test]
+fn only_listed_addresses_publish_and_a_trusted_proxy_says_which_it_is() {
+    let settings = Settings {
+        publisher_addresses: vec!["10.0.0.0/8".into()],
+        trusted_proxies: vec!["127.0.0.1".into()],
+        ..open_settings()
+    };
+    let mut world = World::new(settings, 1, false);
+    let near = SocketAddr::from(([10, 1, 2, 3], 1));
+    let far = SocketAddr::from(([192, 0, 2, 1], 1));
+    let proxy = SocketAddr::from(([127, 0, 0, 1], 1));
+    assert!(world.shard(0).trusts(proxy) && !world.shard(0).trusts(near));
+    let publish = u64::from(Code::PublishForbidden.number());
+    let watch = u64::from(Code::WatchForbidden.number());
+    for (address, told, expected) in [
+        (near, None, vec![0, 0, 0]),
+        (far, None, vec![0, publish, watch]),
+        (proxy, None, vec![0, publish, watch]),
+        (proxy, Some(near), vec![0, 0, 0]),
+        (near, Some(far), vec![0, publish, watch]),
+    ] {
+        let place = world.accept_from(0, address, 0);
+        if let Some(told) = told {
+            world.set_peer(place, told);
+        }
+        world.upgrade(place, "json");
+        assert_eq!(try_all(&mut world, place), expected, "{address} {told:?}");
+    }
+}
+
+#[test]
+fn lists_and_roles_that_are_none_are_refused_before_a_node_starts() {
+    let role = Listener { role: "admin".into(), ..Listener::default() };
+    assert!(check_access(&Settings { listeners: vec![role], ..Settings::default() }).is_err());
+    assert!(check_access(&Settings { publisher_addresses: vec!["here".into()], ..Settings::default() }).is_err());
+    assert!(check_access(&Settings { trusted_proxies: vec!["10.0.0.1/8".into()], ..Settings::default() }).is_err());
+    assert!(check_access(&Settings::default()).is_ok());
 }

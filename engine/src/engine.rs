@@ -13,6 +13,7 @@ use godwit_core::position::Position;
 use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
 use godwit_core::settings::Settings;
+use godwit_core::shard::check_access;
 use godwit_core::subject::Pattern;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -73,6 +74,7 @@ impl Engine {
         let mut settings: Settings = serde_json::from_str(settings).map_err(|error| error.to_string())?;
         node::check_patterns(&settings.patterns).map_err(|refusal| refusal.reason)?;
         Rights::compile(settings.anonymous.as_deref().unwrap_or_default()).map_err(|refusal| refusal.reason)?;
+        check_access(&settings).map_err(|refusal| refusal.reason)?;
         preference(&settings.driver)?;
         if usize::from(settings.shards) > SHARDS_MAX {
             return Err(format!("shards: {} are more than {SHARDS_MAX}", settings.shards));

@@ -137,7 +137,7 @@ impl Turning {
     fn take(&mut self, event: Event) -> bool {
         let (shard, sockets) = (&mut self.shard, &mut self.sockets);
         match event {
-            Event::Accepted { socket, peer, .. } => shard.accept(socket, peer, sockets),
+            Event::Accepted { listener, socket, peer } => shard.accept(socket, peer, listener as u8, sockets),
             Event::Data { socket, buffer } => {
                 let mut lent = sockets.driver.lend(buffer);
                 shard.receive(socket, &mut lent, sockets);

@@ -95,7 +95,7 @@ impl Play {
         self.net.wants_write.push(false);
         self.sockets[client] = socket;
         self.shard.begin(self.now);
-        self.shard.accept(socket, SocketAddr::from(([127, 0, 0, 1], 1)), &mut self.net);
+        self.shard.accept(socket, SocketAddr::from(([127, 0, 0, 1], 1)), 0, &mut self.net);
         let wire = if is_json(client) { "json" } else { "binary" };
         let head = String::from_utf8_lossy(super::HEAD).replace("godwit.v1.json", &format!("godwit.v1.{wire}"));
         let head = head.replace("?token=a%20b", "");

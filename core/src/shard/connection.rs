@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use super::access::Door;
 use super::outbound::Rest;
 use crate::cursor::NONE;
 use crate::report::ConnectionId;
@@ -112,6 +113,9 @@ pub(super) struct Connection {
     /// The peer has closed, or never spoke WebSocket: it is let go once its bytes have left.
     pub is_finished: bool,
     pub peer: Peer,
+    /// The listener it came to, in the order of the settings.
+    pub listener: u8,
+    pub door: Door,
     pub access: Option<Arc<Access>>,
     /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
     pub private: Vec<u8>,
@@ -150,7 +154,7 @@ pub(super) struct Parked {
 }
 
 impl Connection {
-    pub(super) fn new(serial: u32, address: SocketAddr, now_s: u32) -> Self {
+    pub(super) fn new(serial: u32, address: SocketAddr, listener: u8, door: Door, now_s: u32) -> Self {
         Self {
             serial,
             first_cursor: NONE,
@@ -173,6 +177,8 @@ impl Connection {
             is_announced: false,
             is_finished: false,
             peer: Peer::new(address),
+            listener,
+            door,
             access: None,
             private: Vec::new(),
             reader: Reader::default(),

@@ -13,8 +13,8 @@ use crate::websocket::{self, Event};
 use crate::wire::{self, Wire};
 
 impl Shard {
-    /// A socket was accepted; it is refused at the limit and while draining.
-    pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, out: &mut O) {
+    /// A socket was accepted by a listener (numbered as in the settings); it is refused at the limit and while draining.
+    pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, listener: u8, out: &mut O) {
         let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards.max(1)));
         let code = if self.drain.is_some() {
             Some(Code::Draining)
@@ -28,7 +28,8 @@ impl Shard {
             return;
         }
         self.serial = self.serial.wrapping_add(1);
-        self.connections.insert_at(socket, Connection::new(self.serial, address, self.now_s()));
+        let door = self.doors.door(listener, address, &self.settings);
+        self.connections.insert_at(socket, Connection::new(self.serial, address, listener, door, self.now_s()));
         self.counters.accepted += 1;
         self.counters.connections = self.connections.len() as u64;
     }

@@ -3,6 +3,7 @@
 //! short batches only. Invariant: after a turn every stream holds all its messages up to `arrived`, and every cursor is at
 //! the head, waits for its socket, or waits in `behind`.
 mod absorb;
+mod access;
 mod catch_up;
 mod conflate;
 mod congestion;
@@ -33,6 +34,7 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::slab::Slab;
 
+pub use access::check as check_access;
 use connection::{Access, Connection};
 use outbound::{Flight, Frames};
 use streams::Streams;
@@ -107,6 +109,7 @@ pub struct Shard {
     settings: Arc<Settings>,
     node: Arc<Mutex<Node>>,
     anonymous: Option<Arc<Access>>,
+    doors: access::Doors,
     now: Now,
     /// The time that marks carry: the wall clock's, but it never runs backwards.
     mark_ms: u64,
@@ -151,11 +154,13 @@ pub struct Shard {
 impl Shard {
     pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
         let anonymous = Access::anonymous(&settings);
+        let doors = access::Doors::new(&settings);
         Self {
             index,
             settings,
             node,
             anonymous,
+            doors,
             now: Now::default(),
             mark_ms: 0,
             connections: Slab::default(),

@@ -161,28 +161,10 @@ impl Shard {
         name
     }
 
-    pub(super) fn judge(&self, socket: u32, action: Action, selector: &Selector) -> Verdict {
-        let Some(access) = self.connections.get(socket).and_then(|c| c.access.as_ref()) else { return Verdict::Deny };
-        match selector {
-            Selector::Subject(subject) => access.rights.judge_subject(action, subject),
-            Selector::Pattern(pattern) => access.rights.judge_pattern(action, pattern),
-        }
-    }
-
-    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Step {
-        let connection = self.connection_id(socket);
-        let access = self.connections.get(socket).and_then(|c| c.access.clone());
-        if let Some(access) = access {
-            let identity = Arc::clone(&access.identity);
-            self.reports.push(Report::Ask { connection, identity, action, selector: selector.to_owned() });
-        }
-        Step::Again
-    }
-
     fn publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
         subject::check_subject(&publish.subject)?;
         let Some(access) = self.connections.get(socket).and_then(|c| c.access.clone()) else { return Ok(Step::Done) };
-        match access.rights.judge_subject(Action::Publish, &publish.subject) {
+        match self.judge_subject(socket, Action::Publish, &publish.subject) {
             Verdict::Allow => {}
             Verdict::Ask => {
                 self.commit();

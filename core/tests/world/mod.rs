@@ -126,28 +126,42 @@ impl World {
     /// The same on a wire of choice.
     pub(crate) fn connect_on(&mut self, shard: usize, wire: &str) -> Place {
         let place = self.accept(shard);
+        self.upgrade(place, wire);
+        place
+    }
+
+    /// Makes a WebSocket of an accepted socket.
+    pub(crate) fn upgrade(&mut self, place: Place, wire: &str) {
         let head = format!(
             "GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.{wire}\r\n\r\n"
         );
         self.bytes(place, head.as_bytes());
-        self.turn(shard);
+        self.turn(place.0);
         let socket = self.socket(place);
         let end = socket.taken.windows(4).position(|w| w == b"\r\n\r\n").expect("an answer") + 4;
         assert!(socket.taken.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&socket.taken));
         socket.inbox.extend_from_slice(&socket.taken.clone()[end..]);
         socket.taken.clear();
-        place
     }
 
     pub(crate) fn accept(&mut self, shard: usize) -> Place {
+        self.accept_from(shard, SocketAddr::from(([127, 0, 0, 1], 4000)), 0)
+    }
+
+    pub(crate) fn accept_from(&mut self, shard: usize, address: SocketAddr, listener: u8) -> Place {
         let now = self.now;
         let (state, net) = &mut self.shards[shard];
         let socket = net.sockets.len() as u32;
         net.sockets.push(Socket { room: usize::MAX / 2, ..Socket::default() });
         state.begin(now);
-        state.accept(socket, SocketAddr::from(([127, 0, 0, 1], 4000)), net);
+        state.accept(socket, address, listener, net);
         (shard, socket)
+    }
+
+    /// A trusted proxy tells a socket's real address.
+    pub(crate) fn set_peer(&mut self, (shard, socket): Place, address: SocketAddr) {
+        self.shards[shard].0.set_peer(socket, address);
     }
 
     pub(crate) fn socket(&mut self, (shard, socket): Place) -> &mut Socket {

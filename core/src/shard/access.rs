@@ -1,0 +1,121 @@
+//! May this connection do that? The one place where it is decided, for every wire and every way a message takes: connect,
+//! subscribe, history, snapshot, retained, shared, will, REST. Nothing of a subject is shown, and nothing published on it, to
+//! whom `judge` has not said `Allow`; a wire asks with the selector it is about to serve, and serves nothing else.
+//! Owns what a listener and an address allow; what an identity may do is compiled in `rights`.
+use std::net::SocketAddr;
+
+use super::Shard;
+use super::connection::{Access, Peer};
+use super::session::Step;
+use crate::address::Networks;
+use crate::codes::Code;
+use crate::command::Refusal;
+use crate::report::Report;
+use crate::rights::{Action, Verdict};
+use crate::settings::{Listener, Settings};
+use crate::subject::Selector;
+
+/// What the way a client came by allows at all: its listener's role and, for publishers, its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Door {
+    pub may_subscribe: bool,
+    pub may_publish: bool,
+}
+
+/// The settings that say who may come in by which door, compiled.
+#[derive(Debug, Default)]
+pub(super) struct Doors {
+    publishers: Networks,
+    /// Whose word about a client's address is taken.
+    pub proxies: Networks,
+    roles: Vec<(bool, bool)>,
+}
+
+impl Doors {
+    /// Lists that do not parse hold nobody: `check` has refused them before.
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            publishers: Networks::parse(&settings.publisher_addresses).unwrap_or_default(),
+            proxies: Networks::parse(&settings.trusted_proxies).unwrap_or_default(),
+            roles: settings.listeners.iter().map(role).collect(),
+        }
+    }
+
+    /// Which door an address that came to a listener goes through.
+    pub(super) fn door(&self, listener: u8, address: SocketAddr, settings: &Settings) -> Door {
+        let (may_subscribe, may_publish) = self.roles.get(usize::from(listener)).copied().unwrap_or((true, true));
+        let is_listed = settings.publisher_addresses.is_empty() || self.publishers.contains(address.ip());
+        Door { may_subscribe, may_publish: may_publish && is_listed }
+    }
+}
+
+fn role(listener: &Listener) -> (bool, bool) {
+    (listener.role != "publish", listener.role != "subscribe")
+}
+
+/// Refuses settings whose lists or roles are none.
+pub fn check(settings: &Settings) -> Result<(), Refusal> {
+    Networks::parse(&settings.publisher_addresses)?;
+    Networks::parse(&settings.trusted_proxies)?;
+    for listener in &settings.listeners {
+        if !["", "both", "subscribe", "publish"].contains(&listener.role.as_str()) {
+            return Err(Refusal::new(Code::FieldInvalid, format!("no such role of a listener: {}", listener.role)));
+        }
+    }
+    Ok(())
+}
+
+/// The decision. A session that outlives its connection (a will, an offline session) keeps what it came with and asks here too.
+pub(super) fn decide(access: Option<&Access>, door: Door, action: Action, selector: &Selector) -> Verdict {
+    let is_open = match action {
+        Action::Subscribe => door.may_subscribe,
+        Action::Publish => door.may_publish,
+    };
+    match (access.filter(|_| is_open), selector) {
+        (None, _) => Verdict::Deny,
+        (Some(access), Selector::Subject(subject)) => access.rights.judge_subject(action, subject),
+        (Some(access), Selector::Pattern(pattern)) => access.rights.judge_pattern(action, pattern),
+    }
+}
+
+impl Shard {
+    /// May this connection have or publish on all of the selector?
+    pub(super) fn judge(&self, socket: u32, action: Action, selector: &Selector) -> Verdict {
+        self.connections.get(socket).map_or(Verdict::Deny, |c| decide(c.access.as_deref(), c.door, action, selector))
+    }
+
+    /// The same of a subject that is known to be one.
+    pub(super) fn judge_subject(&self, socket: u32, action: Action, subject: &str) -> Verdict {
+        let Some(connection) = self.connections.get(socket) else { return Verdict::Deny };
+        let Door { may_subscribe, may_publish } = connection.door;
+        match (&connection.access, action) {
+            (None, _) => Verdict::Deny,
+            (_, Action::Subscribe) if !may_subscribe => Verdict::Deny,
+            (_, Action::Publish) if !may_publish => Verdict::Deny,
+            (Some(access), action) => access.rights.judge_subject(action, subject),
+        }
+    }
+
+    /// Brings a question that the rules leave open to the server; the command is executed anew with the answer.
+    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Step {
+        let connection = self.connection_id(socket);
+        let access = self.connections.get(socket).and_then(|c| c.access.clone());
+        if let Some(access) = access {
+            let identity = std::sync::Arc::clone(&access.identity);
+            self.reports.push(Report::Ask { connection, identity, action, selector: selector.to_owned() });
+        }
+        Step::Again
+    }
+
+    /// Whether an address's word about where a client comes from is taken.
+    pub fn trusts(&self, address: SocketAddr) -> bool {
+        self.doors.proxies.contains(address.ip())
+    }
+
+    /// A proxy that is trusted has said where the client really comes from: from here on that is its address.
+    pub fn set_peer(&mut self, socket: u32, address: SocketAddr) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.peer = Peer::new(address);
+        connection.door = self.doors.door(connection.listener, address, &self.settings);
+    }
+}
