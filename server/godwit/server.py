@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .access.entitlement import BasicAuthorizer, build_entitlement, list_tokens
 from .access.gate import Gate
+from .admin.guard import Guard
 from .codes import Code
 from .config import Address, Config
 from .config.changes import compare_configs
@@ -64,6 +65,7 @@ class Node:
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
         self.counts: Counter[str] = Counter()
+        self.guard = Guard(config.admin)
         self._entitlement = build_entitlement(config.access)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
@@ -218,7 +220,7 @@ class Node:
         from .admin.view import NodeView
 
         view = NodeView(self.engine, self.health, listening.client, self.describe, self.count)
-        self._admin = AdminPort(self.config.admin, view)
+        self._admin = AdminPort(self.config.admin, view, self.guard)
         return await self._admin.start()
 
     def _start_demo(self) -> None:

@@ -1,4 +1,4 @@
-"""The admin port: health, metrics, statistics as JSON, and one page. It reads; nothing can be changed through it.
+"""The admin port: health, metrics, statistics as JSON, and one page. What changes something needs its token (guard.py).
 
 Owns its routes and what a stranger's page may not do here (Host, framing, scripts). The figures are the engine's and
 monitoring's. Never public by default; every list is paged, so that a million subjects cost a page.
@@ -14,6 +14,7 @@ from ..config import Address
 from ..config.tree import AdminConfig
 from ..errors import ListenFailed
 from . import health, lists, metrics, page
+from .guard import Guard
 from .hosts import is_host_allowed
 from .view import NodeView
 
@@ -23,9 +24,9 @@ REQUEST_BYTES_MAX = 16_384
 class AdminPort:
     """Listens from start to stop."""
 
-    def __init__(self, config: AdminConfig, view: NodeView) -> None:
+    def __init__(self, config: AdminConfig, view: NodeView, guard: Guard) -> None:
         self._config = config
-        self._app = build_app(config, view)
+        self._app = build_app(config, view, guard)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> Address:
@@ -47,13 +48,16 @@ class AdminPort:
             await self._runner.cleanup()
 
 
-def build_app(config: AdminConfig, view: NodeView) -> web.Application:
+def build_app(config: AdminConfig, view: NodeView, guard: Guard) -> web.Application:
     """All routes over one node."""
 
     @web.middleware
-    async def guard(request: web.Request, handler: page.Handler) -> web.StreamResponse:
+    async def protect(request: web.Request, handler: page.Handler) -> web.StreamResponse:
         if not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
+        refused = guard.check(request.method, request.path, request.headers, request.remote or "")
+        if refused is not None:
+            return refuse(refused.status, refused.reason)
         try:
             response = await handler(request)
         except web.HTTPException as error:
@@ -63,7 +67,7 @@ def build_app(config: AdminConfig, view: NodeView) -> web.Application:
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
 
-    app = web.Application(middlewares=[guard], client_max_size=REQUEST_BYTES_MAX)
+    app = web.Application(middlewares=[protect], client_max_size=REQUEST_BYTES_MAX)
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
     lists.add_routes(app.router, view)

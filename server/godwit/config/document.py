@@ -16,7 +16,7 @@ def show_config(config: Config) -> str:
         lines.append(f"[{name}]")
         for found in _options_of(name):
             value = read_value(config, found.key)
-            shown = '["(secret)"]' if found.is_secret and value else show(value)
+            shown = hide(value) if found.is_secret and value else show(value)
             lines.append(f"{found.key.split('.')[1]} = {shown}  # {config.sources[found.key]}")
         lines.append("")
     for pattern in config.patterns:
@@ -24,6 +24,11 @@ def show_config(config: Config) -> str:
         given = {name: value for name, value in list_values(pattern).items() if value is not None}
         lines += [f"{name} = {show(value)}" for name, value in given.items() if name != "pattern"] + [""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def hide(value: object) -> str:
+    """What stands where a secret is."""
+    return '["(secret)"]' if isinstance(value, tuple) else '"(secret)"'
 
 
 def describe_config() -> str:

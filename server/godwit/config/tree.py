@@ -79,6 +79,11 @@ class AdminConfig:
     hosts: tuple[str, ...] = option(
         (), "Further names the admin port answers to in the Host header, beside its own address and localhost."
     )
+    token: str = option(
+        "", "What changes something through this port must show it; empty: nothing can be changed.", is_secret=True
+    )
+    token_file: str = option("", "A file with that token, instead.")
+    reads_need_token: bool = option(False, "Reading needs the token too, but for /health.")
 
 
 @dataclass(frozen=True, slots=True)

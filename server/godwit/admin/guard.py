@@ -1,0 +1,112 @@
+"""Who may change something through the admin port: its own token, shown by the operator, and no stranger's page.
+
+Whatever is not GET or HEAD changes something, and needs `Authorization: Bearer` with the token of `admin.token` or
+`admin.token_file`, on loopback too; where none is set, nothing can be changed. A browser says which page asks (Origin,
+Sec-Fetch-Site): only the admin port's own may. Wrong tokens of one address are counted, and answered 429 past a bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..config.tree import AdminConfig
+from ..errors import ConfigInvalid
+
+TRIES_MAX, TRIES_WINDOW_S = 10, 60.0
+ADDRESSES_MAX = 10_000
+TOKEN_CHARACTERS_MIN = 16
+
+
+class Refused(NamedTuple):
+    """The HTTP status and a sentence."""
+
+    status: int
+    reason: str
+
+
+class Guard:
+    """One for an admin port; `now_s` is a clock that never runs back."""
+
+    def __init__(self, config: AdminConfig, *, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._digest: bytes | None = None
+        self._reads_need_token = False
+        self._now_s = now_s
+        self._tries: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self.configure(config)
+
+    def configure(self, config: AdminConfig) -> None:
+        """Takes the token of this configuration from now on; raises ConfigInvalid, and then nothing has changed."""
+        token = read_admin_token(config)
+        if config.reads_need_token and token is None:
+            raise ConfigInvalid("admin.reads_need_token", True, "needs admin.token or admin.token_file")
+        self._digest = hashlib.sha256(token.encode()).digest() if token else None
+        self._reads_need_token = config.reads_need_token
+
+    def check(self, method: str, path: str, headers: Mapping[str, str], address: str) -> Refused | None:
+        """Why a request may not be answered; None where it may. Health is told to everybody."""
+        is_read = method in ("GET", "HEAD", "OPTIONS")
+        if not is_read and not is_own_page(headers):
+            return Refused(403, "pages of other origins may not change anything here")
+        if is_read and not (self._reads_need_token and tells_of_the_node(path)):
+            return None
+        return self._check_token(headers.get("Authorization", ""), address)
+
+    def _check_token(self, authorization: str, address: str) -> Refused | None:
+        if self._digest is None:
+            return Refused(403, "nothing can be changed here: no admin.token or admin.token_file is set")
+        since, tries = self._tries.get(address, (self._now_s(), 0))
+        if self._now_s() - since >= TRIES_WINDOW_S:
+            since, tries = self._now_s(), 0
+        if tries >= TRIES_MAX:
+            return Refused(429, "too many wrong tokens from this address; wait a minute")
+        scheme, _, token = authorization.partition(" ")
+        shown = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        if scheme.lower() == "bearer" and hmac.compare_digest(shown, self._digest):
+            return None
+        if authorization:  # to show none is no guess
+            self._tries[address] = (since, tries + 1)
+            self._tries.move_to_end(address)
+            if len(self._tries) > ADDRESSES_MAX:
+                self._tries.popitem(last=False)
+        return Refused(401, "this needs the admin token: Authorization: Bearer TOKEN")
+
+
+def tells_of_the_node(path: str) -> bool:
+    """Whether an answer holds anything that is not in the sources anyway: the console's files do not."""
+    return path.startswith("/v1/") or path == "/metrics"
+
+
+def is_own_page(headers: Mapping[str, str]) -> bool:
+    """Whether a program asks, or a page that this port served: browsers say, and pages cannot make them lie."""
+    origin = headers.get("Origin")
+    if origin is not None:
+        _, is_one, host = origin.partition("://")
+        if not is_one or host.lower() != headers.get("Host", "").lower():
+            return False
+    return headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+
+
+def read_admin_token(config: AdminConfig) -> str | None:
+    """The token of the configuration or of its file; None where there is none; raises ConfigInvalid."""
+    token, key = config.token, "admin.token"
+    if config.token_file:
+        key = "admin.token_file"
+        if config.token:
+            raise ConfigInvalid(key, config.token_file, "cannot be set beside admin.token")
+        try:
+            token = Path(config.token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigInvalid(key, config.token_file, f"cannot be read: {error}") from error
+    elif not token:
+        return None
+    if len(token) < TOKEN_CHARACTERS_MIN or not token.isascii() or not token.isprintable() or " " in token:
+        hint = "make one with: godwit token secret"
+        bound = f"must be at least {TOKEN_CHARACTERS_MIN} printable ASCII characters without blanks"
+        raise ConfigInvalid(key, "(secret)", bound, hint=hint)
+    return token
