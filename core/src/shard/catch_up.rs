@@ -108,7 +108,7 @@ impl Shard {
         let Some(stream) = self.streams.get(cursor.stream) else { return true };
         let place = stream.window.as_ref().and_then(|w| Some((w, w.place_after(from)?)));
         let Some((window, here)) = place else { return false };
-        let is_known = stream.wire == Wire::Json || window.is_in_newest(here.place);
+        let is_known = stream.wire != Wire::Binary || window.is_in_newest(here.place);
         if cursor.job.is_some() || cursor.owes_mark || !is_known {
             return false;
         }

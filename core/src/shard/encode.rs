@@ -80,7 +80,7 @@ pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
 
 /// Makes sure that the item's subject has a number whose base time is near. True: its announcement is a new one.
 fn renumber(stream: &mut Stream, next: &mut u32, item: &Item<'_>) -> bool {
-    if stream.wire == Wire::Json {
+    if stream.wire != Wire::Binary {
         return false;
     }
     let number = stream.number(item.subject, item.log, item.epoch, item.time_ms, next);
@@ -178,7 +178,7 @@ impl Told {
 
 /// The announcements that a reader needs who enters the window in its newest segment.
 pub(super) fn announce_newest(stream: &Stream, out: &mut Vec<u8>) {
-    if stream.wire == Wire::Json {
+    if stream.wire != Wire::Binary {
         return;
     }
     let newest = stream.window.as_ref().map_or(0, |w| w.newest());

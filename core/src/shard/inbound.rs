@@ -173,7 +173,7 @@ impl Shard {
     fn message(&mut self, socket: u32, payload: &[u8], is_text: bool, done: usize) {
         let Some(connection) = self.connections.get(socket) else { return };
         let wire = connection.wire;
-        if is_text != (wire == Wire::Json) {
+        if is_text == (wire == Wire::Binary) {
             self.close(socket, Code::DataUnsupported, Code::DataUnsupported.sentence());
             return;
         }
@@ -227,7 +227,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mut parked) = connection.details().parked.take() else { return };
         connection.is_asking = false;
-        let is_text = connection.wire == Wire::Json;
+        let is_text = connection.wire != Wire::Binary;
         // A connection that is being closed does nothing more, but the peer's own close is to be read.
         if !parked.payload.is_empty() && connection.phase == Phase::Open {
             self.message(socket, &parked.payload, is_text, parked.done);

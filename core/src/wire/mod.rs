@@ -4,6 +4,7 @@
 
 mod binary;
 mod json;
+pub mod sse;
 
 use crate::codes::Code;
 use crate::command::{Command, Id, Push, Refusal, Reply};
@@ -16,6 +17,12 @@ pub use binary::varint;
 pub enum Wire {
     Json,
     Binary,
+    /// Server-Sent Events of one subject: each event's id is its position.
+    Sse,
+    /// Server-Sent Events of several subjects, or of a pattern: ids are marks, put in when a slice is sent.
+    SseMany,
+    /// Elements of a JSON array that answers one HTTP request.
+    Poll,
 }
 
 impl Wire {
@@ -25,20 +32,31 @@ impl Wire {
         match self {
             Self::Json => "json",
             Self::Binary => "binary",
+            Self::Sse | Self::SseMany => "sse",
+            Self::Poll => "http",
         }
+    }
+
+    /// Whether it is spoken over a WebSocket, which has frames, pings and closes of its own.
+    #[must_use]
+    pub const fn is_websocket(self) -> bool {
+        matches!(self, Self::Json | Self::Binary)
     }
 }
 
-/// Appends `push` as one whole WebSocket frame (nothing, where the wire has no such push).
+/// Appends `push` as one whole frame (nothing, where the wire has no such push).
 #[inline]
 pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {
     match wire {
         Wire::Json => json::put_push(out, push),
         Wire::Binary => binary::put_push(out, push),
+        Wire::Sse => sse::put_push(out, push, true),
+        Wire::SseMany => sse::put_push(out, push, false),
+        Wire::Poll => sse::put_element(out, push),
     }
 }
 
-/// Appends `reply` as one whole WebSocket frame. Success without an id is silent, but for `subscribed`.
+/// Appends `reply` as one whole frame. Success without an id is silent, but for `subscribed`.
 #[inline]
 pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
     if *id == Id::None && !matches!(reply, Reply::Subscribed { .. } | Reply::Error { .. }) {
@@ -47,6 +65,10 @@ pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
     match wire {
         Wire::Json => json::put_reply(out, id, reply),
         Wire::Binary => binary::put_reply(out, id, reply),
+        Wire::Sse => sse::put_reply(out, reply, true),
+        Wire::SseMany => sse::put_reply(out, reply, false),
+        // What an HTTP request is answered is the exchange's.
+        Wire::Poll => {}
     }
 }
 
@@ -66,7 +88,7 @@ enum Opened<'a> {
 /// What is wrong with the payload as a whole.
 pub fn commands<'a>(wire: Wire, payload: &'a [u8], limits: &Limits) -> Result<Commands<'a>, Refusal> {
     Ok(Commands(match wire {
-        Wire::Json => Opened::Json(json::Commands::open(payload, limits)?),
+        Wire::Json | Wire::Sse | Wire::SseMany | Wire::Poll => Opened::Json(json::Commands::open(payload, limits)?),
         Wire::Binary => Opened::Binary(binary::Commands::open(payload, limits)?),
     }))
 }

@@ -6,4 +6,4 @@ mod parse;
 mod write;
 
 pub(super) use parse::{Commands, check_connect, check_key, parse_mark};
-pub(super) use write::{put_push, put_reply};
+pub(super) use write::{put_code, put_mark, put_object, put_push, put_reply, put_reply_object};

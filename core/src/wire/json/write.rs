@@ -29,7 +29,7 @@ fn put_position(out: &mut Vec<u8>, key: &str, at: Position) {
     out.push(b'"');
 }
 
-fn put_mark(out: &mut Vec<u8>, mark: Mark) {
+pub(in crate::wire) fn put_mark(out: &mut Vec<u8>, mark: Mark) {
     put_hex(out, mark.run);
     out.push(b'.');
     put_number(out, mark.arrival);
@@ -49,7 +49,7 @@ fn put_pattern(out: &mut Vec<u8>, pattern: Option<&str>) {
     }
 }
 
-fn put_code(out: &mut Vec<u8>, code: Code, reason: &str) {
+pub(in crate::wire) fn put_code(out: &mut Vec<u8>, code: Code, reason: &str) {
     put_number(out, code.number().into());
     put_text(out, ",\"name\":", code.name());
     put_text(out, ",\"reason\":", reason);
@@ -58,43 +58,60 @@ fn put_code(out: &mut Vec<u8>, code: Code, reason: &str) {
 
 pub(in crate::wire) fn put_push(out: &mut Vec<u8>, push: &Push<'_>) {
     match push {
-        Push::Message(message) => put_message(out, message),
+        Push::Message(message) => {
+            let guess = message_bytes(message);
+            out.reserve(guess + 16);
+            websocket::text(out, guess, |out| put_message(out, message));
+        }
         Push::Announce { .. } => {}
         other => websocket::text(out, REPLY_BYTES, |out| put_notice(out, other)),
     }
 }
 
+/// About how long a message's object is.
+fn message_bytes(message: &MessageView<'_>) -> usize {
+    MESSAGE_BYTES + message.subject.len() + message.content.len()
+}
+
+/// Appends the push's object alone, without a frame around it.
+pub(in crate::wire) fn put_object(out: &mut Vec<u8>, push: &Push<'_>) {
+    match push {
+        Push::Message(message) => {
+            out.reserve(message_bytes(message) + 64);
+            put_message(out, message);
+        }
+        Push::Announce { .. } => {}
+        other => put_notice(out, other),
+    }
+}
+
 fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
-    let guess = MESSAGE_BYTES + message.subject.len() + message.content.len();
-    out.reserve(guess + 16);
-    websocket::text(out, guess, |out| {
-        put(out, "{\"message\":\"");
-        put_escaped(out, message.subject);
-        out.push(b'"');
-        put_pattern(out, message.pattern);
-        if let Some(at) = message.at {
-            put_position(out, ",\"at\":\"", at);
-            if let Some(after) = message.after
-                && (after.epoch != at.epoch || after.sequence.checked_add(1) != Some(at.sequence))
-            {
-                put_position(out, ",\"after\":\"", after);
-            }
+    put(out, "{\"message\":\"");
+    put_escaped(out, message.subject);
+    out.push(b'"');
+    put_pattern(out, message.pattern);
+    if let Some(at) = message.at {
+        put_position(out, ",\"at\":\"", at);
+        if let Some(after) = message.after
+            && (after.epoch != at.epoch || after.sequence.checked_add(1) != Some(at.sequence))
+        {
+            put_position(out, ",\"after\":\"", after);
         }
-        put(out, ",\"time\":");
-        put_number(out, message.time_ms);
-        if message.conflated > 0 {
-            put(out, ",\"conflated\":");
-            put_number(out, message.conflated.into());
-        }
-        if message.is_snapshot {
-            put(out, ",\"snapshot\":true");
-        }
-        if let Some(reply_to) = message.reply_to {
-            put_text(out, ",\"reply_to\":", reply_to);
-        }
-        put_content(out, message.kind, message.content);
-        out.push(b'}');
-    });
+    }
+    put(out, ",\"time\":");
+    put_number(out, message.time_ms);
+    if message.conflated > 0 {
+        put(out, ",\"conflated\":");
+        put_number(out, message.conflated.into());
+    }
+    if message.is_snapshot {
+        put(out, ",\"snapshot\":true");
+    }
+    if let Some(reply_to) = message.reply_to {
+        put_text(out, ",\"reply_to\":", reply_to);
+    }
+    put_content(out, message.kind, message.content);
+    out.push(b'}');
 }
 
 #[inline]
@@ -178,52 +195,55 @@ fn put_notice(out: &mut Vec<u8>, push: &Push<'_>) {
 }
 
 pub(in crate::wire) fn put_reply(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
-    websocket::text(out, REPLY_BYTES, |out| {
-        out.push(b'{');
-        put_id(out, id);
-        match *reply {
-            Reply::Connected { session, node, time_ms, ping_interval_ms } => {
-                put_text(out, "\"ok\":\"connected\",\"session\":", session);
-                put_text(out, ",\"node\":", node);
-                put(out, ",\"time\":");
-                put_number(out, time_ms);
-                put(out, ",\"ping_interval_ms\":");
-                put_number(out, ping_interval_ms);
+    websocket::text(out, REPLY_BYTES, |out| put_reply_object(out, id, reply));
+}
+
+/// Appends the reply's object alone, without a frame around it.
+pub(in crate::wire) fn put_reply_object(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
+    out.push(b'{');
+    put_id(out, id);
+    match *reply {
+        Reply::Connected { session, node, time_ms, ping_interval_ms } => {
+            put_text(out, "\"ok\":\"connected\",\"session\":", session);
+            put_text(out, ",\"node\":", node);
+            put(out, ",\"time\":");
+            put_number(out, time_ms);
+            put(out, ",\"ping_interval_ms\":");
+            put_number(out, ping_interval_ms);
+        }
+        Reply::Subscribed { selector, at, outcome, count } => {
+            put_text(out, "\"ok\":\"subscribed\",\"subject\":", selector);
+            if let Some(at) = at {
+                put_position(out, ",\"at\":\"", at);
             }
-            Reply::Subscribed { selector, at, outcome, count } => {
-                put_text(out, "\"ok\":\"subscribed\",\"subject\":", selector);
-                if let Some(at) = at {
-                    put_position(out, ",\"at\":\"", at);
-                }
-                put_text(out, ",\"outcome\":", outcome.name());
-                if let Some(count) = count {
-                    put(out, ",\"count\":");
-                    put_number(out, count);
-                }
-            }
-            Reply::Unsubscribed { selector } => put_text(out, "\"ok\":\"unsubscribed\",\"subject\":", selector),
-            Reply::Published { at, is_repeat } => {
-                put(out, "\"ok\":\"published\"");
-                if let Some(at) = at {
-                    put_position(out, ",\"at\":\"", at);
-                }
-                if is_repeat {
-                    put(out, ",\"repeat\":true");
-                }
-            }
-            Reply::Pong { time_ms } => {
-                put(out, "\"ok\":\"pong\",\"time\":");
-                put_number(out, time_ms);
-            }
-            Reply::Watching { pattern } => put_text(out, "\"ok\":\"watching\",\"subject\":", pattern),
-            Reply::Unwatched { pattern } => put_text(out, "\"ok\":\"unwatched\",\"subject\":", pattern),
-            Reply::Error { code, reason } => {
-                put(out, "\"error\":");
-                put_code(out, code, reason);
+            put_text(out, ",\"outcome\":", outcome.name());
+            if let Some(count) = count {
+                put(out, ",\"count\":");
+                put_number(out, count);
             }
         }
-        out.push(b'}');
-    });
+        Reply::Unsubscribed { selector } => put_text(out, "\"ok\":\"unsubscribed\",\"subject\":", selector),
+        Reply::Published { at, is_repeat } => {
+            put(out, "\"ok\":\"published\"");
+            if let Some(at) = at {
+                put_position(out, ",\"at\":\"", at);
+            }
+            if is_repeat {
+                put(out, ",\"repeat\":true");
+            }
+        }
+        Reply::Pong { time_ms } => {
+            put(out, "\"ok\":\"pong\",\"time\":");
+            put_number(out, time_ms);
+        }
+        Reply::Watching { pattern } => put_text(out, "\"ok\":\"watching\",\"subject\":", pattern),
+        Reply::Unwatched { pattern } => put_text(out, "\"ok\":\"unwatched\",\"subject\":", pattern),
+        Reply::Error { code, reason } => {
+            put(out, "\"error\":");
+            put_code(out, code, reason);
+        }
+    }
+    out.push(b'}');
 }
 
 fn put_id(out: &mut Vec<u8>, id: &Id) {

@@ -1,0 +1,147 @@
+//! Server-Sent Events, and the elements of an array: the JSON wire's objects in HTTP's frames (protocol.md, chapter 14).
+//! Owns the lines of an event. A line's end within JSON, where it is only a blank, begins another `data:` line, so that no
+//! publisher can forge a field. Invariant: an event has an id only where the client, once it has read it, stands there.
+
+use crate::codes::Code;
+use crate::command::{Id, Outcome, Push, Reply};
+use crate::json::put_number;
+use crate::position::{Mark, Position};
+
+use super::json::{put_code, put_mark, put_object, put_reply_object};
+
+fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends `push` as an event; with `has_ids` a message's id is its position.
+pub(super) fn put_push(out: &mut Vec<u8>, push: &Push<'_>, has_ids: bool) {
+    match push {
+        Push::Message(message) => {
+            if has_ids && let Some(at) = message.at {
+                put_id(out, at);
+            }
+        }
+        // The connection's own marks say how far all its subscriptions are; numbers are the binary wire's.
+        Push::Mark { .. } | Push::Announce { .. } => return,
+        Push::Draining { reconnect_after_ms } => {
+            put(out, "retry: ");
+            put_number(out, *reconnect_after_ms);
+            put(out, "\nevent: notice\n");
+        }
+        other => {
+            put(out, "event: ");
+            put(out, name(other));
+            out.push(b'\n');
+        }
+    }
+    put_data(out, |out| put_object(out, push));
+}
+
+/// The type of an event that is no message.
+const fn name(push: &Push<'_>) -> &'static str {
+    match push {
+        Push::Gap { .. } | Push::PatternGap { .. } => "gap",
+        Push::Dropped { .. } => "dropped",
+        Push::Ended { .. } => "ended",
+        Push::Interest { .. } => "interest",
+        _ => "notice",
+    }
+}
+
+/// Appends `subscribed`, the first event of each subscription. Its id is where a client stands that gets nothing before
+/// what comes live.
+pub(super) fn put_reply(out: &mut Vec<u8>, reply: &Reply<'_>, has_ids: bool) {
+    let Reply::Subscribed { at, outcome, count, .. } = reply else { return };
+    if has_ids
+        && *outcome != Outcome::Resync
+        && *count == Some(0)
+        && let Some(at) = *at
+    {
+        put_id(out, at);
+    }
+    put(out, "event: subscribed\n");
+    put_data(out, |out| put_reply_object(out, &Id::None, reply));
+}
+
+/// Appends the line that gives the event after it its position.
+pub fn put_id(out: &mut Vec<u8>, at: Position) {
+    put(out, "id: ");
+    put_number(out, at.epoch);
+    out.push(b'.');
+    put_number(out, at.sequence);
+    out.push(b'\n');
+}
+
+/// Appends the line that gives the event after it the mark that all subscriptions of a connection have passed, with the
+/// digest of what they are.
+pub fn put_mark_id(out: &mut Vec<u8>, mark: Mark, digest: &str) {
+    put(out, "id: ");
+    put_mark(out, mark);
+    out.push(b'.');
+    put(out, digest);
+    out.push(b'\n');
+}
+
+/// Appends an event that says no more than how far the connection is; its id says it.
+pub fn put_mark_event(out: &mut Vec<u8>, mark: Mark, digest: &str) {
+    put_mark_id(out, mark, digest);
+    put(out, "event: mark\ndata: {\"mark\":\"");
+    put_mark(out, mark);
+    put(out, "\"}\n\n");
+}
+
+/// Appends a comment, which keeps a silent connection open.
+pub fn put_comment(out: &mut Vec<u8>) {
+    put(out, ":\n\n");
+}
+
+/// Appends the event that ends a stream: the code, and when to come back.
+pub fn put_close(out: &mut Vec<u8>, code: Code, reason: &str, reconnect_after_ms: Option<u64>) {
+    if let Some(after_ms) = reconnect_after_ms {
+        put(out, "retry: ");
+        put_number(out, after_ms);
+        out.push(b'\n');
+    }
+    put(out, "event: closed\n");
+    put_data(out, |out| {
+        put(out, "{\"closed\":");
+        put_code(out, code, reason);
+        if let Some(after_ms) = reconnect_after_ms {
+            put(out, ",\"reconnect_after_ms\":");
+            put_number(out, after_ms);
+        }
+        out.push(b'}');
+    });
+}
+
+/// Appends the data lines of what `write` appends, and the blank line that ends the event.
+fn put_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    put(out, "data: ");
+    let begin = out.len();
+    write(out);
+    let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if out.get(begin..).is_some_and(|data| data.iter().any(|byte| is_line_end(byte))) {
+        let data = out.split_off(begin);
+        for (index, line) in data.split(is_line_end).enumerate() {
+            if index > 0 {
+                put(out, "\ndata: ");
+            }
+            out.extend_from_slice(line);
+        }
+    }
+    put(out, "\n\n");
+}
+
+/// Appends `push` as an array's element, a comma before it. Marks are said by the answer's own field.
+pub(super) fn put_element(out: &mut Vec<u8>, push: &Push<'_>) {
+    if !matches!(push, Push::Mark { .. } | Push::Announce { .. }) {
+        out.push(b',');
+        put_object(out, push);
+    }
+}
+
+/// Appends a reply as an array's element without a frame: what became of one publish of several.
+pub fn put_outcome(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
+    out.push(b',');
+    put_reply_object(out, id, reply);
+}
