@@ -188,7 +188,9 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        self.ring.empty();
+        let listeners = (0..).zip(&self.listeners);
+        let armed = listeners.filter_map(|(number, place)| Some(place.as_ref()?.armed(number)));
+        self.ring.empty(armed.flatten());
     }
 }
 
@@ -218,8 +220,7 @@ impl Driver for Uring {
             *place = None;
             return;
         }
-        for accept in (0..listening.accepts()).filter(|&accept| listening.is_armed(accept)) {
-            let tag = Operation::Accept.tag(0, uring_accept::index(listener, accept));
+        for tag in listening.armed(listener) {
             let entry = opcode::AsyncCancel::new(tag).build();
             // SAFETY: the operation points to no memory. Its completion is of a slot of no generation: it is passed over.
             unsafe { self.ring.push(&entry.user_data(Operation::Cancel.tag(u32::MAX >> 8, u32::MAX))) };

@@ -2,6 +2,7 @@
 //! that a client's address costs nothing (a multishot accept has room for only one).
 
 use super::pages::Pages;
+use super::uring_ring::Operation;
 use super::{Listener, Socket};
 use socket2::{SockAddr, SockAddrStorage};
 use std::io;
@@ -40,8 +41,10 @@ impl Listening {
         self.promised.len() as u32
     }
 
-    pub(super) fn is_armed(&self, accept: u32) -> bool {
-        self.promised.get(accept as usize).is_some_and(Option::is_some)
+    /// The tags of the accepts that wait; `listener` is this one's number.
+    pub(super) fn armed(&self, listener: Listener) -> impl Iterator<Item = u64> {
+        let waiting = (0..).zip(&self.promised).filter(|(_, promised)| promised.is_some());
+        waiting.map(move |(accept, _)| Operation::Accept.tag(0, index(listener, accept)))
     }
 
     pub(super) fn is_idle(&self) -> bool {

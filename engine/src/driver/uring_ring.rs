@@ -191,12 +191,15 @@ impl Ring {
         result.map_or_else(|error| bear(&error), |_| Ok(()))
     }
 
-    /// Takes everything back from the kernel, without submitting what was not yet: the memory of sends that were never
-    /// flushed may be gone. A ring is otherwise taken apart in the background, and its listeners keep their ports meanwhile.
-    pub(super) fn empty(&mut self) {
+    /// Ends the ring's use: takes the accepts `tags` back from the kernel, so that their listeners free their ports now, and
+    /// lets the table go. Nothing more is submitted: the memory of sends that were never flushed may be gone. All other
+    /// operations end with the ring, in the background: to cancel them here, one by one among very many, takes minutes.
+    pub(super) fn empty(&mut self, tags: impl Iterator<Item = u64>) {
         let patience = Timespec::new().sec(1);
-        // Whatever fails here, closing the ring ends it all the same, only later.
-        let _ = self.uring.submitter().register_sync_cancel(Some(patience), CancelBuilder::any());
+        for tag in tags {
+            // Whatever fails here, closing the ring ends it all the same, only later.
+            let _ = self.uring.submitter().register_sync_cancel(Some(patience), CancelBuilder::user_data(tag));
+        }
         loop {
             self.reaped.clear();
             // SAFETY: nothing is submitted and no argument passed.
