@@ -16,7 +16,7 @@ ARGS ?=
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python bench docs generate ci clean tools-run tools-check tools-test
+.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript bench docs generate ci clean tools-run tools-check tools-test
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ fmt: .make/venv ## format Rust and Python
 	$(BIN)/ruff check --quiet --fix-only $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --quiet $(PYTHON_FOLDERS)
 
-check: tools-check .make/engine ## formatting, lints, types, layers, generated code, the house's rules
+check: tools-check .make/engine .make/node_modules ## formatting, lints, types, layers, generated code, the house's rules
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check --quiet $(PYTHON_FOLDERS)
@@ -39,17 +39,22 @@ check: tools-check .make/engine ## formatting, lints, types, layers, generated c
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
+	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-test: test-rust test-python ## the fast tests
+test: test-rust test-javascript test-python ## the fast tests
 
 test-rust: tools-test
 	cargo test --quiet --locked $(CRATES)
 
+test-javascript: tools-test .make/engine .make/node_modules
+	cd client && npm run --silent test
+
 test-python: tools-test .make/engine .make/chromium
 	$(BIN)/pytest -q -m "not long" $(ARGS)
 
-test-all: test-rust .make/engine .make/chromium ## every test, the long ones too
+test-all: test-rust .make/engine .make/chromium .make/node_modules ## every test, the long ones too
+	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
 
 bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
@@ -64,7 +69,7 @@ generate: .make/venv ## write the code that is derived from protocol/
 ci: check test ## what .ci/run runs
 
 clean: ## forget everything that was built
-	rm -rf .make .venv target site server/godwit/_engine*.so
+	rm -rf .make .venv target site client/node_modules client/types server/godwit/_engine*.so
 
 tools-run:
 	@.ci/tools run >/dev/null
@@ -86,6 +91,12 @@ tools-test:
 .make/engine: .make/venv pyproject.toml $(RUST)
 	@echo "building the engine"
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --release --locked --uv
+	@touch $@
+
+.make/node_modules: client/package-lock.json client/package.json
+	@mkdir -p .make
+	@echo "installing client/package-lock.json"
+	@cd client && npm ci --silent
 	@touch $@
 
 .make/chromium:

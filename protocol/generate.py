@@ -1,4 +1,4 @@
-"""Write everything that is made from codes.toml and limits.toml: Rust and Python modules, and the tables of protocol.md.
+"""Write everything that is made from codes.toml and limits.toml: Rust, Python and JavaScript modules, and the tables of protocol.md.
 
 Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write.
 Standard library only. Invariant: the output depends on the two TOML files and on nothing else.
@@ -6,6 +6,7 @@ Standard library only. Invariant: the output depends on the two TOML files and o
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -258,6 +259,38 @@ LIMITS: tuple[Limit, ...] = (
 {constants}'''
 
 
+def javascript_codes(codes: Table) -> str:
+    numbers = "".join(f"  /** {row['sentence']} */\n  {name}: {row['number']},\n" for name, row in codes.items())
+    rows = "".join(
+        f"  [{row['number']}, {{ number: {row['number']}, name: {json.dumps(name)}, retry: {json.dumps(row['retry'])}, "
+        f"sentence: {json.dumps(row['sentence'])} }}],\n"
+        for name, row in codes.items()
+    )
+    return f"""\
+// Every code a client can be told: number, name, may the client retry, one sentence.
+//
+// Generated from protocol/codes.toml by `make generate`; change it there.
+
+/** Why a command failed, a connection closed or a request was refused. */
+export const Code = Object.freeze({{
+{numbers}}});
+
+/** @typedef {{{{ number: number, name: string, retry: boolean, sentence: string }}}} CodeFacts one row of codes.toml */
+
+/** @type {{ReadonlyMap<number, CodeFacts>}} */
+export const CODES = new Map([
+{rows}]);
+
+/**
+ * May a client come back after it was closed with this code? Unknown codes outside 4000-4099: yes.
+ * @param {{number}} number
+ */
+export function mayReconnect(number) {{
+  return CODES.get(number)?.retry ?? !(number >= 4000 && number <= 4099);
+}}
+"""
+
+
 def markdown_codes(codes: Table) -> str:
     rows = "".join(
         f"| {row['number']} | `{name}` | {'yes' if row['retry'] else 'no'} | {row.get('http') or ''} | {row['sentence']} |\n"
@@ -298,6 +331,7 @@ def outputs() -> dict[str, str]:
         "core/src/limits.rs": rust_limits(limits, fixed),
         "server/godwit/codes.py": python_codes(codes),
         "server/godwit/limits.py": python_limits(limits, fixed),
+        "client/src/codes.js": javascript_codes(codes),
         "protocol/protocol.md": contract,
     }
 

@@ -28,7 +28,8 @@ def test_every_missing_tool_is_named_with_the_way_to_get_it(root: Path, tmp_path
         "missing: Python 3.11 or later, with venv",
         "missing: a C compiler (cc)",
         "missing: Rust 1.95 or later (cargo, rustc)",
-        "missing: Node 20 or later, which tests the page",
+        "missing: Node 20 or later, which tests the page and the client",
+        "missing: npm, which brings the type checker of the JavaScript client",
     ]
     assert "rustup" in done.stderr and "apt install" in done.stderr
 
@@ -41,7 +42,8 @@ def test_an_old_tool_is_named_with_the_version_found(root: Path, tmp_path: Path)
 
 
 def test_checking_needs_clippy_and_rustfmt(root: Path, tmp_path: Path) -> None:
-    path = bin_folder(tmp_path, rustc="echo rustc 1.95.0", cargo="exit 1", cc="", python3="exit 0")
+    programs = {"cc": "", "python3": "exit 0", "node": "echo v20.0.0", "npm": ""}
+    path = bin_folder(tmp_path, rustc="echo rustc 1.95.0", cargo="exit 1", **programs)
     done = run_tools(root, path, "run", "check")
     assert done.returncode == 1 and "rustup component add clippy rustfmt" in done.stderr
 

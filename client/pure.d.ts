@@ -1,0 +1,12 @@
+// What the pure parts may use beside the language itself: text to bytes and back. tsconfig.pure.json knows nothing else,
+// so a socket, a timer or a clock in src/session or src/wire does not compile. Where the real types are known these merge.
+interface TextEncoder {
+  encode(text?: string): Uint8Array;
+}
+interface TextDecoder {
+  decode(bytes?: Uint8Array): string;
+}
+declare var TextEncoder: { new (): TextEncoder };
+declare var TextDecoder: { new (label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean }): TextDecoder };
+declare function atob(text: string): string;
+declare function btoa(text: string): string;

@@ -1,0 +1,66 @@
+// What a page's life means for its client: saved places before it goes, doubt when it comes back, a pause while it is hidden.
+//
+// A hidden page may be frozen or thrown away without another word, and its connection may have died unseen; so stands are
+// saved when it is hidden or left, and the server is asked for a sign of life when it is looked at again.
+
+/** @typedef {import("./platform/platform.js").Platform} Platform */
+
+/**
+ * @typedef {object} Care
+ * @property {() => void} doubt
+ * @property {() => unknown} save
+ * @property {Platform["watchPage"]} watchPage
+ */
+
+/** Watches the page for one client. */
+export class Background {
+  #client;
+  #pauseHiddenMs;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #hasPaused = false; // this, and not the user
+  stop = () => {};
+
+  /**
+   * @param {{ pause: () => void, resume: () => void, isPaused: boolean }} client
+   * @param {number | null} pauseHiddenMs
+   * @param {Care} care
+   */
+  constructor(client, pauseHiddenMs, { doubt, save, watchPage }) {
+    this.#client = client;
+    this.#pauseHiddenMs = pauseHiddenMs;
+    const stopWatching = watchPage({
+      hidden: () => {
+        save();
+        this.#hidden();
+      },
+      visible: () => {
+        this.#visible();
+        doubt();
+      },
+      online: doubt,
+      leaving: save,
+    });
+    this.stop = () => {
+      clearTimeout(this.#timer);
+      stopWatching();
+    };
+  }
+
+  #hidden() {
+    if (this.#pauseHiddenMs === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (this.#client.isPaused) return; // by its user, who will resume it
+      this.#hasPaused = true;
+      this.#client.pause();
+    }, this.#pauseHiddenMs);
+  }
+
+  #visible() {
+    clearTimeout(this.#timer);
+    if (!this.#hasPaused) return;
+    this.#hasPaused = false;
+    this.#client.resume();
+  }
+}

@@ -1,0 +1,353 @@
+// The client: start reading here. It builds the parts, keeps them connected, and gives them plain names.
+//
+// What the protocol means is the session's (pure); the link is the connection's; what a browser or Node has of its own is
+// the platform's. This file only joins them.
+
+import { Background } from "./background.js";
+import { Bell } from "./bell.js";
+import { Connection } from "./connection.js";
+import { contentOf } from "./content.js";
+import { ClientError, ReplyTimeout, SubscriptionExists } from "./errors.js";
+import { listen, listenToInterest } from "./listening.js";
+import { Position, Published } from "./model.js";
+import { Places } from "./places/places.js";
+import { Requests } from "./requests.js";
+import { ItemQueue } from "./session/item_queue.js";
+import { ServerList } from "./session/servers.js";
+import { Session } from "./session/session.js";
+import { settingsOf } from "./session/settings.js";
+import { Stand } from "./session/stand.js";
+import { Standing } from "./session/standing.js";
+import { Subscribing } from "./session/subscribing.js";
+import { Watching } from "./session/watching.js";
+import { checkPattern, checkSubject, isPattern } from "./subject.js";
+import { Subscription } from "./subscription.js";
+import { Watch } from "./watch.js";
+import { Draft } from "./wire/command.js";
+import { newWire } from "./wire/speak.js";
+
+/** @typedef {import("./connection.js").Log} Log */
+/** @typedef {import("./listening.js").Listener} Listener */
+/** @typedef {import("./model.js").Ack} Ack */
+/** @typedef {import("./model.js").Interest} Interest */
+/** @typedef {import("./model.js").Message} Message */
+/** @typedef {import("./places/store.js").PositionStore} PositionStore */
+/** @typedef {import("./platform/platform.js").Platform} Platform */
+/** @typedef {import("./session/servers.js").Servers} Servers */
+/** @typedef {import("./session/settings.js").Settings} Settings */
+/** @typedef {import("./transport/transport.js").Transport} Transport */
+/** @typedef {import("./wire/speak.js").WireName} WireName */
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {string | (() => string | Promise<string>)} [token] text, or a function that is asked at each connect and when
+ *   the server says that a token is about to expire
+ * @property {WireName} [wire] "json" (the default) or "binary"
+ * @property {PositionStore} [positions] from which subscriptions start, and to which their stands are saved
+ * @property {number | null} [pauseHiddenMs] leave the server when the page was hidden so long, and come back when it is
+ *   looked at; null, the default: stay
+ * @property {Partial<Settings>} [settings]
+ * @property {Log} [log] where gaps and lost connections are told; the console by default
+ * @property {Transport} [transport] what carries the frames; a WebSocket by default
+ */
+
+/**
+ * @typedef {object} SubscribeOptions
+ * @property {Stand | Position | Readonly<Record<string, Position | string>> | string} [after] go on from a stand (a position,
+ *   for one subject); else a saved one is used, if there is one
+ * @property {number} [last] begin with the last n kept messages of each subject
+ * @property {boolean} [snapshot] false: live only
+ * @property {"snapshot" | "oldest"} [onGap] where to continue when messages are gone
+ * @property {number} [conflateMs] one merged message a window
+ */
+
+/**
+ * @typedef {object} PublishOptions
+ * @property {string} [key] an idempotence key; without one the client makes its own
+ * @property {string} [replyTo] where answers are awaited
+ * @property {boolean} [retain] false: the message does not change the snapshot
+ * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
+ * @property {Ack} [ack]
+ * @property {boolean} [once] false: without a key; AnswerLost where nobody can know whether it arrived
+ * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
+ */
+
+/** A connection to one of several servers that comes back by itself; it begins at once and ends with `close()`. */
+export class Client {
+  /** Why the last connection ended or could not be made. */
+  loss = "";
+  #servers;
+  #platform;
+  #log;
+  #session;
+  #connection;
+  #places;
+  #background;
+  /** @type {Requests | null} */
+  #requests = null;
+  #changed = new Bell();
+  #stirred = new Bell(); // stop waiting for the next try
+  #isPaused = false;
+  #keyPrefix;
+  #keys = 0;
+  /** @type {Promise<void>} */
+  #running;
+
+  /**
+   * @param {Servers} servers an address, or several, each alone or with its weight
+   * @param {ClientOptions} options
+   * @param {Platform} platform
+   */
+  constructor(servers, options, platform) {
+    this.#servers = new ServerList(servers);
+    this.#platform = platform;
+    this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
+    const wire = options.wire ?? "json";
+    newWire(wire); // an unknown one is told at once
+    this.#session = new Session(settingsOf(options.settings ?? {}), typeof options.token === "function");
+    this.#session.changed = () => this.#changed.ring();
+    this.#connection = new Connection(this.#session, {
+      open: options.transport ?? platform.open,
+      now: platform.now,
+      newWire: () => newWire(wire),
+      token: async () => (typeof options.token === "function" ? options.token() : (options.token ?? null)),
+      log: this.#log,
+    });
+    this.#places = options.positions
+      ? new Places(options.positions, this.#session.settings.positionsSaveMs, this.#log)
+      : null;
+    this.#keyPrefix = platform.randomText(8);
+    this.#background = new Background(this, options.pauseHiddenMs ?? null, {
+      doubt: () => this.#doubt(),
+      save: () => this.#places?.save(),
+      watchPage: platform.watchPage,
+    });
+    this.#running = this.#run();
+  }
+
+  get isConnected() {
+    return this.#session.isWelcome;
+  }
+
+  /** Wait for a server's welcome; nothing needs it, but who wants to fail early can race it with a timeout. */
+  async connected() {
+    while (!this.isConnected) {
+      if (this.#session.error !== null) throw this.#session.error;
+      await this.#changed.wait();
+    }
+  }
+
+  /**
+   * Subscribe to a subject or a pattern; the server is asked at once, or when the connection is there. Iterate what is
+   * returned, or give a listener: a function for messages, or an object of functions.
+   * @param {string} selector
+   * @param {SubscribeOptions | Listener["message"]} [options]
+   * @param {Listener | Listener["message"]} [listener]
+   * @returns {Subscription}
+   */
+  subscribe(selector, options = {}, listener = undefined) {
+    if (typeof options === "function") return this.subscribe(selector, {}, options);
+    checkPattern(selector);
+    if (this.#session.subscriptions.has(selector)) throw new SubscriptionExists(selector);
+    const { after, ...choice } = options;
+    const subscription = this.#subscribe(selector, choice, standOf(selector, after) ?? this.#places?.stand(selector));
+    this.#places?.keep(subscription);
+    if (listener) listen(subscription, listener, this.#log);
+    return subscription;
+  }
+
+  /**
+   * Publish, and wait for the server's acknowledgement: bytes as bytes, a string as text, anything else as JSON.
+   *
+   * While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotence key, so that
+   * it becomes one message; `once: false` sends it without a key, and throws AnswerLost where that cannot be known.
+   * @param {string} subject
+   * @param {unknown} content
+   * @param {PublishOptions} [options]
+   * @returns {Promise<Published>}
+   */
+  async publish(subject, content, options = {}) {
+    checkSubject(subject);
+    const { once = true, signal, ...fields } = options;
+    signal?.throwIfAborted();
+    const key = fields.key ?? (once ? this.#nextKey() : null);
+    const { kind, written } = contentOf(content);
+    const draft = new Draft(subject, kind, written, { ...fields, key });
+    return new Promise((resolve, reject) => {
+      const pending = this.#session.publish(draft, (outcome) => {
+        signal?.removeEventListener("abort", giveUp);
+        if (outcome instanceof Published) resolve(outcome);
+        else reject(outcome);
+      });
+      const giveUp = () => {
+        this.#session.publishes.giveUp(pending);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", giveUp, { once: true });
+      this.#connection.wake();
+    });
+  }
+
+  /**
+   * Publish a request and wait for the first reply; rejects with ReplyTimeout.
+   * @param {string} subject
+   * @param {unknown} content
+   * @param {{ timeoutMs?: number }} [options]
+   * @returns {Promise<Message>}
+   */
+  async request(subject, content, { timeoutMs = 10_000 } = {}) {
+    const { subject: replyTo, reply, forget } = this.#expectReply();
+    const giving = new AbortController();
+    const timer = setTimeout(() => giving.abort(new ReplyTimeout(subject, timeoutMs)), timeoutMs);
+    const late = new Promise((_, reject) => {
+      giving.signal.addEventListener("abort", () => reject(giving.signal.reason), { once: true });
+    });
+    late.catch(() => {}); // raced below, unless the publish was refused before
+    reply.catch(() => {});
+    try {
+      await this.publish(subject, content, { replyTo, retain: false, signal: giving.signal });
+      return /** @type {Message} */ (await Promise.race([reply, late]));
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
+  }
+
+  /**
+   * Answer a request that came as a message.
+   * @param {Message} request
+   * @param {unknown} content
+   */
+  async reply(request, content) {
+    if (request.replyTo === null) throw new TypeError(`${request.subject} asks for no reply: it has no replyTo`);
+    return this.publish(request.replyTo, content);
+  }
+
+  /**
+   * Be told who listens to a subject, or to what a pattern holds.
+   * @param {string} selector
+   * @param {(interest: Interest) => unknown} [listener]
+   * @returns {Watch}
+   */
+  watch(selector, listener = undefined) {
+    checkPattern(selector);
+    if (this.#session.watches.has(selector)) throw new SubscriptionExists(selector);
+    const watching = new Watching(selector);
+    const watch = new Watch(this.#session, this.#connection, watching);
+    this.#session.watch(watching);
+    this.#connection.wake();
+    if (listener) listenToInterest(watch, listener);
+    return watch;
+  }
+
+  /** Leave the server until `resume()`; subscriptions keep their places, publishes wait in their queue. */
+  pause() {
+    if (this.#isPaused || this.#session.isOver) return;
+    this.#isPaused = true;
+    this.#connection.leave("paused");
+    this.#stirred.ring();
+  }
+
+  /** Come back at once, each subscription from its place. */
+  resume() {
+    this.#isPaused = false;
+    this.#stirred.ring();
+  }
+
+  get isPaused() {
+    return this.#isPaused;
+  }
+
+  /** End everything: unanswered publishes reject with ClientClosed, iterations end after what was received. */
+  async close() {
+    this.#background.stop();
+    this.#session.close();
+    this.#connection.wake();
+    this.#stirred.ring();
+    await this.#running;
+    await this.#places?.close();
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.close();
+  }
+
+  /** Our own mistake ends the client and whoever waits for it, with a word; it is never silent. */
+  async #run() {
+    try {
+      await this.#stayConnected();
+    } catch (error) {
+      this.#log.error("godwit: the client met a fault of its own", error);
+      this.#session.close(new ClientError(`the client met a fault of its own: ${error}`));
+    }
+  }
+
+  async #stayConnected() {
+    const session = this.#session;
+    await Promise.resolve(); // who builds a client finishes first
+    while (!session.isOver) {
+      if (this.#isPaused) {
+        await this.#stirred.wait();
+        continue;
+      }
+      const loss = await this.#connection.live(this.#servers.choose(Math.random()), () => !session.isOver && !this.#isPaused);
+      if (session.isWelcome) this.#servers.succeeded();
+      this.loss = loss.reason;
+      session.lost(this.#platform.now(), loss.code, loss.reason);
+      if (session.isOver || this.#isPaused) continue;
+      const waitMs = session.backoff.waitMs(Math.random());
+      this.#log.info(`godwit: not connected (${loss.reason}); next try in ${waitMs} ms`);
+      await this.#stirred.waitAtMost(waitMs);
+    }
+  }
+
+  /** The page was asleep or the network was away: ask for a sign of life now, or try again now. */
+  #doubt() {
+    if (this.#session.isWelcome) this.#session.liveness.doubt();
+    else if (!this.#session.backoff.isTold) this.#stirred.ring();
+  }
+
+  /**
+   * @param {string} selector
+   * @param {Omit<SubscribeOptions, "after">} choice
+   * @param {Stand | undefined} stand
+   */
+  #subscribe(selector, choice, stand) {
+    const { itemsMax, subjectsMax } = this.#session.settings;
+    const newStanding = () => new Standing(selector, isPattern(selector), subjectsMax, stand);
+    const core = new Subscribing(selector, choice, newStanding(), new ItemQueue(itemsMax, newStanding()));
+    const subscription = new Subscription(this.#session, this.#connection, core, this.#log);
+    this.#session.subscribe(core);
+    this.#connection.wake();
+    return subscription;
+  }
+
+  #expectReply() {
+    if (this.#requests === null) {
+      const requests = new Requests(this.#platform.randomText(16));
+      const replies = this.#subscribe(requests.pattern, { last: 1 }, undefined);
+      this.#requests = requests;
+      requests.listen(replies).then(() => {
+        this.#requests = null; // refused or ended: a later request asks anew
+      });
+    }
+    return this.#requests.expect();
+  }
+
+  #nextKey() {
+    return `${this.#keyPrefix}.${(++this.#keys).toString(16)}`;
+  }
+}
+
+/**
+ * @param {string} selector
+ * @param {SubscribeOptions["after"]} after
+ * @returns {Stand | undefined}
+ */
+function standOf(selector, after) {
+  if (after === undefined || after instanceof Stand) return after;
+  const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
+  return new Stand(
+    new Map(Object.entries(places).map(([subject, at]) => [subject, typeof at === "string" ? Position.parse(at) : at])),
+  );
+}

@@ -1,0 +1,254 @@
+// One link from its opening to its end: frames in to the session, commands out, the clock looked at.
+//
+// While a reader's queue is full nothing is read, unless somebody waits for an answer or the link cannot stop: then that
+// subscription is set aside, and reading goes on.
+
+import { FrameInvalid } from "./errors.js";
+
+/** @typedef {import("./session/session.js").Session} Session */
+/** @typedef {import("./transport/transport.js").Link} Link */
+/** @typedef {import("./transport/transport.js").LinkEnd} LinkEnd */
+/** @typedef {import("./transport/transport.js").Transport} Transport */
+/** @typedef {import("./wire/command.js").Command} Command */
+/** @typedef {import("./wire/speak.js").Wire} Wire */
+/** @typedef {Pick<Console, "info" | "warn" | "error">} Log */
+
+/**
+ * @typedef {object} Means what a connection needs from outside
+ * @property {Transport} open
+ * @property {() => number} now
+ * @property {() => Wire} newWire
+ * @property {() => Promise<string | null>} token
+ * @property {Log} log
+ */
+
+const BATCH_COMMANDS_MAX = 64;
+const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
+const TOKEN_AGAIN_MS = 5_000; // after a failure to renew it
+
+/** Carries a session over one link at a time; `wake` and `took` are how the user's side stirs it. */
+export class Connection {
+  #session;
+  #means;
+  /** @type {Link | null} */
+  #link = null;
+  #isOpen = false;
+  #isBlocked = false; // the link wants no more for now
+  #isFlushDue = false;
+  #tokenAt = 0; // not asked for again before
+  /** @type {Wire} */
+  #wire;
+  /** @type {(end: LinkEnd) => void} */
+  #settle = () => {};
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /**
+   * @param {Session} session
+   * @param {Means} means
+   */
+  constructor(session, means) {
+    this.#session = session;
+    this.#means = means;
+    this.#wire = means.newWire();
+  }
+
+  /** The session may have something to send, or nothing more to do. */
+  wake() {
+    this.#stir();
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(() => {
+      this.#isFlushDue = false;
+      if (this.#session.isOver) this.leave("");
+      else this.#flush();
+    });
+  }
+
+  /** A reader took from its queue. */
+  took() {
+    this.#stir();
+  }
+
+  /**
+   * End the link in good order, if there is one.
+   * @param {string} reason
+   */
+  leave(reason) {
+    if (this.#isOpen) this.#link?.close(1000, reason);
+    else this.#link?.abort();
+  }
+
+  /**
+   * Open, carry, and end one link; always returns how it ended.
+   * @param {string} url
+   * @param {() => boolean} isWanted whether it is still wanted once there is a token
+   * @returns {Promise<LinkEnd>}
+   */
+  async live(url, isWanted) {
+    let token;
+    try {
+      token = await this.#means.token();
+    } catch (error) {
+      this.#means.log.error("godwit: no token", error); // the user's own code
+      return { code: null, reason: `no token: ${error}` };
+    }
+    if (!isWanted()) return { code: null, reason: "not wanted" };
+    const end = await this.#carry(url, token);
+    clearTimeout(this.#timer);
+    this.#link = null;
+    this.#isOpen = this.#isBlocked = false;
+    return end;
+  }
+
+  /**
+   * @param {string} url
+   * @param {string | null} token
+   * @returns {Promise<LinkEnd>}
+   */
+  #carry(url, token) {
+    const { open, now, newWire } = this.#means;
+    const { frameBytesMax, connectTimeoutMs } = this.#session.settings;
+    this.#wire = newWire();
+    return new Promise((settle) => {
+      this.#settle = settle;
+      try {
+        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax }, {
+          opened: () => {
+            this.#isOpen = true;
+            this.#session.opened(now(), token);
+            this.#flush();
+            this.#watchClock();
+          },
+          frame: (frame) => this.#guard(() => this.#take(frame)),
+          drained: () => {
+            this.#isBlocked = false;
+            this.#guard(() => this.#flush());
+          },
+          closed: ({ code, reason }) => {
+            settle({ code, reason: this.#isOpen ? reason : `cannot connect to ${url}: ${reason}` });
+          },
+        });
+        this.#timer = setTimeout(() => this.#giveUp(`cannot connect to ${url}: no answer`), connectTimeoutMs);
+      } catch (error) {
+        settle({ code: null, reason: `cannot connect to ${url}: ${error}` });
+      }
+    });
+  }
+
+  /**
+   * Our own mistake gives the connection up, with a word, and never goes into somebody else's event.
+   * @param {() => void} step
+   */
+  #guard(step) {
+    try {
+      step();
+    } catch (error) {
+      if (!(error instanceof FrameInvalid)) this.#means.log.error("godwit: the client met a fault of its own", error);
+      this.#link?.close(1002, String(error));
+      this.#settle({ code: null, reason: String(error) });
+    }
+  }
+
+  /** @param {string | Uint8Array} frame */
+  #take(frame) {
+    const session = this.#session;
+    if (this.#link === null || session.isOver) return;
+    session.receive(this.#wire.decode(frame), this.#means.now());
+    if (session.isOver) this.leave("");
+    if (session.hasCommands) this.#flush();
+    if (session.subscriptions.behind().size > 0) this.#waitForReaders();
+  }
+
+  #waitForReaders() {
+    const session = this.#session;
+    const link = this.#link;
+    if (link?.pause && !session.awaitsAnswers) {
+      link.pause();
+      session.liveness.hold(this.#means.now(), true);
+      return;
+    }
+    for (const subscribing of session.subscriptions.behind()) session.setAside(subscribing);
+    this.#flush();
+  }
+
+  /** What held the reading up may be over. */
+  #stir() {
+    const session = this.#session;
+    if (!session.liveness.isHeld || this.#link === null) return;
+    if (session.awaitsAnswers) for (const each of session.subscriptions.behind()) session.setAside(each);
+    if (session.subscriptions.behind().size > 0) return;
+    session.liveness.hold(this.#means.now(), false);
+    this.#link.resume?.();
+    this.#flush();
+  }
+
+  #flush() {
+    if (this.#link === null || !this.#isOpen || this.#isBlocked || !this.#session.hasCommands) return;
+    for (const batch of batchesOf(this.#session.commands())) {
+      if (!this.#link.send(this.#wire.encode(batch))) this.#isBlocked = true;
+    }
+  }
+
+  #watchClock() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#guard(() => this.#tick()), this.#session.tickMs);
+  }
+
+  #tick() {
+    const session = this.#session;
+    const reason = session.tick(this.#means.now());
+    if (reason !== null) {
+      if (session.phase === "draining") this.#link?.close(1000, "");
+      this.#giveUp(reason);
+      return;
+    }
+    if (session.wantsToken && this.#means.now() >= this.#tokenAt) this.#renew();
+    this.#flush();
+    this.#watchClock();
+  }
+
+  /** @param {string} reason */
+  #giveUp(reason) {
+    if (this.#session.phase !== "draining") this.#link?.abort(); // nobody is there to answer a close
+    this.#settle({ code: null, reason });
+  }
+
+  async #renew() {
+    const { token, now, log } = this.#means;
+    this.#tokenAt = now() + TOKEN_AGAIN_MS;
+    const link = this.#link;
+    try {
+      const fresh = await token();
+      if (fresh === null || this.#link !== link) return;
+      this.#tokenAt = 0;
+      this.#session.renew(fresh);
+      this.#flush();
+    } catch (error) {
+      log.warn("godwit: the token was not renewed, trying again", error); // the user's own code
+    }
+  }
+}
+
+/**
+ * Commands that go together in one frame, bounded by number and by bytes.
+ * @param {Command[]} commands
+ */
+function batchesOf(commands) {
+  /** @type {Command[][]} */
+  const batches = [];
+  let size = 0;
+  /** @type {Command[]} */
+  let batch = [];
+  for (const command of commands) {
+    const more = command.verb === "publish" ? command.draft.size : 0;
+    if (batch.length === 0 || size + more >= BATCH_BYTES_MAX || batch.length >= BATCH_COMMANDS_MAX) {
+      batch = [];
+      batches.push(batch);
+      size = 0;
+    }
+    size += more;
+    batch.push(command);
+  }
+  return batches;
+}

@@ -1,0 +1,147 @@
+// Content as it travels: what a publisher's value becomes, and how a subscriber reads it.
+//
+// Three bodies read alike, `json()`, `text()` and `bytes()`: of bytes (binary wire), of text, and of a value that the JSON
+// wire has parsed already. Reading is lazy; the text and bytes of JSON content are exactly the publisher's.
+
+/** @typedef {"json" | "text" | "bytes"} Kind */
+
+/**
+ * @typedef {object} Body
+ * @property {() => any} json the content read as JSON; throws SyntaxError where it is none
+ * @property {() => string} text the content read as UTF-8; throws TypeError where it is none
+ * @property {() => Uint8Array} bytes the content as it was published
+ */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** @param {string} text */
+export const encodeText = (text) => encoder.encode(text);
+
+/**
+ * Strict: throws TypeError for what is not UTF-8.
+ * @param {Uint8Array} bytes
+ */
+export const decodeText = (bytes) => decoder.decode(bytes);
+
+/**
+ * How many bytes a text takes in UTF-8.
+ * @param {string} text
+ */
+export function utf8Length(text) {
+  let size = text.length;
+  for (let place = 0; place < text.length; place++) {
+    const unit = text.charCodeAt(place);
+    if (unit >= 0x80) size += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2;
+  }
+  return size;
+}
+
+/** @implements {Body} */
+export class BytesBody {
+  /** @type {{ value: any } | undefined} */
+  #parsed;
+  #bytes;
+
+  /** @param {Uint8Array} bytes */
+  constructor(bytes) {
+    this.#bytes = bytes;
+  }
+
+  json() {
+    this.#parsed ??= { value: JSON.parse(this.text()) };
+    return this.#parsed.value;
+  }
+
+  text() {
+    return decodeText(this.#bytes);
+  }
+
+  bytes() {
+    return this.#bytes;
+  }
+}
+
+/** @implements {Body} */
+export class TextBody {
+  #text;
+
+  /** @param {string} text */
+  constructor(text) {
+    this.#text = text;
+  }
+
+  json() {
+    return JSON.parse(this.#text);
+  }
+
+  text() {
+    return this.#text;
+  }
+
+  bytes() {
+    return encodeText(this.#text);
+  }
+}
+
+/**
+ * A value that was parsed together with its frame; `source` finds its text there, when somebody asks.
+ * @implements {Body}
+ */
+export class ParsedBody {
+  #value;
+  #source;
+
+  /**
+   * @param {any} value
+   * @param {() => string} source
+   */
+  constructor(value, source) {
+    this.#value = value;
+    this.#source = source;
+  }
+
+  json() {
+    return this.#value;
+  }
+
+  text() {
+    return this.#source();
+  }
+
+  bytes() {
+    return encodeText(this.#source());
+  }
+}
+
+/** JSON that is already written: it travels as it stands, and a number or a blank in it stays as it is. */
+export class JsonText {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/**
+ * Content as it is published: bytes are bytes, a string is text, JsonText and anything else is JSON. It is written down at
+ * once, so a value may change afterwards. Throws TypeError for what JSON cannot hold.
+ * @param {unknown} content
+ * @returns {{ kind: Kind, written: string | Uint8Array }}
+ */
+export function contentOf(content) {
+  if (content instanceof ArrayBuffer) return { kind: "bytes", written: new Uint8Array(content.slice(0)) };
+  if (ArrayBuffer.isView(content)) {
+    const bytes = new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+    return { kind: "bytes", written: bytes.slice() };
+  }
+  if (content instanceof JsonText) return { kind: "json", written: content.text };
+  if (typeof content === "string") {
+    if (LONE_SURROGATE.test(content)) throw new TypeError("the text has a lone surrogate, which UTF-8 cannot hold");
+    return { kind: "text", written: content };
+  }
+  const written = JSON.stringify(content);
+  if (written === undefined) throw new TypeError(`JSON cannot hold ${typeof content}`);
+  return { kind: "json", written };
+}

@@ -1,0 +1,174 @@
+// Everything that the client raises on purpose, one tree, one word each; codes are those of protocol/codes.toml.
+//
+//     GodwitError
+//     ├── SubjectInvalid      a name or pattern that the contract does not allow
+//     ├── PositionInvalid     a text that is no position
+//     ├── CommandRefused      the node answered one command with an error code; the session lives
+//     ├── SessionClosed       the session ended with a closing code that forbids coming back
+//     └── ClientError         the root of what only the client raises
+//         ├── FrameInvalid        the server sent what the wire does not allow: the connection is given up and tried again
+//         ├── SubscriptionExists  this client already has that selector
+//         ├── PublishQueueFull    more publishes wait for an answer than the client may hold
+//         ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
+//         ├── ReplyTimeout        nobody replied to a request in time
+//         └── ClientClosed        the client was closed by its own side
+
+/** The root: `error instanceof GodwitError` is everything that Godwit raises on purpose. */
+export class GodwitError extends Error {
+  static {
+    this.prototype.name = "GodwitError";
+  }
+}
+
+/** A subject or pattern that the contract does not allow, and which of its rules it breaks. */
+export class SubjectInvalid extends GodwitError {
+  static {
+    this.prototype.name = "SubjectInvalid";
+  }
+
+  /**
+   * @param {string} subject
+   * @param {string} reason
+   */
+  constructor(subject, reason) {
+    super(`${JSON.stringify(subject.slice(0, 80))} ${reason}`);
+    this.subject = subject;
+    this.reason = reason;
+  }
+}
+
+/** A text that is no position `EPOCH.SEQUENCE`, or a saved place that is none. */
+export class PositionInvalid extends GodwitError {
+  static {
+    this.prototype.name = "PositionInvalid";
+  }
+
+  /** @param {string} text */
+  constructor(text) {
+    super(
+      `${JSON.stringify(text.slice(0, 80))} is no position: two decimal numbers below 2^64 joined by a dot, such as 7.42`,
+    );
+    this.text = text;
+  }
+}
+
+/** The node refused one command: `code`, its word `codeName`, and `retry`: may the same command succeed later. */
+export class CommandRefused extends GodwitError {
+  static {
+    this.prototype.name = "CommandRefused";
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} codeName
+   * @param {string} reason
+   * @param {boolean} [retry]
+   */
+  constructor(code, codeName, reason, retry = false) {
+    super(`${codeName} (${code}): ${reason}`);
+    this.code = code;
+    this.codeName = codeName;
+    this.reason = reason;
+    this.retry = retry;
+  }
+}
+
+/** The session is over, by this closing code, and the client does not come back. */
+export class SessionClosed extends GodwitError {
+  static {
+    this.prototype.name = "SessionClosed";
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  constructor(code, reason) {
+    super(`closed with ${code}: ${reason}`);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/** The root of what only the client raises. */
+export class ClientError extends GodwitError {
+  static {
+    this.prototype.name = "ClientError";
+  }
+}
+
+/** The peer broke the protocol; the sentence shows the frame's beginning. */
+export class FrameInvalid extends ClientError {
+  static {
+    this.prototype.name = "FrameInvalid";
+  }
+}
+
+/** One client has one subscription per selector. */
+export class SubscriptionExists extends ClientError {
+  static {
+    this.prototype.name = "SubscriptionExists";
+  }
+
+  /** @param {string} selector */
+  constructor(selector) {
+    super(`${selector} is subscribed or watched already; close that first, or use a second Client`);
+    this.selector = selector;
+  }
+}
+
+/** A limit on unanswered publishes was met; nothing of the refused one was kept. */
+export class PublishQueueFull extends ClientError {
+  static {
+    this.prototype.name = "PublishQueueFull";
+  }
+
+  /**
+   * @param {string} limit
+   * @param {number} value
+   */
+  constructor(limit, value) {
+    super(`unanswered publishes have reached ${limit} = ${value}; await them, or raise the limit`);
+    this.limit = limit;
+  }
+}
+
+/** Nobody knows whether the server took the message. */
+export class AnswerLost extends ClientError {
+  static {
+    this.prototype.name = "AnswerLost";
+  }
+
+  /** @param {string} subject */
+  constructor(subject) {
+    super(`the connection went before ${subject} was acknowledged, and without a key it is not sent twice`);
+    this.subject = subject;
+  }
+}
+
+/** A request was published, and no reply came. */
+export class ReplyTimeout extends ClientError {
+  static {
+    this.prototype.name = "ReplyTimeout";
+  }
+
+  /**
+   * @param {string} subject
+   * @param {number} timeoutMs
+   */
+  constructor(subject, timeoutMs) {
+    super(`no reply from ${subject} within ${timeoutMs} ms`);
+    this.subject = subject;
+  }
+}
+
+/** Nothing can be asked of a closed client. */
+export class ClientClosed extends ClientError {
+  static {
+    this.prototype.name = "ClientClosed";
+  }
+
+  constructor() {
+    super("the client is closed");
+  }
+}

@@ -1,0 +1,77 @@
+// Callbacks: a reader that hands each item to the user's functions, one at a time, awaiting what they return.
+//
+// An item counts as handled when its function has returned (or its promise is settled), so a slow one slows the stream and
+// loses nothing. What a function throws ends the subscription and is what `done` rejects with.
+
+import { ClientClosed } from "./errors.js";
+
+/** @typedef {import("./model.js").Dropped} Dropped */
+/** @typedef {import("./model.js").Gap} Gap */
+/** @typedef {import("./model.js").Interest} Interest */
+/** @typedef {import("./model.js").Message} Message */
+/** @typedef {import("./model.js").Status} Status */
+/** @typedef {import("./subscription.js").Subscription} Subscription */
+/** @typedef {import("./watch.js").Watch} Watch */
+
+/**
+ * @typedef {object} Listener what to call with what; each may return a promise
+ * @property {(message: Message) => unknown} [message]
+ * @property {(gap: Gap) => unknown} [gap] without it gaps are logged
+ * @property {(dropped: Dropped) => unknown} [dropped] without it drops are logged
+ * @property {(status: Status) => unknown} [status]
+ * @property {(error: unknown) => unknown} [error] the subscription was refused or ended; without it `done` rejects
+ */
+
+/**
+ * Hand everything to a listener until the subscription ends.
+ * @param {Subscription} subscription
+ * @param {Listener | ((message: Message) => unknown)} listener
+ * @param {Pick<Console, "warn">} log
+ */
+export function listen(subscription, listener, log) {
+  const functions = typeof listener === "function" ? { message: listener } : listener;
+  const {
+    gap = (/** @type {Gap} */ { subject, missed, reason }) =>
+      log.warn(`godwit: gap on ${subject}: ${missed ?? "some"} messages missed (${reason})`),
+    dropped = (/** @type {Dropped} */ { selector, count }) =>
+      log.warn(`godwit: ${count} standard messages dropped on ${selector}`),
+  } = functions;
+  /** @type {Record<string, ((item: any) => unknown) | undefined>} */
+  const byType = { message: functions.message, gap, dropped, status: functions.status };
+  const reading = (async () => {
+    for await (const item of subscription.items()) {
+      const returned = byType[item.type]?.call(functions, item);
+      if (returned instanceof Promise) await returned;
+      subscription.handled();
+    }
+  })();
+  subscription.done = ended(reading, subscription, functions.error);
+}
+
+/**
+ * Hand every change of interest to a function until the watch ends.
+ * @param {Watch} watch
+ * @param {(interest: Interest) => unknown} listener
+ */
+export function listenToInterest(watch, listener) {
+  const reading = (async () => {
+    for await (const change of watch) await listener(change);
+  })();
+  watch.done = ended(reading, watch, undefined);
+}
+
+/**
+ * @param {Promise<void>} reading
+ * @param {{ close: () => void }} what
+ * @param {((error: unknown) => unknown) | undefined} tell
+ */
+async function ended(reading, what, tell) {
+  try {
+    await reading;
+  } catch (error) {
+    what.close();
+    if (error instanceof ClientClosed) return; // a function was at work when its own side closed
+    if (tell === undefined) throw error;
+    await tell(error);
+  }
+}

@@ -1,0 +1,213 @@
+// The values a user meets: positions, messages, gaps, and what a subscription yields beside them.
+//
+// Pure and small. Each item has a `type`, so that a switch on it tells them apart. A position says everything about its
+// place, exactly: both numbers are bigints, because the contract allows 64 bits.
+
+import { PositionInvalid } from "./errors.js";
+
+/** @typedef {import("./content.js").Kind} Kind */
+/** @typedef {import("./content.js").Body} Body */
+/** @typedef {"cached" | "replicated" | "disk"} Ack the level a publisher waits for */
+/** @typedef {"snapshot" | "recovered" | "history" | "live" | "resync"} Outcome how a subscription began */
+/** @typedef {"expired" | "overrun" | "epoch" | "ahead" | "unknown"} GapReason why messages cannot be given */
+
+const POSITION = /^(0|[1-9][0-9]{0,19})\.(0|[1-9][0-9]{0,19})$/;
+const NUMBER_END = 1n << 64n;
+
+/** A message's place in its subject. Sequences begin at 1; only positions of one epoch can be compared. */
+export class Position {
+  /**
+   * @param {bigint | number} epoch
+   * @param {bigint | number} sequence
+   */
+  constructor(epoch, sequence) {
+    /** @readonly */
+    this.epoch = BigInt(epoch);
+    /** @readonly */
+    this.sequence = BigInt(sequence);
+  }
+
+  /**
+   * Reads `EPOCH.SEQUENCE`; throws PositionInvalid.
+   * @param {string} text
+   */
+  static parse(text) {
+    const found = POSITION.exec(text);
+    if (found === null) throw new PositionInvalid(String(text));
+    const position = new Position(BigInt(found[1] ?? 0), BigInt(found[2] ?? 0));
+    if (position.epoch >= NUMBER_END || position.sequence >= NUMBER_END) throw new PositionInvalid(text);
+    return position;
+  }
+
+  /**
+   * Whether `other`, of the same epoch, already covers this position.
+   * @param {Position} other
+   */
+  isAtOrBefore(other) {
+    return this.epoch === other.epoch && this.sequence <= other.sequence;
+  }
+
+  toString() {
+    return `${this.epoch}.${this.sequence}`;
+  }
+
+  toJSON() {
+    return this.toString();
+  }
+}
+
+/**
+ * @typedef {object} MessageFields what a message may say beside its subject and content
+ * @property {Position | null} [position] null: a standard message
+ * @property {Position | null} [after] where a subscriber must stand to have missed nothing, if not at the position before
+ * @property {number} [timeMs] when the node accepted it, since 1970
+ * @property {string | null} [replyTo] where the publisher awaits answers
+ * @property {string | null} [pattern] on a wildcard subscription: its pattern
+ * @property {number} [conflated] so many messages became this one
+ * @property {boolean} [isSnapshot] it is the snapshot of the subject at `position`
+ */
+
+/** One message as a subscriber gets it; `json()`, `text()` and `bytes()` read its content. */
+export class Message {
+  /** @type {"message"} @readonly */
+  type = "message";
+  #body;
+
+  /**
+   * @param {string} subject
+   * @param {Kind} kind
+   * @param {Body} body
+   * @param {MessageFields} [fields]
+   */
+  constructor(subject, kind, body, fields = {}) {
+    this.#body = body;
+    /** @readonly */
+    this.subject = subject;
+    /** @readonly */
+    this.kind = kind;
+    /** @readonly */
+    this.position = fields.position ?? null;
+    /** @readonly */
+    this.after = fields.after ?? null;
+    /** @readonly */
+    this.timeMs = fields.timeMs ?? 0;
+    /** @readonly */
+    this.replyTo = fields.replyTo ?? null;
+    /** @readonly */
+    this.pattern = fields.pattern ?? null;
+    /** @readonly */
+    this.conflated = fields.conflated ?? 0;
+    /** @readonly */
+    this.isSnapshot = fields.isSnapshot ?? false;
+  }
+
+  /** The content as JSON; throws SyntaxError where it is none. */
+  json() {
+    return this.#body.json();
+  }
+
+  /** The content as text; throws TypeError where it is no UTF-8. */
+  text() {
+    return this.#body.text();
+  }
+
+  /** The content as it was published. */
+  bytes() {
+    return this.#body.bytes();
+  }
+}
+
+/**
+ * Messages of one subject (or, after a forgotten mark, of a pattern) that cannot be given. The subscriber stands at
+ * `position` now; a snapshot follows unless `missed` is 0. `missed` null: not known.
+ */
+export class Gap {
+  /** @type {"gap"} @readonly */
+  type = "gap";
+
+  /**
+   * @param {string} subject
+   * @param {Position | null} position
+   * @param {Position | null} after
+   * @param {GapReason} reason
+   * @param {number | null} missed
+   * @param {string | null} pattern
+   */
+  constructor(subject, position, after, reason, missed, pattern = null) {
+    this.subject = subject;
+    this.position = position;
+    this.after = after;
+    this.reason = reason;
+    this.missed = missed;
+    this.pattern = pattern;
+  }
+}
+
+/** Standard messages that the server could not send in time: they have no position, and none can be had again. */
+export class Dropped {
+  /** @type {"dropped"} @readonly */
+  type = "dropped";
+
+  /**
+   * @param {string} selector
+   * @param {number} count
+   */
+  constructor(selector, count) {
+    this.selector = selector;
+    this.count = count;
+  }
+}
+
+/** The subscription is served from now on (with its outcome), or is not, because the connection went. */
+export class Status {
+  /** @type {"status"} @readonly */
+  type = "status";
+
+  /**
+   * @param {string} selector
+   * @param {"subscribed" | "disconnected"} state
+   * @param {Outcome | null} [outcome]
+   * @param {Position | null} [position] where the join ends, on a single subject
+   * @param {number} [count] messages of the join, on a single subject
+   * @param {string} [reason]
+   */
+  constructor(selector, state, outcome = null, position = null, count = 0, reason = "") {
+    this.selector = selector;
+    this.state = state;
+    this.outcome = outcome;
+    this.position = position;
+    this.count = count;
+    this.reason = reason;
+  }
+}
+
+/** @typedef {Message | Gap | Dropped | Status} Item what a subscription yields */
+
+/** A publish that was accepted; `ack` is the level reached, where that is not the one asked for. */
+export class Published {
+  /**
+   * @param {Position | null} position null for a standard message
+   * @param {boolean} [isRepeat] its idempotence key was known already
+   * @param {Ack | null} [ack]
+   */
+  constructor(position, isRepeat = false, ack = null) {
+    this.position = position;
+    this.isRepeat = isRepeat;
+    this.ack = ack;
+  }
+}
+
+/** Whether anybody listens to a subject or pattern, in the whole cluster. */
+export class Interest {
+  /** @type {"interest"} @readonly */
+  type = "interest";
+
+  /**
+   * @param {string} subject
+   * @param {boolean} hasSubscribers
+   */
+  constructor(subject, hasSubscribers) {
+    this.subject = subject;
+    this.hasSubscribers = hasSubscribers;
+  }
+}

@@ -1,0 +1,10 @@
+// Where stands are kept between runs: anything with `get` and `set`, such as a Map; `save` is called when there is news.
+
+/** @typedef {import("../session/stand.js").SavedStand} SavedStand */
+
+/**
+ * @typedef {object} PositionStore
+ * @property {(selector: string) => SavedStand | undefined} get what was saved last
+ * @property {(selector: string, saved: SavedStand) => unknown} set keep this
+ * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call
+ */

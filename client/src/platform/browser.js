@@ -1,0 +1,120 @@
+// The browser: its WebSocket as a transport, and the page's life. The only file that touches a browser's globals.
+//
+// A browser's WebSocket cannot stop reading, so this link has no `pause`: the session leaves a slow subscription instead and
+// takes it up again from its place. Works in workers too, where there is no document.
+
+import { BROKE, CLOSE_TIMEOUT_MS, SEND_BUFFER_BYTES_MAX } from "../transport/transport.js";
+import { hexadecimal } from "./platform.js";
+
+/** @typedef {import("../transport/transport.js").Link} Link */
+/** @typedef {import("../transport/transport.js").LinkEvents} LinkEvents */
+/** @typedef {import("../transport/transport.js").LinkOptions} LinkOptions */
+
+const DRAIN_LOOK_MS = 20; // a browser does not say when its buffer has emptied
+const NO_CODE = 1005;
+const BROKEN = 1006;
+const REASON_CHARACTERS_MAX = 40; // 123 bytes however they are encoded
+const CLOSE_CODES = [1000, 3000]; // a page may close with these and above 3000 only
+
+/** @implements {Link} */
+class BrowserLink {
+  #socket;
+  #events;
+  #isEnded = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /**
+   * @param {string} url
+   * @param {LinkOptions} options
+   * @param {LinkEvents} events
+   */
+  constructor(url, options, events) {
+    this.#events = events;
+    const socket = new WebSocket(url, options.subprotocol);
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => this.#isEnded || events.opened();
+    socket.onmessage = ({ data }) => {
+      if (!this.#isEnded) events.frame(typeof data === "string" ? data : new Uint8Array(data));
+    };
+    socket.onclose = ({ code, reason }) => {
+      this.#end({ code: code === NO_CODE || code === BROKEN ? null : code, reason: reason || BROKE });
+    };
+  }
+
+  /** @param {string | Uint8Array} frame */
+  send(frame) {
+    if (this.#socket.readyState !== WebSocket.OPEN) return true;
+    this.#socket.send(/** @type {string | Uint8Array<ArrayBuffer>} */ (frame));
+    if (this.#socket.bufferedAmount < SEND_BUFFER_BYTES_MAX) return true;
+    this.#awaitDrain();
+    return false;
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  close(code, reason) {
+    const allowed = CLOSE_CODES.includes(code) || code > 3000 ? code : 1000;
+    this.#socket.close(allowed, reason.slice(0, REASON_CHARACTERS_MAX));
+    setTimeout(() => this.abort(), CLOSE_TIMEOUT_MS);
+  }
+
+  abort() {
+    if (this.#isEnded) return;
+    this.#socket.close();
+    this.#end({ code: null, reason: "aborted" });
+  }
+
+  #awaitDrain() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (this.#isEnded) return;
+      if (this.#socket.bufferedAmount < SEND_BUFFER_BYTES_MAX) this.#events.drained();
+      else this.#awaitDrain();
+    }, DRAIN_LOOK_MS);
+  }
+
+  /** @param {import("../transport/transport.js").LinkEnd} end */
+  #end(end) {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#timer);
+    queueMicrotask(() => this.#events.closed(end));
+  }
+}
+
+/** @type {import("./platform.js").Platform["watchPage"]} */
+function watchPage(events) {
+  const page = globalThis.document;
+  const ending = new AbortController();
+  const { signal } = ending;
+  globalThis.addEventListener?.("online", events.online, { signal });
+  globalThis.addEventListener?.("pagehide", events.leaving, { signal });
+  page?.addEventListener(
+    "visibilitychange",
+    () => (page.visibilityState === "hidden" ? events.hidden() : events.visible()),
+    { signal },
+  );
+  if (page?.visibilityState === "hidden") events.hidden(); // opened in the background
+  return () => ending.abort();
+}
+
+/** @type {import("./platform.js").Platform} */
+export const browser = {
+  open: (url, options, events) => new BrowserLink(url, options, events),
+  now: () => performance.now(),
+  randomText: (bytes) => hexadecimal(crypto.getRandomValues(new Uint8Array(bytes))),
+  watchPage,
+};
+
+/** The page's own storage, or null where it is forbidden or absent. */
+export function pageStorage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null; // a page may be denied it
+  }
+}

@@ -1,0 +1,15 @@
+// Node: a WebSocket of our own over its sockets, and no page.
+
+import { randomBytes } from "node:crypto";
+import { performance } from "node:perf_hooks";
+
+import { openNodeSocket } from "../transport/node_socket.js";
+import { hexadecimal } from "./platform.js";
+
+/** @type {import("./platform.js").Platform} */
+export const node = {
+  open: openNodeSocket,
+  now: () => performance.now(),
+  randomText: (bytes) => hexadecimal(randomBytes(bytes)),
+  watchPage: () => () => {},
+};

@@ -1,0 +1,51 @@
+// Requests: a publish that names a subject of this client's own for the reply.
+//
+// All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its subjects, so
+// that a reply is not lost when the connection goes before the subscription has been marked for the first time.
+
+/** @typedef {import("./model.js").Message} Message */
+/** @typedef {import("./subscription.js").Subscription} Subscription */
+/** @typedef {{ resolve: (message: Message) => void, reject: (error: unknown) => void }} Waiter */
+
+/** Who waits for which reply. */
+export class Requests {
+  #prefix;
+  #count = 0;
+  /** @type {Map<string, Waiter>} */
+  #waiting = new Map();
+
+  /** @param {string} random text that nobody can guess */
+  constructor(random) {
+    this.#prefix = `/reply/${random}`;
+  }
+
+  get pattern() {
+    return `${this.#prefix}/*`;
+  }
+
+  /** A fresh reply subject, what becomes of it, and how to wait no more. */
+  expect() {
+    const subject = `${this.#prefix}/${++this.#count}`;
+    /** @type {Promise<Message>} */
+    const reply = new Promise((resolve, reject) => {
+      this.#waiting.set(subject, { resolve, reject });
+    });
+    return { subject, reply, forget: () => this.#waiting.delete(subject) };
+  }
+
+  /**
+   * Hand out replies until the subscription ends; then whoever still waits gets its error.
+   * @param {Subscription} replies
+   */
+  async listen(replies) {
+    try {
+      for await (const message of replies) {
+        this.#waiting.get(message.subject)?.resolve(message);
+        this.#waiting.delete(message.subject);
+      }
+    } catch (error) {
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
+    }
+  }
+}

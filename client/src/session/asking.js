@@ -1,0 +1,69 @@
+// What was asked and has no answer yet, and what waits to be sent: ids given out, answers brought home.
+
+/** @typedef {import("../wire/command.js").Command} Command */
+/** @typedef {import("../wire/push.js").Refusal} Refusal */
+/** @typedef {import("../wire/push.js").Reply} Reply */
+/** @typedef {(answer: Reply | Refusal) => void} Answered */
+
+/** The commands of one session beside its publishes, which keep a queue of their own. */
+export class Asking {
+  /** @type {Map<number, Answered>} */
+  #awaiting = new Map();
+  /** @type {Command[]} */
+  #out = [];
+  #lastId = 0;
+
+  /** Ids are never used twice, on no connection. */
+  takeId = () => ++this.#lastId;
+
+  get isAwaiting() {
+    return this.#awaiting.size > 0;
+  }
+
+  get hasOut() {
+    return this.#out.length > 0;
+  }
+
+  /**
+   * @param {(id: number) => Command} command
+   * @param {Answered} answered
+   */
+  ask(command, answered) {
+    const id = this.takeId();
+    this.#awaiting.set(id, answered);
+    this.#out.push(command(id));
+  }
+
+  /**
+   * A command whose answer is of no interest.
+   * @param {Command} command
+   */
+  tell(command) {
+    this.#out.push(command);
+  }
+
+  /**
+   * False when nobody here asked.
+   * @param {Reply | Refusal} answer
+   */
+  answer(answer) {
+    const answered = this.#awaiting.get(answer.id ?? 0);
+    if (answered === undefined) return false;
+    this.#awaiting.delete(answer.id ?? 0);
+    answered(answer);
+    return true;
+  }
+
+  /** What is to be sent now. */
+  takeOut() {
+    const out = this.#out;
+    this.#out = [];
+    return out;
+  }
+
+  /** The connection went, and with it every answer. */
+  clear() {
+    this.#awaiting.clear();
+    this.#out = [];
+  }
+}

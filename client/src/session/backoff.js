@@ -1,0 +1,75 @@
+// How long to wait before connecting again: full jitter, or the server's own wish.
+//
+// The first try comes within `firstMs`; the bound doubles with each failure up to `maxMs`. Waits are drawn from the whole
+// range, so that clients cut together do not come back together. Randomness is given by the caller.
+
+const DOUBLINGS_MAX = 30; // beyond it the bound is `maxMs` anyway
+export const WISH_MS_MAX = 3_600_000; // a server may ask for an hour, not for a year
+
+/**
+ * The wait before the next try, after so many failures since the last good connection.
+ * @param {number} failures
+ * @param {number} random
+ * @param {number} firstMs
+ * @param {number} maxMs
+ */
+export function reconnectWaitMs(failures, random, firstMs, maxMs) {
+  return Math.floor(random * Math.min(maxMs, firstMs * 2 ** Math.min(failures, DOUBLINGS_MAX)));
+}
+
+/**
+ * `reconnect_after_ms` of a close reason that is a JSON object.
+ * @param {string} reason
+ * @returns {number | null}
+ */
+export function wishOf(reason) {
+  try {
+    const wish = JSON.parse(reason)?.reconnect_after_ms;
+    return Number.isInteger(wish) ? Math.min(Math.max(0, wish), WISH_MS_MAX) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Failures since the last connection that held for `firstMs`, and what the server asked for. */
+export class Backoff {
+  #firstMs;
+  #maxMs;
+  #failures = 0;
+  /** @type {number | null} */
+  #wishMs = null;
+
+  /**
+   * @param {number} firstMs
+   * @param {number} maxMs
+   */
+  constructor(firstMs, maxMs) {
+    this.#firstMs = firstMs;
+    this.#maxMs = maxMs;
+  }
+
+  /**
+   * A connection ended after it was served for so long (null: it never was), or could not be made.
+   * @param {number | null} servedMs
+   * @param {number | null} wishMs
+   */
+  lost(servedMs, wishMs) {
+    const hasHeld = servedMs !== null && servedMs >= this.#firstMs;
+    this.#failures = hasHeld ? 0 : this.#failures + 1;
+    this.#wishMs = wishMs;
+  }
+
+  /** Whether the server itself said when to come back. */
+  get isTold() {
+    return this.#wishMs !== null;
+  }
+
+  /**
+   * How long to stay away, by a random number in [0, 1).
+   * @param {number} random
+   */
+  waitMs(random) {
+    if (this.#wishMs !== null) return this.#wishMs;
+    return reconnectWaitMs(Math.max(this.#failures - 1, 0), random, this.#firstMs, this.#maxMs);
+  }
+}

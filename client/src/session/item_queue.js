@@ -1,0 +1,100 @@
+// The items of one subscription between the wire and its reader.
+//
+// Bounded: at `itemsMax` it is full, and then nothing more is read for it, so that the server's log is the queue. Marks and
+// statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item counts as
+// handled when the next one is asked for.
+
+import { Status } from "../model.js";
+
+/** @typedef {import("../model.js").Item} Item */
+/** @typedef {import("../wire/push.js").Marked} Marked */
+/** @typedef {import("./standing.js").Standing} Standing */
+
+const COMPACT_AT = 1_024; // taken entries that are let go of together
+
+/** First in, first out; `handled` is the reader's stand. */
+export class ItemQueue {
+  #itemsMax;
+  /** @type {(Item | Marked)[]} */
+  #entries = [];
+  #first = 0; // those before it are taken
+  /** @type {Item | Marked | null} */
+  #inHand = null;
+
+  /**
+   * @param {number} itemsMax
+   * @param {Standing} handled
+   */
+  constructor(itemsMax, handled) {
+    this.#itemsMax = itemsMax;
+    this.handled = handled;
+  }
+
+  get size() {
+    return this.#entries.length - this.#first;
+  }
+
+  get isFull() {
+    return this.size >= this.#itemsMax;
+  }
+
+  /** Room enough to begin again: half of it. */
+  get hasRoom() {
+    return this.size * 2 <= this.#itemsMax;
+  }
+
+  /**
+   * Append; the caller looks at `isFull` and stops reading (what one frame brought may exceed the limit).
+   * @param {Item | Marked} entry
+   */
+  put(entry) {
+    this.#entries.push(this.size > 0 ? this.#folded(entry) : entry);
+  }
+
+  /**
+   * The next item, or null when there is none now. The one before it is handled by this.
+   * @returns {Item | null}
+   */
+  take() {
+    this.finish();
+    while (this.size > 0) {
+      const entry = /** @type {Item | Marked} */ (this.#entries[this.#first++]);
+      if (this.#first >= COMPACT_AT || this.size === 0) {
+        this.#entries.splice(0, this.#first);
+        this.#first = 0;
+      }
+      this.#inHand = entry;
+      if (entry.type !== "marked") return entry;
+      this.finish();
+    }
+    return null;
+  }
+
+  /** The item in hand has been handled. */
+  finish() {
+    const entry = this.#inHand;
+    this.#inHand = null;
+    if (entry === null) return;
+    if (entry.type === "message") this.handled.note(entry);
+    else if (entry.type === "marked") this.handled.mark(entry.mark, entry.node);
+    else if (entry.type === "gap") this.handled.place(entry);
+    else if (entry.type === "status" && entry.position !== null) this.handled.joined(entry.position, entry.count);
+  }
+
+  /**
+   * Takes away the last entry where this one says all that it said.
+   * @param {Item | Marked} entry
+   */
+  #folded(entry) {
+    const last = this.#entries.at(-1);
+    if (entry.type === "marked" && last?.type === "marked") {
+      this.#entries.pop();
+    } else if (entry.type === "status" && last?.type === "status") {
+      this.#entries.pop();
+      if (entry.position === null) {
+        return new Status(entry.selector, entry.state, entry.outcome, last.position, last.count, entry.reason);
+      }
+    }
+    return entry;
+  }
+}

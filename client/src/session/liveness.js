@@ -1,0 +1,64 @@
+// Whether the server is there: anything received says so; after silence a ping is due, then it is dead.
+//
+// Times are given; nothing here looks at a clock.
+
+/** @typedef {"fine" | "ping due" | "dead"} Health */
+
+export class Liveness {
+  pingIntervalMs;
+  isHeld = false;
+  #answerTimeoutMs;
+  #receivedAt = 0;
+  /** @type {number | null} */
+  #pingedAt = null;
+
+  /**
+   * @param {number} pingIntervalMs
+   * @param {number} answerTimeoutMs
+   */
+  constructor(pingIntervalMs, answerTimeoutMs) {
+    this.pingIntervalMs = pingIntervalMs;
+    this.#answerTimeoutMs = answerTimeoutMs;
+  }
+
+  /** The shortest time that is watched here. */
+  get shortestMs() {
+    return Math.min(this.pingIntervalMs, this.#answerTimeoutMs);
+  }
+
+  /** @param {number} now */
+  received(now) {
+    this.#receivedAt = now;
+    this.#pingedAt = null;
+  }
+
+  /**
+   * By this side's own wish nothing is read from now on, or something again: silence in between says nothing.
+   * @param {number} now
+   * @param {boolean} isHeld
+   */
+  hold(now, isHeld) {
+    this.isHeld = isHeld;
+    this.received(now);
+  }
+
+  /** @param {number} now */
+  pinged(now) {
+    this.#pingedAt = now;
+  }
+
+  /** Something happened that often ends connections unseen: do not wait for the silence to grow. */
+  doubt() {
+    this.#receivedAt = -Infinity;
+  }
+
+  /**
+   * @param {number} now
+   * @returns {Health}
+   */
+  judge(now) {
+    if (this.isHeld) return "fine";
+    if (this.#pingedAt !== null) return now - this.#pingedAt >= this.#answerTimeoutMs ? "dead" : "fine";
+    return now - this.#receivedAt >= this.pingIntervalMs ? "ping due" : "fine";
+  }
+}

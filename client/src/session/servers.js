@@ -1,0 +1,62 @@
+// Which server to try next.
+//
+// Servers have weights. Each round tries every one of them once, drawn by weight among those not yet tried; weight 0 is a
+// reserve, drawn when no weighted one is left. Randomness is given by the caller.
+
+export const LIVE_PATH = "/v1/live";
+
+/** @typedef {string | readonly (string | readonly [url: string, weight: number])[]} Servers */
+
+/** The addresses a client may use. */
+export class ServerList {
+  /** @type {{ url: string, weight: number }[]} */
+  #servers;
+  /** @type {{ url: string, weight: number }[]} */
+  #untried = [];
+
+  /** @param {Servers} servers */
+  constructor(servers) {
+    const entries = typeof servers === "string" ? [servers] : [...servers];
+    this.#servers = entries.map((entry) => {
+      const [url, weight] = typeof entry === "string" ? [entry, 1] : entry;
+      return { url: withPath(url), weight };
+    });
+    if (this.#servers.length === 0) throw new RangeError("the list of servers is empty; give at least one ws:// address");
+    for (const { url, weight } of this.#servers) {
+      if (!/^wss?:\/\/./.test(url)) {
+        throw new RangeError(`${JSON.stringify(url)} is no server address; one begins with ws:// or wss://`);
+      }
+      if (!(weight >= 0 && weight < Infinity)) {
+        throw new RangeError(`weight ${weight} of ${url} must be a number from 0 up`);
+      }
+    }
+  }
+
+  /**
+   * The next server, by a random number in [0, 1).
+   * @param {number} random
+   */
+  choose(random) {
+    if (this.#untried.length === 0) this.#untried = [...this.#servers];
+    const untried = this.#untried;
+    const total = untried.reduce((sum, { weight }) => sum + weight, 0);
+    let place = random * (total || untried.length);
+    let found = untried.findIndex(({ weight }) => (place -= total > 0 ? weight : 1) < 0);
+    if (found < 0) found = untried.length - 1; // rounding left `place` at the very end
+    return /** @type {{ url: string }} */ (untried.splice(found, 1)[0]).url;
+  }
+
+  /** A connection was established: the next loss starts a new round. */
+  succeeded() {
+    this.#untried = [];
+  }
+}
+
+/**
+ * An address without a path means the node's own.
+ * @param {string} url
+ */
+function withPath(url) {
+  const [, rest = ""] = /^\w+:\/\/(.*)$/.exec(url) ?? [];
+  return rest.includes("/") || rest === "" ? url : url + LIVE_PATH;
+}

@@ -1,0 +1,45 @@
+// What a client may be told about itself; every quantity has a unit, a bound and a default.
+
+const DEFAULTS = Object.freeze({
+  /** of one subscription between wire and reader; beyond it nothing is read for it */
+  itemsMax: 1_000,
+  /** publishes without an answer */
+  publishQueueMax: 10_000,
+  /** and their bytes */
+  publishQueueBytesMax: 16 << 20,
+  /** of these on the wire; the server allows 1,000 commands */
+  publishInFlightMax: 500,
+  /** positions kept of one pattern, beside its mark */
+  subjectsMax: 4_000,
+  /** of one frame received (browsers have a bound of their own) */
+  frameBytesMax: 2 << 20,
+  /** to open a connection and be answered */
+  connectTimeoutMs: 10_000,
+  /** to answer a ping, else the peer is dead */
+  answerTimeoutMs: 10_000,
+  /** silence before a ping, where the server names none */
+  pingIntervalMs: 25_000,
+  /** the first try to come back comes within this */
+  reconnectFirstMs: 1_000,
+  /** and a later one within this */
+  reconnectMaxMs: 120_000,
+  /** between two savings of positions */
+  positionsSaveMs: 1_000,
+});
+
+/** @typedef {{ -readonly [name in keyof typeof DEFAULTS]: number }} Settings limits and times of one client */
+
+/**
+ * All settings, from those that were chosen; throws RangeError for an unknown name or no whole number from 1 up.
+ * @param {Partial<Settings>} chosen
+ * @returns {Readonly<Settings>}
+ */
+export function settingsOf(chosen) {
+  for (const [name, value] of Object.entries(chosen)) {
+    if (!(name in DEFAULTS)) throw new RangeError(`${name} is no setting; there are ${Object.keys(DEFAULTS).join(", ")}`);
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new RangeError(`${name} is ${value}; it must be a whole number from 1 up`);
+    }
+  }
+  return Object.freeze({ ...DEFAULTS, ...chosen });
+}

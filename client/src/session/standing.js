@@ -1,0 +1,195 @@
+// Where one subscription stands, and what that makes of the next message.
+//
+// A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the stand.
+// Snapshots and gaps place it. A pattern also keeps the server's last mark: resuming needs positions only for what came
+// after it, the rest is kept (within a limit) so that another node can be told exactly.
+
+import { Gap, Position } from "../model.js";
+import { Stand } from "./stand.js";
+
+/** @typedef {import("../model.js").Message} Message */
+/** @typedef {"new" | "repeat" | "hole"} Verdict what to do with a message; a hole is new, but something before it never came */
+
+/** The stand of one subscription while it is served. */
+export class Standing {
+  /** How often it moved. */
+  moves = 0;
+  #subjectsMax;
+  /** @type {Map<string, Position>} oldest touched first */
+  #positions;
+  #mark;
+  #node;
+  #isWhole = true; // no position was forgotten for the limit
+  /** @type {Set<string>} touched after the last mark: never forgotten */
+  #sinceMark = new Set();
+  /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
+  #snapshotDue = new Set();
+  /** @type {{ at: Position, left: number } | null} where a join ends, and how many messages it has left */
+  #join = null;
+
+  /**
+   * @param {string} selector
+   * @param {boolean} isPattern
+   * @param {number} subjectsMax
+   * @param {Stand | null} [stand]
+   */
+  constructor(selector, isPattern, subjectsMax, stand = null) {
+    this.selector = selector;
+    this.isPattern = isPattern;
+    this.#subjectsMax = subjectsMax;
+    this.#positions = new Map(stand?.after);
+    this.#mark = stand?.since ?? null;
+    this.#node = stand?.node ?? null;
+  }
+
+  /** @param {string} subject */
+  position(subject) {
+    return this.#positions.get(subject);
+  }
+
+  /** What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: only the mark then. */
+  get stand() {
+    if (this.isPattern && !this.#isWhole && this.#mark !== null) return new Stand(new Map(), this.#mark, this.#node);
+    return new Stand(new Map(this.#positions), this.#mark, this.#node);
+  }
+
+  /**
+   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its mark.
+   * @param {Position | null} at
+   * @param {number} count
+   */
+  joined(at, count) {
+    this.#join = at !== null && !this.isPattern ? { at, left: count } : null;
+    this.#endJoin();
+  }
+
+  /**
+   * Decide what a message is, and stand at it unless it is a repeat.
+   * @param {Message} message
+   * @returns {Verdict}
+   */
+  judge(message) {
+    const at = message.position;
+    if (at === null) return "new";
+    const subject = message.subject;
+    const stand = this.#positions.get(subject);
+    /** @type {Verdict} */
+    let verdict = "new";
+    if (stand !== undefined && !(message.isSnapshot && this.#snapshotDue.has(subject))) {
+      if (at.isAtOrBefore(stand)) verdict = "repeat";
+      else if (!message.isSnapshot && isBeyond(message, at, stand)) verdict = "hole";
+    }
+    if (verdict !== "repeat") {
+      this.#snapshotDue.delete(subject);
+      this.#place(subject, at);
+    }
+    this.#countJoin();
+    return verdict;
+  }
+
+  /**
+   * Stand at a message that was judged elsewhere.
+   * @param {Message} message
+   */
+  note(message) {
+    if (message.position !== null) {
+      this.#place(message.subject, message.position);
+      this.#countJoin();
+    }
+  }
+
+  /**
+   * What of a gap is this client's own; null when it has seen all of it. A server that was given a mark knows the stand at
+   * the mark only, and this client may have come further since.
+   * @param {Gap} gap
+   * @returns {Gap | null}
+   */
+  refine(gap) {
+    const stand = this.#positions.get(gap.subject);
+    if (stand === undefined || gap.after === null || gap.position === null || stand.epoch !== gap.after.epoch) return gap;
+    const further = stand.sequence - gap.after.sequence;
+    if (further <= 0n) return gap;
+    if (gap.position.isAtOrBefore(stand)) return null;
+    const missed = gap.missed === null ? null : Math.max(0, gap.missed - Number(further));
+    return new Gap(gap.subject, gap.position, stand, gap.reason, missed, gap.pattern);
+  }
+
+  /**
+   * A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew.
+   * @param {Gap} gap
+   */
+  place(gap) {
+    this.moves++;
+    if (this.isPattern && gap.subject === this.selector) {
+      this.#positions.clear();
+      this.#sinceMark.clear();
+      this.#snapshotDue.clear();
+      this.#mark = null;
+      this.#isWhole = true;
+      return;
+    }
+    if (gap.position !== null) this.#place(gap.subject, gap.position);
+    else this.#positions.delete(gap.subject);
+    if (gap.missed !== 0) this.#snapshotDue.add(gap.subject);
+  }
+
+  /**
+   * @param {string} text
+   * @param {string | null} node
+   */
+  mark(text, node) {
+    this.moves++;
+    this.#mark = text;
+    this.#node = node;
+    this.#sinceMark.clear();
+    this.#snapshotDue.clear();
+  }
+
+  #countJoin() {
+    if (this.#join === null) return;
+    this.#join.left--;
+    this.#endJoin();
+  }
+
+  #endJoin() {
+    if (this.#join === null || this.#join.left > 0) return;
+    const { at } = this.#join;
+    this.#join = null;
+    const stand = this.#positions.get(this.selector);
+    if (stand === undefined || !at.isAtOrBefore(stand)) this.#place(this.selector, at);
+  }
+
+  /**
+   * @param {string} subject
+   * @param {Position} at
+   */
+  #place(subject, at) {
+    this.moves++;
+    const positions = this.#positions;
+    if (!this.isPattern) {
+      positions.set(subject, at);
+      return;
+    }
+    positions.delete(subject);
+    positions.set(subject, at);
+    this.#sinceMark.add(subject);
+    if (positions.size <= this.#subjectsMax) return;
+    const [oldest] = positions.keys();
+    if (oldest !== undefined && !this.#sinceMark.has(oldest)) {
+      positions.delete(oldest);
+      this.#isWhole = false;
+    }
+  }
+}
+
+/**
+ * Whether something between the stand and this message never came.
+ * @param {Message} message
+ * @param {Position} at
+ * @param {Position} stand
+ */
+function isBeyond(message, at, stand) {
+  const epoch = message.after?.epoch ?? at.epoch;
+  const sequence = message.after?.sequence ?? at.sequence - 1n;
+  return epoch === stand.epoch && sequence > stand.sequence;
+}

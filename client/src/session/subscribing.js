@@ -1,0 +1,165 @@
+// One subscription's part in the session: what was asked of the server, and what becomes of what it sends.
+//
+//     idle ──ask──▶ asked ──answer──▶ served        lost: any ──▶ idle        refused or left: any ──▶ ended
+//      ▲                                │
+//      └──────────setAside──────────────┘   (the reader's queue is full, and the connection is to be read on)
+//
+// Only when served do messages count: what comes while asked belongs to an earlier asking, which is over.
+
+import { Gap, Position, Status } from "../model.js";
+
+/** @typedef {import("../errors.js").GodwitError} GodwitError */
+/** @typedef {import("../model.js").Dropped} Dropped */
+/** @typedef {import("../model.js").Item} Item */
+/** @typedef {import("../model.js").Message} Message */
+/** @typedef {import("../wire/command.js").Choice} Choice */
+/** @typedef {import("../wire/command.js").Subscribe} Subscribe */
+/** @typedef {import("../wire/push.js").Marked} Marked */
+/** @typedef {import("../wire/push.js").Reply} Reply */
+/** @typedef {import("./item_queue.js").ItemQueue} ItemQueue */
+/** @typedef {import("./standing.js").Standing} Standing */
+
+/** The state above, and counts of what was told and dropped. `wake` is called when the queue has something new. */
+export class Subscribing {
+  /** @type {"idle" | "asked" | "served" | "ended"} */
+  state = "idle";
+  isAside = false; // left alone until its queue has room again
+  /** @type {GodwitError | null} why it ended, when it did not end by its own wish */
+  error = null;
+  wake = () => {};
+  isJoined = false; // nothing published from now on can be lost: a new pattern waits for its first mark
+  counts = { joins: 0, gaps: 0, repeats: 0, holes: 0 };
+  /** @type {number | null} */
+  #askedId = null;
+
+  /**
+   * @param {string} selector
+   * @param {Choice} choice
+   * @param {Standing} standing
+   * @param {ItemQueue} queue
+   */
+  constructor(selector, choice, standing, queue) {
+    this.selector = selector;
+    this.choice = choice;
+    this.standing = standing;
+    this.queue = queue;
+  }
+
+  /**
+   * Ask this node to serve it from where it stands.
+   * @param {number} id
+   * @param {string | null} node
+   * @returns {Subscribe}
+   */
+  ask(id, node) {
+    this.state = "asked";
+    this.#askedId = id;
+    this.isAside = false;
+    const stand = this.standing.stand.forNode(node);
+    return { verb: "subscribe", id, selector: this.selector, stand, choice: this.choice };
+  }
+
+  /** @param {Reply} reply */
+  reply(reply) {
+    if (!this.isAskedBy(reply.id)) return;
+    this.state = "served";
+    this.counts.joins++;
+    this.isJoined ||= !this.standing.isPattern || this.standing.stand.isSomewhere;
+    this.standing.joined(reply.position, reply.count);
+    this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count));
+  }
+
+  /** The server has been told to send it. */
+  get isAsked() {
+    return this.state === "asked" || this.state === "served";
+  }
+
+  /** @param {number | null} id */
+  isAskedBy(id) {
+    return this.state === "asked" && id === this.#askedId;
+  }
+
+  /** @param {Message} message */
+  message(message) {
+    if (this.state !== "served") return;
+    const stand = this.standing.position(message.subject);
+    const verdict = this.standing.judge(message);
+    if (verdict === "repeat") {
+      this.counts.repeats++;
+      return;
+    }
+    if (verdict === "hole" && stand !== undefined && message.position !== null) {
+      this.counts.holes++;
+      this.#put(holeBefore(message, message.position, stand));
+    }
+    this.#put(message);
+  }
+
+  /** @param {Gap} gap */
+  gap(gap) {
+    const refined = this.standing.refine(gap);
+    if (this.state !== "served" || refined === null) return;
+    this.counts.gaps++;
+    this.standing.place(refined);
+    this.#put(refined);
+  }
+
+  /** @param {Marked} marked */
+  marked(marked) {
+    if (this.state !== "served") return;
+    this.isJoined = true;
+    this.standing.mark(marked.mark, marked.node);
+    this.#put(marked);
+  }
+
+  /** @param {Dropped} dropped */
+  dropped(dropped) {
+    if (this.state === "served") this.#put(dropped);
+  }
+
+  /** Let go of it until there is room; true when the server is to be told. */
+  setAside() {
+    const wasAsked = this.isAsked;
+    if (this.state !== "ended") {
+      this.state = "idle";
+      this.isAside = true;
+    }
+    return wasAsked;
+  }
+
+  /**
+   * The connection went. With a full queue it is not asked for again before there is room.
+   * @param {string} reason
+   */
+  lost(reason) {
+    if (this.state === "ended") return;
+    if (this.state === "served") this.#put(new Status(this.selector, "disconnected", null, null, 0, reason));
+    this.state = "idle";
+    this.isAside ||= this.queue.isFull;
+  }
+
+  /** @param {GodwitError | null} error */
+  end(error) {
+    if (this.state === "ended") return;
+    this.state = "ended";
+    this.error = error;
+    this.wake();
+  }
+
+  /** @param {Item | Marked} entry */
+  #put(entry) {
+    this.queue.put(entry);
+    this.wake();
+  }
+}
+
+/**
+ * What the server should have said and did not: reported, never passed over.
+ * @param {Message} message
+ * @param {Position} at
+ * @param {Position} stand
+ */
+function holeBefore(message, at, stand) {
+  const upto = message.after ?? new Position(at.epoch, at.sequence - 1n);
+  return new Gap(message.subject, upto, stand, "unknown", Number(upto.sequence - stand.sequence), message.pattern);
+}

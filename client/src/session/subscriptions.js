@@ -1,0 +1,133 @@
+// The subscriptions of one session: by selector, those whose readers are behind, and those put off for a while.
+//
+// It hands out what the server tells to whom it concerns; what is asked of the server, and when, is the session's.
+
+import { CODES, Code } from "../codes.js";
+import { CommandRefused } from "../errors.js";
+
+/** @typedef {import("../errors.js").GodwitError} GodwitError */
+/** @typedef {import("../model.js").Dropped} Dropped */
+/** @typedef {import("../model.js").Gap} Gap */
+/** @typedef {import("../model.js").Message} Message */
+/** @typedef {import("../wire/push.js").Ended} Ended */
+/** @typedef {import("../wire/push.js").Marked} Marked */
+/** @typedef {import("../wire/push.js").Refusal} Refusal */
+/** @typedef {import("./subscribing.js").Subscribing} Subscribing */
+
+const PUT_OFF_MS = 5_000; // before a refused subscription is asked for again
+
+/** One per selector. */
+export class Subscriptions {
+  /** @type {Map<string, Subscribing>} */
+  #table = new Map();
+  /** @type {Set<Subscribing>} */
+  #behind = new Set();
+  /** @type {{ at: number, subscribing: Subscribing }[]} */
+  #putOff = [];
+
+  /** @param {string} selector */
+  has(selector) {
+    return this.#table.has(selector);
+  }
+
+  /** @param {Subscribing} subscribing */
+  add(subscribing) {
+    this.#table.set(subscribing.selector, subscribing);
+  }
+
+  /**
+   * False when it is not there any more, or another has its selector.
+   * @param {Subscribing} subscribing
+   */
+  remove(subscribing) {
+    if (this.#table.get(subscribing.selector) !== subscribing) return false;
+    this.#table.delete(subscribing.selector);
+    return true;
+  }
+
+  /** @param {Message} message */
+  message(message) {
+    const subscribing = this.#table.get(message.pattern ?? message.subject);
+    if (subscribing === undefined) return;
+    subscribing.message(message);
+    if (subscribing.queue.isFull) this.#behind.add(subscribing);
+  }
+
+  /**
+   * Something beside messages; nothing where the subscription was left meanwhile.
+   * @param {Gap | Marked | Dropped | Ended} push
+   * @param {string | null} node
+   * @param {number} now
+   */
+  told(push, node, now) {
+    switch (push.type) {
+      case "marked":
+        this.#table.get(push.pattern)?.marked({ ...push, node });
+        break;
+      case "gap":
+        this.#table.get(push.pattern ?? push.subject)?.gap(push);
+        break;
+      case "dropped":
+        this.#table.get(push.selector)?.dropped(push);
+        break;
+      case "ended": {
+        const subscribing = this.#table.get(push.selector);
+        const facts = CODES.get(push.code);
+        const codeName = facts?.name ?? "Unknown";
+        const { code, reason } = push;
+        const retry = facts?.retry ?? false;
+        if (subscribing) this.refuse(subscribing, { type: "refusal", id: null, code, codeName, reason, retry }, now);
+      }
+    }
+  }
+
+  /**
+   * It ends; but one that was served before, and may be again, is only put off.
+   * @param {Subscribing} subscribing
+   * @param {Refusal} refusal
+   * @param {number} now
+   */
+  refuse(subscribing, { code, codeName, reason, retry }, now) {
+    const isDraining = code === Code.NodeDraining;
+    if (isDraining || (retry && subscribing.counts.joins > 0)) {
+      subscribing.lost(`${codeName}: ${reason}`);
+      if (!isDraining) this.#putOff.push({ at: now + PUT_OFF_MS, subscribing }); // else the next connection asks
+    } else {
+      this.remove(subscribing);
+      subscribing.end(new CommandRefused(code, codeName, reason, retry));
+    }
+  }
+
+  /** Those whose queues are full. */
+  behind() {
+    for (const each of this.#behind) if (!each.isAsked || !each.queue.isFull) this.#behind.delete(each);
+    return this.#behind;
+  }
+
+  /** Those that a new connection is to be asked for. */
+  toAsk() {
+    return [...this.#table.values()].filter((each) => !each.isAside);
+  }
+
+  /**
+   * Those that were put off for long enough.
+   * @param {number} now
+   */
+  toAskAgain(now) {
+    const due = this.#putOff.filter(({ at }) => at <= now).map(({ subscribing }) => subscribing);
+    this.#putOff = this.#putOff.filter(({ at }) => at > now);
+    return due.filter((each) => each.state === "idle" && !each.isAside);
+  }
+
+  /** @param {string} reason */
+  lost(reason) {
+    this.#behind.clear();
+    this.#putOff = [];
+    for (const subscribing of this.#table.values()) subscribing.lost(reason);
+  }
+
+  /** @param {GodwitError | null} error */
+  end(error) {
+    for (const subscribing of this.#table.values()) subscribing.end(error);
+  }
+}

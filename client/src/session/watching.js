@@ -1,0 +1,113 @@
+// One watch: the last known interest of each selector, and the changes its reader has not seen.
+//
+// Interest is a state: when the reader is behind, only the latest word on each selector waits. A new connection tells the
+// state first, in which those who left meanwhile do not appear: who is not told again soon has gone.
+
+import { Interest } from "../model.js";
+
+/** @typedef {import("../errors.js").GodwitError} GodwitError */
+
+export const STATE_MS = 1_000; // within this after the answer the whole state has been told
+
+/** The pure part of a watch; `wake` is called when there is something new. */
+export class Watching {
+  isEnded = false;
+  /** @type {GodwitError | null} */
+  error = null;
+  wake = () => {};
+  /** @type {Set<string>} selectors that the reader was told have subscribers */
+  #known = new Set();
+  /** @type {Map<string, boolean>} */
+  #changes = new Map();
+  /** @type {Set<string>} were told on an earlier connection only */
+  #unconfirmed = new Set();
+  /** @type {number | null} */
+  #askedAt = null;
+
+  /** @param {string} selector */
+  constructor(selector) {
+    this.selector = selector;
+  }
+
+  /**
+   * @param {number} id
+   * @returns {import("../wire/command.js").Named}
+   */
+  ask(id) {
+    this.#unconfirmed = new Set([...this.#known].filter((selector) => this.#changes.get(selector) ?? true));
+    for (const [selector, listens] of this.#changes) if (listens) this.#unconfirmed.add(selector);
+    this.#askedAt = null;
+    return { verb: "watch", id, selector: this.selector };
+  }
+
+  /**
+   * The server watches from now on; the state follows.
+   * @param {number} now
+   */
+  asked(now) {
+    this.#askedAt = now;
+  }
+
+  /** @param {number} now */
+  tick(now) {
+    if (this.#unconfirmed.size === 0 || this.#askedAt === null || now - this.#askedAt < STATE_MS) return;
+    const gone = this.#unconfirmed;
+    this.#unconfirmed = new Set();
+    for (const selector of gone) this.told(new Interest(selector, false));
+  }
+
+  /** @param {Interest} interest */
+  told({ subject, hasSubscribers }) {
+    if (!meets(this.selector, subject)) return;
+    this.#unconfirmed.delete(subject);
+    this.#changes.delete(subject);
+    if (hasSubscribers !== this.#known.has(subject)) this.#changes.set(subject, hasSubscribers);
+    this.wake();
+  }
+
+  /**
+   * The next change, or null when there is none now.
+   * @returns {Interest | null}
+   */
+  take() {
+    for (const [selector, hasSubscribers] of this.#changes) {
+      this.#changes.delete(selector);
+      if (hasSubscribers) this.#known.add(selector);
+      else this.#known.delete(selector);
+      return new Interest(selector, hasSubscribers);
+    }
+    return null;
+  }
+
+  /** @param {GodwitError | null} error */
+  end(error) {
+    this.isEnded = true;
+    this.error = error;
+    this.wake();
+  }
+}
+
+/**
+ * Some subject is taken by both; each may be a subject or a pattern.
+ * @param {string} one
+ * @param {string} other
+ */
+export function meets(one, other) {
+  const [left, right] = [one.split("/").slice(1), other.split("/").slice(1)];
+  for (let place = 0; place < Math.max(left.length, right.length); place++) {
+    const [first, second] = [left[place], right[place]];
+    if (first === "**" || second === "**") return !(place === 0 && isReserved(first === "**" ? second : first));
+    if (first === undefined || second === undefined) return false;
+    if (first === "*" || second === "*") {
+      if (place === 0 && isReserved(first === "*" ? second : first)) return false;
+    } else if (first !== second) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** @param {string | undefined} segment */
+function isReserved(segment) {
+  return segment !== undefined && segment.startsWith("$");
+}

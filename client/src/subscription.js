@@ -1,0 +1,155 @@
+// A subscription as its user holds it: an asynchronous iterable.
+
+import { Bell } from "./bell.js";
+
+/** @typedef {import("./connection.js").Connection} Connection */
+/** @typedef {import("./connection.js").Log} Log */
+/** @typedef {import("./model.js").Item} Item */
+/** @typedef {import("./model.js").Message} Message */
+/** @typedef {import("./session/session.js").Session} Session */
+/** @typedef {import("./session/stand.js").Stand} Stand */
+/** @typedef {import("./session/subscribing.js").Subscribing} Subscribing */
+
+/**
+ * Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places. One reader at a time. An item
+ * counts as handled when the next one is asked for; `stand` is where the reader stands. Leaving a loop leaves it open.
+ */
+export class Subscription {
+  /** Resolves when it has ended and everything was read; a listener's subscription alone: rejects with what ended it. */
+  done = Promise.resolve();
+  #session;
+  #connection;
+  #core;
+  #log;
+  #news = new Bell();
+  #moves = 0;
+  /** @type {() => void} */
+  #join = () => {};
+  /** @type {Promise<void>} */
+  #joined;
+
+  /**
+   * @param {Session} session
+   * @param {Connection} connection
+   * @param {Subscribing} core
+   * @param {Log} log
+   */
+  constructor(session, connection, core, log) {
+    this.#session = session;
+    this.#connection = connection;
+    this.#core = core;
+    this.#log = log;
+    this.#joined = new Promise((resolve) => {
+      this.#join = resolve;
+    });
+    core.wake = () => this.#woken();
+  }
+
+  get selector() {
+    return this.#core.selector;
+  }
+
+  /** Where the reader stands: give it to `subscribe` later to go on from here. @returns {Stand} */
+  get stand() {
+    return this.#core.queue.handled.stand;
+  }
+
+  /** Closed, or ended by the server; what was received before can still be read. */
+  get isEnded() {
+    return this.#core.state === "ended";
+  }
+
+  /** Joins, gaps told, repeats dropped, and holes found, each of which is a fault of the server. */
+  get counts() {
+    return { ...this.#core.counts };
+  }
+
+  /** Whether the reader's stand has moved since this was last asked. */
+  hasMoved() {
+    const before = this.#moves;
+    this.#moves = this.#core.queue.handled.moves;
+    return this.#moves !== before;
+  }
+
+  /**
+   * Wait until the join is complete, so that everything published from now on will come, whatever happens. A join that
+   * brings more than the queue holds is completed by reading. Rejects with CommandRefused if the server refuses.
+   */
+  async joined() {
+    await this.#joined;
+    if (this.#core.error !== null) throw this.#core.error;
+  }
+
+  /** Say that the last item is handled, without asking for the next. */
+  handled() {
+    this.#core.queue.finish();
+  }
+
+  /** The messages; gaps and drops are logged as warnings. @returns {AsyncIterator<Message, undefined>} */
+  [Symbol.asyncIterator]() {
+    return { next: () => this.#nextMessage() };
+  }
+
+  /** Everything in order: messages, gaps, drops, statuses. @returns {AsyncIterableIterator<Item>} */
+  items() {
+    const next = () => this.#next();
+    return {
+      next,
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  /** What is there already, without waiting: the next item, or null. */
+  take() {
+    const core = this.#core;
+    const item = core.queue.take();
+    if (core.isAside && core.queue.hasRoom) {
+      this.#session.takeUp(core);
+      this.#connection.wake();
+    } else if (this.#session.liveness.isHeld) {
+      this.#connection.took();
+    }
+    return item;
+  }
+
+  /** Unsubscribe; what is in the queue can still be read. */
+  close() {
+    this.#session.unsubscribe(this.#core);
+    this.#connection.wake();
+  }
+
+  /** @returns {Promise<IteratorResult<Message, undefined>>} */
+  async #nextMessage() {
+    for (;;) {
+      const { value: item, done } = await this.#next();
+      if (done) return { value: undefined, done: true };
+      if (item.type === "message") return { value: item, done: false };
+      if (item.type === "gap") {
+        this.#log.warn(`godwit: gap on ${item.subject}: ${item.missed ?? "some"} messages missed (${item.reason})`);
+      } else if (item.type === "dropped") {
+        this.#log.warn(`godwit: ${item.count} standard messages dropped on ${item.selector}`);
+      }
+    }
+  }
+
+  /** @returns {Promise<IteratorResult<Item, undefined>>} */
+  async #next() {
+    for (;;) {
+      const item = this.take();
+      if (item !== null) return { value: item, done: false };
+      if (this.#core.state === "ended") {
+        if (this.#core.error !== null) throw this.#core.error;
+        return { value: undefined, done: true };
+      }
+      await this.#news.wait();
+    }
+  }
+
+  #woken() {
+    this.#news.ring();
+    const core = this.#core;
+    if (core.isJoined || core.queue.isFull || core.state === "ended") this.#join();
+  }
+}

@@ -1,0 +1,42 @@
+// The seam between a session and whatever carries its frames: a transport opens links, a link carries frames of one wire.
+//
+// A WebSocket is one kind (of the browser's, or of Node's sockets); anything that carries the wire's frames in order can be
+// another: events by one way and commands by another, say. A transport decides nothing about the protocol, holds no
+// subscription, and never reconnects: it reports how its link ended, once, and that is all.
+
+/**
+ * @typedef {object} LinkEvents what a link tells; nothing before `open` has returned, nothing after `closed`
+ * @property {() => void} opened frames can be sent
+ * @property {(frame: string | Uint8Array) => void} frame one came; a text frame is a string
+ * @property {() => void} drained frames can be sent again, after `send` answered false
+ * @property {(end: LinkEnd) => void} closed it has ended, or could not be opened; called exactly once
+ */
+
+/**
+ * @typedef {object} LinkEnd
+ * @property {number | null} code the close code, if one was received
+ * @property {string} reason the peer's reason, or what went wrong
+ */
+
+/**
+ * @typedef {object} Link
+ * @property {(frame: string | Uint8Array) => boolean} send false: enough is on the way, wait for `drained`; it was taken
+ * @property {(code: number, reason: string) => void} close end it in good order, or soon without
+ * @property {() => void} abort end it now; nobody is there to answer
+ * @property {(() => void)} [pause] stop reading, so that the server's log waits; a link that cannot has none
+ * @property {(() => void)} [resume] read on
+ */
+
+/**
+ * @typedef {object} LinkOptions
+ * @property {string} subprotocol
+ * @property {number} frameBytesMax of one frame received, where the transport can hold to it
+ */
+
+/** @typedef {(url: string, options: LinkOptions, events: LinkEvents) => Link} Transport */
+
+export const SEND_BUFFER_BYTES_MAX = 1 << 20; // on the way to the kernel; beyond it `send` answers false
+export const CLOSE_TIMEOUT_MS = 2_000; // for the peer's answer to a close
+
+/** Ends that are ours to word. */
+export const BROKE = "the connection broke";

@@ -1,0 +1,81 @@
+// Where the content of a message stands in the frame it came in, so that its text is exactly what the publisher wrote.
+//
+// JSON.parse has read the frame before, so its grammar is known to be right, and a walk over strings and brackets is
+// enough. Run only when somebody asks for the text of JSON content that came on the JSON wire.
+
+/**
+ * The text of the value of `key` in the object, or in the object at `place` of the array, that the frame is.
+ * @param {string} frame
+ * @param {number | null} place
+ * @param {string} key
+ */
+export function sourceOf(frame, place, key) {
+  let at = skipBlanks(frame, 0);
+  if (place !== null) {
+    at = skipBlanks(frame, at + 1);
+    for (let index = 0; index < place; index++) at = skipBlanks(frame, skipBlanks(frame, valueEnd(frame, at)) + 1);
+  }
+  let source = "";
+  at = skipBlanks(frame, at + 1);
+  while (frame[at] !== "}") {
+    const keyEnd = valueEnd(frame, at);
+    const name = JSON.parse(frame.slice(at, keyEnd));
+    const start = skipBlanks(frame, skipBlanks(frame, keyEnd) + 1);
+    const end = valueEnd(frame, start);
+    if (name === key) source = frame.slice(start, end); // the last of several counts, as for JSON.parse
+    at = skipBlanks(frame, end);
+    if (frame[at] === ",") at = skipBlanks(frame, at + 1);
+  }
+  return source;
+}
+
+/**
+ * @param {string} text
+ * @param {number} at
+ */
+function skipBlanks(text, at) {
+  while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;
+  return at;
+}
+
+/**
+ * Where the value that begins at `start` ends.
+ * @param {string} text
+ * @param {number} start
+ */
+function valueEnd(text, start) {
+  let at = start;
+  let depth = 0;
+  do {
+    const sign = text[at];
+    if (sign === '"') {
+      at = stringEnd(text, at);
+      continue;
+    }
+    if (sign === "{" || sign === "[") depth++;
+    else if (sign === "}" || sign === "]") depth--;
+    else if (depth === 0) return scalarEnd(text, at);
+    at++;
+  } while (depth > 0);
+  return at;
+}
+
+/**
+ * @param {string} text
+ * @param {number} start
+ */
+function stringEnd(text, start) {
+  let at = start + 1;
+  while (text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+  return at + 1;
+}
+
+/**
+ * @param {string} text
+ * @param {number} start
+ */
+function scalarEnd(text, start) {
+  let at = start;
+  while (at < text.length && !",]} \n\r\t".includes(text[at] ?? "")) at++;
+  return at;
+}
