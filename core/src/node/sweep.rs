@@ -6,13 +6,13 @@ use super::Node;
 use super::room::{Bounds, drop_snapshot, is_expired, trim};
 use crate::position::Now;
 
-/// What one call may spend: to look at a log, or to let a message go, is one; a sixteenth of all logs, within these bounds.
-const SPEND_MIN: usize = 512;
-const SPEND_MAX: usize = 8_192;
+/// What one call may spend: to look at a log, or to let a message go, is one; a 32nd of all logs, within these bounds.
+const SPEND_MIN: usize = 256;
+const SPEND_MAX: usize = 1_024;
 /// To forget a log costs so much more.
 const FORGET_COST: usize = 8;
 /// Keys, moments of interest and places of the index settled in one call.
-const STEPS: usize = 1_024;
+const STEPS: usize = 2_048;
 /// The index remembers this many arrivals even of messages that are gone, so that a mark among them gets exact holes.
 const INDEX_MIN: usize = 65_536;
 /// The epoch rises at most this often: an epoch made from the clock at the next start is then higher still.
@@ -35,6 +35,12 @@ impl Node {
         is_due
     }
 
+    /// Places for logs: what there is to sweep.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.names.slots()
+    }
+
     /// Does the next piece. True when the present round over all logs is not finished.
     pub fn sweep(&mut self, now: Now) -> bool {
         self.time_ms = self.time_ms.max(now.wall_ms);
@@ -42,7 +48,7 @@ impl Node {
         self.sweep_patterns(now);
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
-        let mut left = (self.names.slots() as usize / 16).clamp(SPEND_MIN, SPEND_MAX);
+        let mut left = (self.names.slots() as usize / 32).clamp(SPEND_MIN, SPEND_MAX);
         while left > 0 && self.sweep.slot < self.names.slots() {
             left = left.saturating_sub(self.sweep_log(self.sweep.slot, now, left));
             // A log with more to let go than may be spent now waits for the next call.

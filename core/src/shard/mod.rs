@@ -146,6 +146,8 @@ pub struct Shard {
     wakes: u64,
     next_sweep_ms: u64,
     sweep_from: u32,
+    /// Logs in the node, as of the last sweep.
+    node_size: u32,
     drain: Option<orders::Drain>,
     clients: HashMap<Box<str>, Arc<str>>,
     counters: Counters,
@@ -189,6 +191,7 @@ impl Shard {
             wakes: 0,
             next_sweep_ms: 0,
             sweep_from: 0,
+            node_size: 0,
             drain: None,
             clients: HashMap::new(),
             counters: Counters::default(),

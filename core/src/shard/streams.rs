@@ -105,6 +105,11 @@ impl Streams {
     }
 
     /// Identifiers from `start` on, ascending.
+    /// Above all indices.
+    pub(super) fn end(&self) -> u32 {
+        self.slab.end()
+    }
+
     pub(super) fn indices_from(&self, start: u32) -> impl Iterator<Item = u32> + '_ {
         self.slab.indices_from(start)
     }

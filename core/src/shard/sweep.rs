@@ -1,5 +1,6 @@
 //! What happens by the clock, in small portions: silent and half-done connections, streams nobody listens to, marks, ages
-//! in the node. Owns the pace: a sweep every quarter of a second looks at an eighth of what there is.
+//! in the node. Owns the pace: a sweep every quarter of a second looks at an eighth of what there is; where there is very
+//! much, smaller sweeps come sooner, so that no message waits long for one.
 use std::sync::Arc;
 
 use super::connection::Phase;
@@ -18,33 +19,45 @@ const SWEEP_INTERVAL_MS: u64 = 250;
 const PARTS: u32 = 8;
 /// The same for streams: each is looked at once a second.
 const STREAM_PARTS: u32 = 4;
+/// Up to so many connections, streams and logs the parts and the interval are those above; for every doubling there are twice
+/// as many parts in half the interval, to a sixteenth.
+const SIZE: u32 = 8_192;
+const DOUBLINGS_MAX: u32 = 4;
 /// Pieces of the node's sweep done in one of ours, each its own section under the lock.
-const NODE_SWEEPS: u32 = 4;
+const NODE_SWEEPS: u32 = 2;
 /// A mark is told at least so often (in mark intervals) when only other subjects' messages arrived.
 const QUIET_INTERVALS: u64 = 30;
 
 impl Shard {
     pub(super) fn sweep<O: Outlet>(&mut self, out: &mut O) {
-        self.next_sweep_ms = self.now.mono_ms + SWEEP_INTERVAL_MS;
-        self.sweep_node();
-        let part = self.sweep_from;
-        self.sweep_from = (part + 1) % PARTS;
         let end = self.connections.end();
-        let width = end.div_ceil(PARTS).max(1);
+        // One shard keeps the pace that the node's logs need; should it give up, the others sweep them more slowly.
+        let logs = if self.index == 0 { self.node_size } else { 0 };
+        let doublings = doublings(end.max(self.streams.end()).max(logs));
+        self.next_sweep_ms = self.now.mono_ms + (SWEEP_INTERVAL_MS >> doublings);
+        self.sweep_node(SWEEP_INTERVAL_MS >> doublings);
+        let (parts, stream_parts) = (PARTS << doublings, STREAM_PARTS << doublings);
+        let part = self.sweep_from % parts;
+        self.sweep_from = part + 1;
+        let width = end.div_ceil(parts).max(1);
         let looked: Vec<u32> =
             self.connections.indices_from(part * width).take_while(|&s| s < (part + 1) * width).collect();
         for socket in looked {
             self.look_at(socket, out);
         }
-        self.sweep_streams(part);
+        self.sweep_streams(part % stream_parts, stream_parts);
         self.sweep_drain(out);
         self.buffers.truncate(64);
     }
 
     /// The node's own, by whichever shard comes first: one that gave up leaves it to the others.
-    fn sweep_node(&mut self) {
+    fn sweep_node(&mut self, interval_ms: u64) {
         let node = Arc::clone(&self.node);
-        if !lock(&node).begin_sweep(self.now, SWEEP_INTERVAL_MS / 2) {
+        let mut held = lock(&node);
+        self.node_size = held.size();
+        let is_due = held.begin_sweep(self.now, interval_ms / 2);
+        drop(held);
+        if !is_due {
             return;
         }
         for _ in 0..NODE_SWEEPS {
@@ -122,10 +135,10 @@ impl Shard {
         }
     }
 
-    fn sweep_streams(&mut self, part: u32) {
+    fn sweep_streams(&mut self, part: u32, parts: u32) {
         let (linger_ms, now_ms) = (self.settings.limits.stream_linger_ms, self.now.mono_ms);
-        let ids: Vec<u32> =
-            self.streams.indices_from(0).filter(|id| id % STREAM_PARTS == part % STREAM_PARTS).collect();
+        let width = self.streams.end().div_ceil(parts).max(1);
+        let ids: Vec<u32> = self.streams.indices_from(part * width).take_while(|&id| id < (part + 1) * width).collect();
         for id in ids {
             let Some(stream) = self.streams.get(id) else { continue };
             if stream.empty_since_ms.is_some_and(|since| now_ms >= since + linger_ms) {
@@ -172,5 +185,21 @@ impl Shard {
                 self.tell_mark(cursor_id, reach);
             }
         }
+    }
+}
+
+/// How often `size` has to be halved to be swept in the ordinary way.
+fn doublings(size: u32) -> u32 {
+    size.div_ceil(SIZE).max(1).next_power_of_two().ilog2().min(DOUBLINGS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::doublings;
+
+    #[test]
+    fn the_more_there_is_the_smaller_are_the_parts() {
+        let sizes = [0, 8_192, 8_193, 16_384, 20_000, 65_536, 131_072, u32::MAX];
+        assert_eq!(sizes.map(doublings), [0, 0, 1, 1, 2, 3, 4, 4]);
     }
 }
