@@ -22,7 +22,7 @@ READERS = 10
 LOG_MESSAGES_MAX = 500
 BATCH = 100
 KILOBYTE = 1_024
-GROWTH_MAX = 8_192 * KILOBYTE  # queues of what was not read would be 30 MB in the short form, 2 GB in the long one
+GROWTH_MAX = 2_048 * KILOBYTE  # queues of what was not read would be 30 MB in the short form, 2 GB in the long one
 
 
 class NonReader:
