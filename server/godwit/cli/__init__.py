@@ -1,4 +1,4 @@
-"""The command line: `godwit serve, publish, tail, config, bench`.
+"""The command line: `godwit serve, publish, tail, config, bench, verify`.
 
 Each command is a module of its own, loaded when it is the one that was asked for. Owns the words and exit codes: 0 done,
 1 it did not work, 2 the operator's mistake (nothing was opened), 3 a port could not be opened.
@@ -20,6 +20,7 @@ COMMANDS = {
     "tail": "godwit.cli.tail:tail",
     "config": "godwit.cli.config:config",
     "bench": "godwit.bench:bench",
+    "verify": "godwit.verify:verify",
 }
 """Command → module:attribute."""
 

@@ -1,0 +1,9 @@
+"""`godwit verify`: proof of delivery as a product.
+
+Publishers and subscribers of every kind work against a broker while it is harmed; a ledger of what was published is held
+against what everybody was told. `judge` decides (pure), `plan` draws everything from a seed (pure), `scene` runs it.
+"""
+
+from .command import verify
+
+__all__ = ["verify"]

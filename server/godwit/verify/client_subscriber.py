@@ -1,0 +1,95 @@
+"""Subscribers through the Python client, as a user's program would be: one that stays, and one that comes back from saved positions.
+
+Here the library has the duty: whatever it yields to its user is held to the promises, and nothing may come twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from ..client import Client, Gap, Item, Message, PositionFile, Settings, Status
+from .judge.witness import Witness
+from .plan import Kind, SubscriberPlan
+from .timing import Clock
+from .trace import Trace
+
+QUICK = Settings(
+    items_max=200,
+    reconnect_first_ms=20,
+    reconnect_max_ms=400,
+    answer_timeout_ms=2_000,
+    ping_interval_ms=2_000,
+    connect_timeout_ms=4_000,
+    frame_bytes_max=4 << 20,
+)
+ITEMS_PER_LIFE = 60
+"""So many items a saving one reads before its program ends and begins again."""
+
+
+class ClientSubscriber:
+    """Run it as a task; cancel it to end."""
+
+    def __init__(
+        self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock, directory: Path
+    ) -> None:
+        self.mine, self.witness, self.trace = mine, witness, trace
+        self._url, self._clock = url, clock
+        self._file = directory / f"{mine.name}.json"
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._lives = 0
+
+    def stall(self, is_stalled: bool) -> None:
+        if is_stalled:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    def go_at_full_speed(self) -> None:
+        self.stall(False)
+
+    async def run(self) -> None:
+        is_saving = self.mine.kind is Kind.SAVED
+        while True:
+            positions = PositionFile(self._file) if is_saving else None
+            await self._live(positions, ITEMS_PER_LIFE if is_saving else None)
+
+    async def _live(self, positions: MutableMapping[str, object] | None, items_max: int | None) -> None:
+        mine = self.mine
+        async with Client(self._url, wire=mine.wire, settings=QUICK, positions=positions) as client:
+            subscription = client.subscribe(mine.selector, on_gap=mine.on_gap)
+            if self._lives == 0:
+                self.witness.asked(self._clock())
+            self._lives += 1
+            try:
+                async for item in subscription.items():
+                    self._take(item)
+                    await self._may_read.wait()
+                    if items_max is not None:
+                        items_max -= not isinstance(item, Status)
+                        if items_max <= 0:
+                            break
+            finally:
+                self.trace.down(self._clock())
+
+    def _take(self, item: Item) -> None:
+        now, witness = self._clock(), self.witness
+        match item:
+            case Message():
+                witness.message(now, item)
+            case Gap():
+                self.trace.gap(now, item.missed)
+                witness.gap(now, item)
+            case Status(state="subscribed"):
+                self.trace.up(now)
+                if witness.is_pattern or not witness.places:
+                    witness.joined(now, item.position, item.outcome, item.count)
+                else:
+                    witness.resumed(now)
+            case Status():
+                self.trace.down(now)
+                witness.lost(now, item.reason)
+            case _:
+                pass

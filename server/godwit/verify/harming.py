@@ -1,0 +1,195 @@
+"""Does the harm of a plan, when its time has come, and says what was done and what was not.
+
+What is done to clients goes through their lanes in the proxy; what is done to the node needs one that was started here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from .judge.witness import Court
+from .node import FILES_MAX, Node, find_faketime
+from .plan import OF_NODE, Fault, Harm
+from .proxy import Proxy
+from .timing import Clock
+
+STRANGERS_MAX = 2 * FILES_MAX
+SETTLE_S = 0.1
+
+
+class Stallable(Protocol):
+    """A subscriber that can be made to stop reading."""
+
+    def stall(self, is_stalled: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class Done:
+    """One fault as it was done."""
+
+    harm: Harm
+    from_ms: int
+    to_ms: int
+    detail: str
+    targets: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "harm": self.harm.value,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "detail": self.detail,
+            "clients": len(self.targets),
+        }
+
+
+class Harming:
+    """Runs the faults of a plan; `done` tells them as they were."""
+
+    def __init__(
+        self,
+        faults: list[Fault],
+        proxy: Proxy,
+        node: Node | None,
+        court: Court,
+        clock: Clock,
+        stallable: Mapping[str, Stallable],
+        stalled: Callable[[str, int, int], None],
+    ) -> None:
+        self._faults, self._proxy, self._node, self._court = faults, proxy, node, court
+        self._clock, self._stallable, self._stalled = clock, stallable, stalled
+        self._later: set[asyncio.Task[None]] = set()
+        self.done: list[Done] = []
+        self.left_out: dict[Harm, str] = {}
+        self.now = ""
+        self.restarts = 0
+
+    async def run(self) -> None:
+        try:
+            for fault in self._faults:
+                await asyncio.sleep(max(0.0, fault.at_s - self._clock() / 1000))
+                reason = self._why_not(fault.harm)
+                if reason:
+                    self.left_out[fault.harm] = reason
+                    continue
+                await self._do(fault)
+        finally:
+            for task in self._later:
+                task.cancel()
+            for subscriber in self._stallable.values():
+                subscriber.stall(False)
+
+    def _why_not(self, harm: Harm) -> str:
+        if harm in OF_NODE and self._node is None:
+            return "the node was not started here"
+        if harm is Harm.CLOCK and find_faketime() is None:
+            return "libfaketime is not installed (Debian package libfaketime)"
+        return ""
+
+    async def _do(self, fault: Fault) -> None:
+        done = Done(fault.harm, self._clock(), self._clock(), "", fault.targets)
+        self.done.append(done)
+        self.now = fault.harm.value
+        if fault.harm in (Harm.HALF_OPEN, Harm.STALL):
+            task = asyncio.create_task(self._do_aside(fault, done))
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+            return
+        match fault.harm:
+            case Harm.CUT:
+                self._each(fault.targets, lambda name: self._proxy.lanes[name].cut(int(fault.amount)))
+                done.detail = f"{len(fault.targets)} connections, after {fault.amount:.0f} bytes more"
+            case Harm.STORM:
+                self._proxy.cut_all()
+                done.detail = "all connections"
+            case _:
+                assert self._node is not None
+                await self._do_to_node(self._node, fault, done)
+        done.to_ms = self._clock()
+        self.now = ""
+
+    async def _do_aside(self, fault: Fault, done: Done) -> None:
+        """What lasts while other things happen."""
+        done.to_ms = done.from_ms + int(fault.for_s * 1000)
+        done.detail = f"{len(fault.targets)} clients for {fault.for_s:.1f} s"
+        if fault.harm is Harm.HALF_OPEN:
+            self._each(fault.targets, lambda name: self._proxy.lanes[name].half_open())
+            return
+        names = [name for name in fault.targets if name in self._stallable]
+        self._each(names, lambda name: self._stallable[name].stall(True))
+        try:
+            await asyncio.sleep(fault.for_s)
+        finally:
+            self._each(names, lambda name: self._stallable[name].stall(False))
+            self._each(names, lambda name: self._stalled(name, done.from_ms, self._clock()))
+
+    async def _do_to_node(self, node: Node, fault: Fault, done: Done) -> None:
+        match fault.harm:
+            case Harm.FREEZE:
+                node.freeze(True)
+                await asyncio.sleep(fault.for_s)
+                node.freeze(False)
+                done.detail = f"for {fault.for_s:.1f} s"
+            case Harm.KILL | Harm.DRAIN:
+                await (node.kill() if fault.harm is Harm.KILL else node.drain())
+                await self._start_again(node, fault.for_s)
+                done.detail = f"back after {(self._clock() - done.from_ms) / 1000:.1f} s"
+            case Harm.CLOCK:
+                node.move_clock(fault.amount)
+                await asyncio.sleep(fault.for_s)
+                done.detail = f"by {fault.amount:+.0f} s"
+            case Harm.FILES:
+                held = await self._fill_files(node, fault.for_s)
+                done.detail = (
+                    f"strangers held {held} connections for {fault.for_s:.1f} s; it may open {FILES_MAX} files"
+                )
+            case _:
+                raise AssertionError(fault.harm)
+
+    async def _start_again(self, node: Node, pause_s: float) -> None:
+        """Whatever was under way to clients is gone before the new reign begins, so that the ledger knows which is which."""
+        self._proxy.target = None
+        self._proxy.cut_all()
+        await asyncio.sleep(SETTLE_S + pause_s)
+        self._court.ledger.restart()
+        self._court.restarts += 1
+        self.restarts += 1
+        await node.start()
+        self._proxy.target = node.address
+
+    async def _fill_files(self, node: Node, for_s: float) -> int:
+        """Strangers connect until nothing more is taken, stay, and leave."""
+        loop, strangers = asyncio.get_running_loop(), []
+        try:
+            for _ in range(STRANGERS_MAX):
+                stranger = socket.socket()
+                strangers.append(stranger)
+                stranger.setblocking(False)
+                try:
+                    async with asyncio.timeout(0.2):
+                        await loop.sock_connect(stranger, node.address)
+                except OSError:  # a timeout too: the backlog is full
+                    break
+            await asyncio.sleep(for_s)
+            return sum(_is_held(stranger) for stranger in strangers)
+        finally:
+            for stranger in strangers:
+                stranger.close()
+
+    def _each(self, names: tuple[str, ...] | list[str], act: Callable[[str], None]) -> None:
+        for name in names:
+            act(name)
+
+
+def _is_held(stranger: socket.socket) -> bool:
+    """Whether the node keeps this connection: it has neither closed nor refused it."""
+    try:
+        return len(stranger.recv(1)) > 0
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,64 @@
+"""The shortest history that shows a breach: where the subscriber stood and how it came there, what it was told, and what the
+ledger holds there. Everything before the last known stand proves nothing, so it is left out. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...model import Position
+from .finding import Breach, Promise
+from .ledger import Ledger
+from .place import Seen
+
+LEDGER_LINES_MAX = 4
+_POSITIONS = re.compile(r"\b(\d+)\.(\d+)\b")
+
+
+def tell_history(ledger: Ledger, subject: str, breach: Breach, seen: list[Seen], events: list[Seen]) -> list[str]:
+    """Lines, oldest first. `seen` is of the subject, `events` of the whole subscription; the last seen is the breach."""
+    shortest = seen[_first_needed(breach, seen) :]
+    begin = shortest[0][0] if shortest else 0
+    merged = sorted([*shortest, *(event for event in events if event[0] >= begin)], key=lambda one: one[0])
+    lines = [tell_seen(one) for one in merged]
+    return lines + [f"ledger: {subject} {line}" for line in _ledger_lines(ledger, subject, breach)]
+
+
+def _first_needed(breach: Breach, seen: list[Seen]) -> int:
+    """The event that set the stand is enough; for what came twice, its first coming, if that is still known."""
+    start = max(0, len(seen) - 2)
+    if breach.promise in (Promise.NO_REPEAT, Promise.ORDER) and seen:
+        position = _position_of(seen[-1])
+        for place in range(start, -1, -1):
+            if position is not None and _position_of(seen[place]) == position:
+                return place
+    return start
+
+
+def _position_of(one: Seen) -> object:
+    return one[2][0] if isinstance(one[2], tuple) and one[1] == "message" else None
+
+
+def tell_seen(one: Seen) -> str:
+    """One event as a line."""
+    at_ms, what, detail = one
+    when = f"{at_ms / 1000:9.3f} s  "
+    match what, detail:
+        case "message", (at, after, conflated):
+            told = f"message {at}" + (f", {conflated} became one" if conflated else "")
+            return when + told + (f", after {after}" if after is not None else "")
+        case "snapshot", (at, _, _):
+            return f"{when}snapshot at {at}"
+        case "gap", (after, at, reason, missed):
+            return f"{when}gap after {after} to {at}, {reason}, missed {missed}"
+        case "reply", (outcome, at, count):
+            return f"{when}reply: {outcome} at {at}, {count} to come"
+        case _:
+            return when + what
+
+
+def _ledger_lines(ledger: Ledger, subject: str, breach: Breach) -> list[str]:
+    if subject not in ledger.reigns:
+        return []
+    named = dict.fromkeys(Position(int(e), int(s)) for e, s in _POSITIONS.findall(breach.sentence) if int(s) > 0)
+    return [ledger.tell(subject, at) for at in list(named)[:LEDGER_LINES_MAX]]

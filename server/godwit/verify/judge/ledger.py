@@ -1,0 +1,257 @@
+"""The ledger: who published what, what became of it, and which message each position holds. The truth everybody is held to.
+
+A publish is sent, then acknowledged at a position, or refused, or never answered. One that was never answered may exist or not,
+but at most once in a reign and never in two places. A position is filled by whoever knows first, the publisher's
+acknowledgement or a subscriber; whoever comes later must say the same. Bounded: some 50 bytes a publish, contents are not kept. Pure.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from enum import IntEnum
+
+from ...model import Position
+from .content import Contents, Identity, Style, read_identity
+from .finding import Breach, Promise
+
+NUMBER_BITS = 40
+ACKNOWLEDGED = "was acknowledged"
+
+
+class State(IntEnum):
+    """What is known of a publish."""
+
+    UNSENT = 0
+    UNCERTAIN = 1  # sent, not answered
+    ACKNOWLEDGED = 2
+    REFUSED = 3
+
+
+class Reign:
+    """The positions of one subject in one epoch; at index 0 stands sequence 1. An unknown one is 0."""
+
+    __slots__ = ("acknowledged", "hashes", "identities")
+
+    def __init__(self) -> None:
+        self.identities = array("Q")
+        self.hashes = array("q")
+        self.acknowledged = 0  # the highest sequence that a publisher was told
+
+    @property
+    def head(self) -> int:
+        """The highest sequence that anybody has seen."""
+        return len(self.identities)
+
+    def identity(self, sequence: int) -> Identity | None:
+        packed = self.identities[sequence - 1] if 1 <= sequence <= len(self.identities) else 0
+        return Identity((packed >> NUMBER_BITS) - 1, packed & ((1 << NUMBER_BITS) - 1)) if packed else None
+
+    def fill(self, sequence: int, identity: Identity, digest: int) -> None:
+        missing = sequence - len(self.identities)
+        if missing > 0:
+            self.identities.extend([0] * missing)
+            self.hashes.extend([0] * missing)
+        self.identities[sequence - 1] = (identity.publisher + 1) << NUMBER_BITS | identity.number
+        self.hashes[sequence - 1] = digest
+
+
+class Sender:
+    """The publishes of one publisher, in columns; at index 0 stands number 1."""
+
+    __slots__ = ("epochs", "sent_ms", "sequences", "states", "subjects")
+
+    def __init__(self) -> None:
+        self.states = bytearray()
+        self.subjects = array("H")
+        self.sent_ms = array("Q")
+        self.epochs = array("Q")  # of the last position seen
+        self.sequences = array("Q")
+
+
+class Ledger:
+    """See the module. `styles` names every subject of the run and what its contents are."""
+
+    def __init__(self, contents: Contents, styles: dict[str, Style]) -> None:
+        self.contents, self.styles = contents, styles
+        self.reigns: dict[str, dict[int, Reign]] = {subject: {} for subject in styles}  # epochs as they were first seen
+        self.senders: dict[int, Sender] = {}
+        self._numbers = {subject: number for number, subject in enumerate(styles)}
+        self._names = list(styles)
+        self._ended: dict[str, set[int]] = {subject: set() for subject in styles}
+        self.sent_count = self.acknowledged_count = self.refused_count = self.repeat_count = 0
+
+    # What publishers say
+
+    def send(self, identity: Identity, subject: str, at_ms: int) -> bytes:
+        """A publish is about to leave; returns its content. Numbers of a publisher are used in order."""
+        sender = self.senders.setdefault(identity.publisher, Sender())
+        assert identity.number == len(sender.states) + 1, "numbers are used in order"
+        sender.states.append(State.UNCERTAIN)
+        sender.subjects.append(self._numbers[subject])
+        sender.sent_ms.append(at_ms)
+        sender.epochs.append(0)
+        sender.sequences.append(0)
+        self.sent_count += 1
+        return self.contents.make(identity, self.styles[subject])
+
+    def acknowledge(self, identity: Identity, at: Position, is_repeat: bool = False) -> Breach | None:
+        """The broker gave this publish a position."""
+        sender, index = self.senders[identity.publisher], identity.number - 1
+        subject = self._names[sender.subjects[index]]
+        sender.states[index] = State.ACKNOWLEDGED
+        self.acknowledged_count += 1
+        self.repeat_count += is_repeat
+        digest = hash(self.contents.make(identity, self.styles[subject]))
+        breach = self._place(subject, at, identity, digest, ACKNOWLEDGED)
+        reign = self.reigns[subject][at.epoch]
+        reign.acknowledged = max(reign.acknowledged, at.sequence)
+        return breach
+
+    def refuse(self, identity: Identity) -> None:
+        """The broker said no: nobody may ever see it."""
+        self.senders[identity.publisher].states[identity.number - 1] = State.REFUSED
+        self.refused_count += 1
+
+    # What subscribers say
+
+    def observe(self, subject: str, at: Position, content: bytes) -> Breach | None:
+        """A subscriber was given a single message, as it was published."""
+        reign = self.reigns[subject].get(at.epoch)
+        if reign is not None and at.sequence <= len(reign.hashes) and reign.identities[at.sequence - 1]:
+            if reign.hashes[at.sequence - 1] == hash(content):
+                return None
+            return Breach(Promise.CONTENT, f"{at} holds {reign.identity(at.sequence)}, but other bytes came")
+        from_content = self._recognize(subject, content)
+        if isinstance(from_content, Breach):
+            return from_content
+        return self._place(subject, at, from_content, hash(content), "was delivered")
+
+    def _recognize(self, subject: str, content: bytes) -> Identity | Breach:
+        identity = read_identity(content)
+        state = State.UNSENT if identity is None else self.state(identity)
+        if identity is None or state is State.UNSENT or self.subject_of(identity) != subject:
+            return Breach(Promise.CONTENT, f"nobody published {content[:60]!r} on {subject}")
+        if content != self.contents.make(identity, self.styles[subject]):
+            return Breach(Promise.CONTENT, f"{identity} came with other bytes: {content[:60]!r}")
+        if state is State.REFUSED:
+            return Breach(Promise.CONTENT, f"{identity} was refused, and yet delivered")
+        return identity
+
+    def _place(self, subject: str, at: Position, identity: Identity, digest: int, how: str) -> Breach | None:
+        reign = self.reigns[subject].setdefault(at.epoch, Reign())
+        other = reign.identity(at.sequence)
+        if other is not None:
+            if other != identity:
+                return Breach(Promise.ONCE, f"{at} was given to {other} and to {identity}")
+            return None
+        sender, index = self.senders[identity.publisher], identity.number - 1
+        if sender.sequences[index] and sender.epochs[index] == at.epoch:
+            return Breach(
+                Promise.ONCE, f"{identity} is at {at.epoch}.{sender.sequences[index]}, and {how} at {at} again"
+            )
+        if (
+            sender.states[index] == State.ACKNOWLEDGED
+            and how != ACKNOWLEDGED
+            and self._is_later(subject, at, sender.epochs[index])
+        ):
+            before = f"{sender.epochs[index]}.{sender.sequences[index]}"
+            return Breach(Promise.ONCE, f"{identity} was acknowledged at {before}, and {how} at {at} of a later reign")
+        sender.epochs[index], sender.sequences[index] = at.epoch, at.sequence
+        reign.fill(at.sequence, identity, digest)
+        return None
+
+    def _is_later(self, subject: str, at: Position, epoch: int) -> bool:
+        order = list(self.reigns[subject])
+        return epoch in order and order.index(at.epoch) > order.index(epoch)
+
+    # What is known
+
+    def restart(self) -> None:
+        """The broker's memory is gone: the reigns there are have ended, and nobody has to come to their heads."""
+        for subject, reigns in self.reigns.items():
+            self._ended[subject].update(reigns)
+
+    def has_ended(self, subject: str, epoch: int) -> bool:
+        """Whether a restart ended this reign."""
+        return epoch in self._ended.get(subject, ())
+
+    def state(self, identity: Identity) -> State:
+        sender = self.senders.get(identity.publisher)
+        if sender is None or not 1 <= identity.number <= len(sender.states):
+            return State.UNSENT
+        return State(sender.states[identity.number - 1])
+
+    def subject_of(self, identity: Identity) -> str:
+        return self._names[self.senders[identity.publisher].subjects[identity.number - 1]]
+
+    def sent_ms(self, identity: Identity) -> int:
+        return self.senders[identity.publisher].sent_ms[identity.number - 1]
+
+    def heads(self) -> dict[str, Position]:
+        """Of each subject the highest position that a publisher was told, in its latest reign."""
+        heads = {}
+        for subject, reigns in self.reigns.items():
+            if reigns:
+                epoch, reign = next(reversed(reigns.items()))
+                if reign.acknowledged and epoch not in self._ended[subject]:
+                    heads[subject] = Position(epoch, reign.acknowledged)
+        return heads
+
+    def head(self, subject: str, epoch: int) -> int:
+        """The highest sequence that anybody was told or given."""
+        reign = self.reigns.get(subject, {}).get(epoch)
+        return 0 if reign is None else reign.head
+
+    def identity_at(self, subject: str, at: Position) -> Identity | None:
+        reign = self.reigns.get(subject, {}).get(at.epoch)
+        return None if reign is None else reign.identity(at.sequence)
+
+    def tell(self, subject: str, at: Position) -> str:
+        """What stands at a position, in words."""
+        identity = self.identity_at(subject, at)
+        if identity is None:
+            return f"{at}: the ledger does not know it"
+        state = self.state(identity).name.lower()
+        return f"{at}: {identity}, sent at {self.sent_ms(identity) / 1000:.3f} s, {state}"
+
+    @property
+    def uncertain_count(self) -> int:
+        return sum(sender.states.count(State.UNCERTAIN) for sender in self.senders.values())
+
+    # At the end
+
+    def audit(self) -> Iterator[tuple[str, Breach]]:
+        """What only the whole shows: numbers given to nothing, and publishes numbered out of the order they were sent in."""
+        uncertain = self._count_uncertain()
+        for subject, reigns in self.reigns.items():
+            for epoch, reign in reigns.items():
+                empty, may_be = reign.identities.count(0), uncertain.get(subject, 0)
+                if empty > may_be:
+                    sentence = f"{empty} positions of epoch {epoch} hold nothing that anybody was given; {may_be} publishes are uncertain"
+                    yield subject, Breach(Promise.NO_LOSS, sentence)
+                for breach in self._disorder(epoch, reign):
+                    yield subject, breach
+
+    def _count_uncertain(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for sender in self.senders.values():
+            for state, number in zip(sender.states, sender.subjects, strict=True):
+                if state == State.UNCERTAIN:
+                    counts[self._names[number]] = counts.get(self._names[number], 0) + 1
+        return counts
+
+    def _disorder(self, epoch: int, reign: Reign) -> Iterator[Breach]:
+        last: dict[int, tuple[int, int]] = {}
+        for sequence in range(1, reign.head + 1):
+            identity = reign.identity(sequence)
+            if identity is None:
+                continue
+            number, before = last.get(identity.publisher, (0, 0))
+            if identity.number < number:
+                yield Breach(
+                    Promise.ORDER,
+                    f"publisher {identity.publisher} sent its number {identity.number} before {number}, but they are "
+                    f"{epoch}.{sequence} and {epoch}.{before}",
+                )
+            last[identity.publisher] = (identity.number, sequence)

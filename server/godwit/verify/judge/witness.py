@@ -1,0 +1,376 @@
+"""One subscription under oath: everything it was told, in order, held to the promises as it comes.
+
+A witness of the wire hears the node itself, and knows what may come again after a resume. A witness of a client hears what a
+library gives its user: there nothing may come twice. Places of subjects are place.py's, truth is the ledger's, merged
+values are merging's. Pure: the time is given with each call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...model import Gap, GapReason, Message, Outcome, Position
+from ...subject import is_pattern, matches
+from .finding import Breach, Finding, Findings, Promise
+from .history import tell_history
+from .ledger import Ledger
+from .merging import Merging, claim_of
+from .place import SEEN_MAX, Place, Seen
+
+MARKS_KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is known of the broker: what it promises, and the limits that may cause a gap (None: not known here)."""
+
+    promises: frozenset[Promise] = frozenset(Promise)
+    log_messages_max: int | None = None
+    log_age_ms_max: int | None = None
+    in_flight_max: int = 0
+    """So many publishes may be in the log and not yet in the ledger."""
+    has_snapshots: bool = True
+    """A newcomer is given the subject's state, so that a first message can be held against it."""
+    knows_restarts: bool = False
+    """Whoever runs the check restarts the node itself, so that a gap for a restart can be held against it."""
+
+
+@dataclass(slots=True)
+class Court:
+    """What all witnesses of a run share."""
+
+    ledger: Ledger
+    merging: Merging
+    findings: Findings
+    rules: Rules
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What one witness was told."""
+
+    messages: int = 0
+    snapshots: int = 0
+    again: int = 0
+    conflated: int = 0
+    gaps: int = 0
+    missed: int = 0
+    gaps_uncounted: int = 0
+    joins: int = 0
+    resumes: int = 0
+    losses: int = 0  # connections
+
+
+class Witness:
+    """See the module. The shell calls `asked`, `joined`, `message`, `gap`, `marked`, `lost` as they happen."""
+
+    def __init__(
+        self,
+        name: str,
+        selector: str,
+        court: Court,
+        *,
+        is_client: bool = False,
+        is_conflated: bool = False,
+        goes_on_from_oldest: bool = False,
+    ) -> None:
+        self.name, self.selector, self.court = name, selector, court
+        self._goes_on_from_oldest = goes_on_from_oldest
+        self.is_client, self.is_conflated = is_client, is_conflated
+        self.is_pattern = is_pattern(selector)
+        self.counts = Counts()
+        self.places: dict[str, Place] = {}
+        self.moved: Callable[[], None] = _nobody_waits
+        self._ledger = court.ledger
+        self._events: deque[Seen] = deque(maxlen=SEEN_MAX)  # of the whole subscription: cuts, resumes, pattern gaps
+        self._marks: dict[str, dict[str, Position]] = {}
+        self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
+        self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
+        self._restarts = court.restarts  # that this subscription has been told of
+        self._last_of: dict[int, tuple[int, str, Position]] = {}  # across subjects: the last message of each publisher
+        self._is_feed = False  # what comes is the feed's order: no join by subjects is under way
+
+    # Its own doings
+
+    def asked(self, at_ms: int, since: str | None = None, is_new: bool = False) -> None:
+        """It subscribes: anew, from a mark, or from its positions."""
+        if is_new or not self.places:
+            for place in self.places.values():
+                place.begin()
+            self._marks.clear()
+            self._heads = self._ledger.heads()
+            self._restarts = self.court.restarts
+            self._note(at_ms, "subscribed as a newcomer", None)
+        else:
+            self.counts.resumes += 1
+            self._heads = self._ledger.heads() if self._heads else {}
+            if since is not None:
+                stands = self._marks.get(since, {})
+                for subject, place in self.places.items():
+                    place.rewind(stands.get(subject))
+            self._note(at_ms, "resumed" if since is None else "resumed from a mark", None)
+            if self.is_conflated:
+                for place in self.places.values():
+                    place.rewind(None)  # the window that was open may close over what had been given
+        self._join = None
+        self._last_of.clear()
+        self._is_feed = since is not None
+
+    def lost(self, at_ms: int, reason: str = "") -> None:
+        """Its connection went."""
+        self.counts.losses += 1
+        for place in self.places.values():
+            place.is_due = False
+        self._join = None
+        self._note(at_ms, f"the connection went{reason and ': '}{reason[:60]}", None)
+
+    # What it is told
+
+    def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int = 0) -> None:
+        """The reply to its subscribe; `at` and `count` only on a subject."""
+        self.counts.joins += 1
+        self._join = (outcome, count)
+        if self.is_pattern or at is None:
+            return
+        place = self._place(self.selector)
+        place.seen.append((at_ms, "reply", (outcome, at, count)))
+        breach = self._judge_reply(place, at, outcome, count)
+        if breach is not None:
+            self._find(at_ms, self.selector, breach)
+        if place.stand is None and outcome is Outcome.LIVE:
+            place.stand = at
+
+    def resumed(self, at_ms: int) -> None:
+        """A client says that it is served again; where, is the client's own affair."""
+        self.counts.joins += 1
+        self.counts.resumes += 1
+        self._note(at_ms, "the client is served again", None)
+
+    def message(self, at_ms: int, message: Message) -> None:
+        at = message.position
+        if at is None:
+            return
+        subject = message.subject
+        place = self.places.get(subject)
+        if place is None:
+            if subject not in self._ledger.styles or not matches(self.selector, subject):
+                self._find(at_ms, subject, Breach(Promise.CONTENT, f"{subject} is not what was subscribed to"))
+                return
+            place = self._place(subject)
+        self.counts.messages += 1
+        before = place.stand
+        if message.is_snapshot:
+            breach = self._judge_snapshot(place, subject, at)
+        elif before is None:
+            breach = self._judge_first(place, message, at)
+        else:
+            breach = place.message(message)
+            self.counts.again += breach is None and place.stand == before
+        breach = self._judge_content(at_ms, subject, message, at) or breach
+        place.seen.append((at_ms, "snapshot" if message.is_snapshot else "message", _short(message)))
+        if breach is not None:
+            self._find(at_ms, subject, breach)
+        elif self._is_feed and not message.is_snapshot and not self.is_conflated and place.stand == at:
+            self._judge_order(at_ms, subject, at)
+        self.moved()
+
+    def gap(self, at_ms: int, gap: Gap) -> None:
+        self.counts.gaps += 1
+        self._last_of.clear()
+        if gap.position is None:
+            self._pattern_gap(at_ms, gap)
+            return
+        place = self._place(gap.subject)
+        needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
+        breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
+        place.is_due = needs_snapshot
+        place.seen.append((at_ms, "gap", (gap.after, gap.position, gap.reason, gap.missed)))
+        self.counts.missed += gap.missed or 0
+        self.counts.gaps_uncounted += gap.missed is None
+        breach = breach or self._judge_cause(at_ms, gap)
+        if breach is not None:
+            self._find(at_ms, gap.subject, breach)
+        self.moved()
+
+    def marked(self, at_ms: int, mark: str) -> None:
+        """Everything up to this mark was sent before it."""
+        self._marks[mark] = {subject: place.stand for subject, place in self.places.items() if place.stand is not None}
+        if len(self._marks) > MARKS_KEPT:
+            del self._marks[next(iter(self._marks))]
+        for subject, place in self.places.items():
+            if place.is_due:
+                place.is_due = False
+                self._find(at_ms, subject, Breach(Promise.GAPS, f"no snapshot followed the gap to {place.stand}"))
+        for subject, head in self._heads.items():
+            self._judge_fresh(at_ms, subject, head)
+        self._heads = {}
+        self._is_feed = True
+        self.moved()
+
+    # At the end
+
+    def is_at(self, heads: Mapping[str, Position]) -> bool:
+        """Whether it has come to the end of everything it listens to."""
+        return not self._short_of(heads) and not any(place.is_due for place in self.places.values())
+
+    def end(self, at_ms: int, heads: Mapping[str, Position]) -> None:
+        """Nothing more will come: whatever is missing is lost."""
+        for subject, head in self._short_of(heads):
+            place = self.places.get(subject)
+            stand = place.stand if place is not None else None
+            self._find(at_ms, subject, Breach(Promise.NO_LOSS, f"{head} is the head, but this one ended at {stand}"))
+        for subject, place in self.places.items():
+            if place.is_due:
+                self._find(at_ms, subject, Breach(Promise.GAPS, f"no snapshot followed the gap to {place.stand}"))
+
+    def _short_of(self, heads: Mapping[str, Position]) -> list[tuple[str, Position]]:
+        short = []
+        for subject, head in heads.items():
+            if matches(self.selector, subject):
+                place = self.places.get(subject)
+                stand = place.stand if place is not None else None
+                if stand is None or stand.epoch != head.epoch or stand.sequence < head.sequence:
+                    short.append((subject, head))
+        return short
+
+    # Judging
+
+    @property
+    def _expects_snapshot(self) -> bool:
+        """After a gap."""
+        return self.court.rules.has_snapshots and not self._goes_on_from_oldest
+
+    def _judge_reply(self, place: Place, at: Position, outcome: Outcome | None, count: int) -> Breach | None:
+        stand, head = place.stand, self._heads.get(self.selector)
+        if stand is None:
+            if head is not None and at.epoch == head.epoch and at.sequence < head.sequence:
+                return Breach(Promise.FRESH, f"joined at {at}, though {head} had been acknowledged before")
+            if outcome is Outcome.LIVE and at.sequence > 0 and self.court.rules.has_snapshots:
+                return Breach(Promise.FRESH, f"joined at {at} without the snapshot")
+            return None
+        if outcome is Outcome.RESYNC:
+            return None  # a gap must say why: the next message is held against it
+        if at.epoch != stand.epoch:
+            return Breach(Promise.REIGN, f"resumed from {stand} and was placed at {at} as {outcome}, not told of a gap")
+        if not self.is_conflated and count != at.sequence - stand.sequence:
+            return Breach(Promise.GAPS, f"resumed from {stand} to {at} and was promised {count} messages")
+        return None
+
+    def _judge_snapshot(self, place: Place, subject: str, at: Position) -> Breach | None:
+        self.counts.snapshots += 1
+        stand, is_due = place.stand, place.is_due
+        place.stand_at(at, self.is_pattern and not self.is_client)
+        if is_due:
+            return None if at == stand else Breach(Promise.GAPS, f"the gap was to {stand}, its snapshot is at {at}")
+        if stand is not None:
+            return Breach(Promise.GAPS, f"a snapshot at {at} came to one who stood at {stand}, and no gap before it")
+        head = self._heads.get(subject)
+        if head is not None and head.epoch == at.epoch and at.sequence < head.sequence:
+            return Breach(Promise.FRESH, f"joined at {at}, though {head} had been acknowledged before")
+        return None
+
+    def _judge_first(self, place: Place, message: Message, at: Position) -> Breach | None:
+        """The first that comes of a subject, and no snapshot: only the first there is can be that."""
+        after = message.after.sequence if message.after is not None else at.sequence - 1
+        place.stand = at
+        if after == 0 or not self.court.rules.has_snapshots:
+            return None
+        return Breach(Promise.NO_LOSS, f"{at} was the first that came; what was before it never came")
+
+    def _judge_content(self, at_ms: int, subject: str, message: Message, at: Position) -> Breach | None:
+        if not message.is_snapshot and not message.conflated:
+            return self._ledger.observe(subject, at, message.content)
+        self.counts.conflated += bool(message.conflated)
+        claim = claim_of(subject, message.after, at, message.is_snapshot, message.content)
+        return self.court.merging.claim(claim, message.content, self.name, at_ms)
+
+    def _judge_order(self, at_ms: int, subject: str, at: Position) -> None:
+        """One publisher's messages keep their order across the subjects of a pattern (5.2)."""
+        identity = self._ledger.identity_at(subject, at)
+        if identity is None:
+            return
+        last = self._last_of.get(identity.publisher)
+        if last is not None and identity.number < last[0] and self.places[last[1]].stand == last[2]:
+            breach = Breach(
+                Promise.ORDER,
+                f"{identity} came on {subject} at {at} after number {last[0]} of the same publisher on {last[1]} at {last[2]}",
+            )
+            self._find(at_ms, subject, breach)
+        self._last_of[identity.publisher] = (identity.number, subject, at)
+
+    def _judge_cause(self, at_ms: int, gap: Gap) -> Breach | None:
+        """A gap that nothing made is a loss by another name."""
+        at, after, rules = gap.position, gap.after, self.court.rules
+        if at is None or after is None or gap.missed == 0:
+            return None
+        if at.epoch != after.epoch or gap.reason is GapReason.EPOCH:
+            if rules.knows_restarts and after.sequence and not self._ledger.has_ended(gap.subject, after.epoch):
+                return Breach(Promise.GAPS, f"a gap to {at} speaks of another reign, but nobody restarted the node")
+            return None
+        if rules.log_messages_max is None:
+            return None
+        head = at.sequence
+        if self._goes_on_from_oldest:  # it is placed before the oldest that is kept, not at the head
+            head = max(head, self._ledger.head(gap.subject, at.epoch)) + rules.in_flight_max
+        if head - after.sequence > rules.log_messages_max:
+            return None
+        first = self._ledger.identity_at(gap.subject, Position(at.epoch, after.sequence + 1))
+        if first is not None and rules.log_age_ms_max is not None:
+            if at_ms - self._ledger.sent_ms(first) < rules.log_age_ms_max:
+                return Breach(
+                    Promise.GAPS,
+                    f"a gap of {gap.missed} ({gap.reason}) to {at}, though the log keeps {rules.log_messages_max} "
+                    f"messages for {rules.log_age_ms_max / 1000:.0f} s",
+                )
+        return None
+
+    def _pattern_gap(self, at_ms: int, gap: Gap) -> None:
+        self._note(at_ms, f"gap of the whole pattern ({gap.reason})", None)
+        self.counts.gaps_uncounted += 1
+        if self.court.rules.knows_restarts and self._restarts == self.court.restarts:
+            breach = Breach(Promise.GAPS, "a gap of the whole pattern was told, but nobody restarted the node")
+            self._find(at_ms, self.selector, breach)
+        self._restarts = self.court.restarts
+        for place in self.places.values():
+            place.begin()
+        self._marks.clear()
+        self._heads, self._is_feed = {}, False
+        self.moved()
+
+    def _judge_fresh(self, at_ms: int, subject: str, head: Position) -> None:
+        place = self.places.get(subject)
+        if matches(self.selector, subject) and (place is None or place.stand is None):
+            breach = Breach(
+                Promise.FRESH, f"the join is complete, and nothing came of what was acknowledged up to {head}"
+            )
+            self._find(at_ms, subject, breach)
+
+    # Inside
+
+    def _place(self, subject: str) -> Place:
+        place = self.places.get(subject)
+        if place is None:
+            place = self.places[subject] = Place()
+        return place
+
+    def _note(self, at_ms: int, what: str, detail: object) -> None:
+        self._events.append((at_ms, what, detail))
+
+    def _find(self, at_ms: int, subject: str, breach: Breach) -> None:
+        if breach.promise not in self.court.rules.promises:
+            return
+        place = self.places.get(subject)
+        seen = list(place.seen) if place is not None else []
+        history = tell_history(self._ledger, subject, breach, seen, list(self._events))
+        self.court.findings.add(Finding(breach.promise, breach.sentence, self.name, subject, at_ms, history))
+
+
+def _short(message: Message) -> tuple[Position | None, Position | None, int]:
+    return message.position, message.after, message.conflated
+
+
+def _nobody_waits() -> None:
+    """Nobody waits for this witness to move."""

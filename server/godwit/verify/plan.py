@@ -1,0 +1,244 @@
+"""What a run will do, drawn from its seed: subjects, publishers, subscribers, and when which harm is done to whom.
+
+The same seed and scale give the same plan, so that a finding can be tried again. Pure: times are seconds from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeVar
+
+from ..client.wire.speak import WireName
+from .judge.content import Style, mix
+
+T = TypeVar("T")
+
+WARM_UP_S = 2.0
+CALM_S = 4.0  # before the end nothing is harmed
+BUSY_SHARE = 60  # percent of the publishes go to the busy subjects
+
+
+class Kind(StrEnum):
+    """What a subscriber is."""
+
+    SUBJECT = "subject"
+    PATTERN = "pattern"
+    CONFLATED = "conflated"
+    SLOW = "slow"
+    SAVED = "saved"
+    PYTHON = "python"
+    JAVASCRIPT = "javascript"
+
+
+class Harm(StrEnum):
+    """What is done to the broker and to those who use it."""
+
+    CUT = "cut"
+    STORM = "storm"
+    HALF_OPEN = "half-open"
+    STALL = "stall"
+    FREEZE = "freeze"
+    KILL = "kill"
+    DRAIN = "drain"
+    CLOCK = "clock"
+    FILES = "files"
+
+
+HARM_SENTENCES = {
+    Harm.CUT: "connections are reset in the middle of what they carry",
+    Harm.STORM: "every connection is reset at once",
+    Harm.HALF_OPEN: "connections go silent: nothing passes, nobody is told",
+    Harm.STALL: "subscribers stop reading",
+    Harm.FREEZE: "the node is stopped (SIGSTOP), then goes on",
+    Harm.KILL: "the node is killed (SIGKILL) and started again",
+    Harm.DRAIN: "the node is asked to leave (SIGTERM) and started again",
+    Harm.CLOCK: "the node's clock jumps",
+    Harm.FILES: "strangers fill the node's file table",
+}
+OF_NODE = frozenset({Harm.FREEZE, Harm.KILL, Harm.DRAIN, Harm.CLOCK, Harm.FILES})
+"""These need a node that was started here."""
+DECK = (
+    *(Harm.CUT, Harm.KILL, Harm.STALL, Harm.HALF_OPEN, Harm.FREEZE, Harm.CUT, Harm.FILES, Harm.STORM, Harm.DRAIN),
+    *(Harm.CLOCK, Harm.STALL, Harm.CUT, Harm.HALF_OPEN),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much."""
+
+    seconds: float = 60.0
+    subscribers: int = 200
+    publishers: int = 6
+    rate: float = 150.0  # publishes a second, all together
+    size: int = 120  # bytes of padding in most contents
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherPlan:
+    number: int
+    wire: WireName
+    is_keyed: bool  # publishes again what was not answered
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberPlan:
+    name: str
+    kind: Kind
+    selector: str
+    wire: WireName
+    conflate_ms: int | None = None
+    resumes_by: Literal["mark", "positions", "both"] = "mark"
+    pace: float = 0.0  # messages a second that a slow one reads
+    on_gap: Literal["snapshot", "oldest"] = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One harm, from when, for how long, to whom."""
+
+    at_s: float
+    harm: Harm
+    for_s: float
+    targets: tuple[str, ...] = ()
+    amount: float = 0.0  # of a clock's jump: seconds; of a cut: bytes that still pass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    scale: Scale
+    styles: dict[str, Style]
+    publishers: list[PublisherPlan]
+    subscribers: list[SubscriberPlan]
+    faults: list[Fault] = field(default_factory=list)
+
+    def subject_of(self, publisher: int, number: int) -> str:
+        """Where a publish goes: most go to the few busy subjects."""
+        busy = [subject for subject in self.styles if "/busy/" in subject]
+        calm = [subject for subject in self.styles if "/busy/" not in subject]
+        bits = mix(self.seed, 7, publisher, number)
+        subjects = busy if bits % 100 < BUSY_SHARE else calm
+        return subjects[(bits >> 32) % len(subjects)]
+
+
+class Lots:
+    """Numbers drawn one after the other from a seed."""
+
+    def __init__(self, *seed: int) -> None:
+        self._seed, self._drawn = seed, 0
+
+    def draw(self, below: int) -> int:
+        self._drawn += 1
+        return mix(*self._seed, self._drawn) % below
+
+    def between(self, low: float, high: float) -> float:
+        return low + (high - low) * self.draw(1_000_000) / 1_000_000
+
+    def choose(self, among: Sequence[T]) -> T:
+        return among[self.draw(len(among))]
+
+    def sample(self, among: Sequence[T], count: int) -> list[T]:
+        rest, chosen = list(among), []
+        for _ in range(min(count, len(rest))):
+            chosen.append(rest.pop(self.draw(len(rest))))
+        return chosen
+
+
+def make_plan(seed: int, scale: Scale, kinds: frozenset[Kind], harms: frozenset[Harm]) -> Plan:
+    """Draws everything."""
+    styles = _draw_styles()
+    subscribers = _draw_subscribers(Lots(seed, 1), scale.subscribers, kinds, list(styles))
+    publishers = [
+        PublisherPlan(number, "json" if number % 2 else "binary", number % 3 != 0, (1, 8, 32)[number % 3])
+        for number in range(1, scale.publishers + 1)
+    ]
+    names = [subscriber.name for subscriber in subscribers]
+    faults = _draw_faults(Lots(seed, 2), scale.seconds, names, [harm for harm in DECK if harm in harms])
+    return Plan(seed, scale, styles, publishers, subscribers, faults)
+
+
+def _draw_styles() -> dict[str, Style]:
+    styles = {f"/verify/{group}/{number}": Style(number % 4) for group in "ab" for number in range(10)}
+    return styles | {"/verify/busy/0": Style.OBJECT, "/verify/busy/1": Style.TEXT}
+
+
+def _draw_subscribers(lots: Lots, count: int, kinds: frozenset[Kind], subjects: list[str]) -> list[SubscriberPlan]:
+    shares = {
+        Kind.SUBJECT: 45,
+        Kind.PATTERN: 22,
+        Kind.CONFLATED: 12,
+        Kind.SLOW: 5,
+        Kind.SAVED: 6,
+        Kind.PYTHON: 7,
+        Kind.JAVASCRIPT: 3,
+    }
+    chosen = [kind for kind in shares if kind in kinds]
+    total = sum(shares[kind] for kind in chosen)
+    wanted = {kind: max(1, round(count * shares[kind] / total)) for kind in chosen}
+    if chosen:  # rounding is made good by the largest
+        wanted[chosen[0]] = max(1, wanted[chosen[0]] + count - sum(wanted.values()))
+    return [_draw_subscriber(lots, kind, number, subjects) for kind in chosen for number in range(1, wanted[kind] + 1)]
+
+
+def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str]) -> SubscriberPlan:
+    wires: tuple[WireName, ...] = ("json", "binary")
+    wire = lots.choose(wires)
+    name = f"{kind}-{number}"
+    patterns = (
+        *("/verify/a/*", "/verify/b/*", "/verify/a/**", "/verify/b/*", "/verify/*/3", "/verify/*/2"),
+        *("/verify/busy/*", "/verify/**"),
+    )
+    selector = subjects[lots.draw(len(subjects))]
+    if kind is Kind.PATTERN or (kind is not Kind.SUBJECT and lots.draw(2)):
+        selector = lots.choose(patterns)
+    if kind is Kind.SLOW:  # one that the log will move past
+        selector = lots.choose(("/verify/busy/0", "/verify/busy/1", "/verify/busy/*", "/verify/**"))
+    return SubscriberPlan(
+        name,
+        kind,
+        selector,
+        "json" if kind is Kind.JAVASCRIPT else wire,
+        lots.choose((100, 300, 1_000)) if kind is Kind.CONFLATED else None,
+        lots.choose(("mark", "positions", "both")),
+        lots.between(3, 15) if kind is Kind.SLOW else 0.0,
+        lots.choose(("snapshot", "snapshot", "oldest")),
+    )
+
+
+def _draw_faults(lots: Lots, seconds: float, names: list[str], deck: list[Harm]) -> list[Fault]:
+    """One after the other from the deck, which is then begun again; what harms the node alone does not overlap."""
+    faults: list[Fault] = []
+    at = WARM_UP_S
+    while deck:
+        for harm in deck:
+            fault = _draw_fault(lots, at, harm, names)
+            if fault.at_s + fault.for_s > seconds - CALM_S:
+                return faults
+            faults.append(fault)
+            at += lots.between(0.8, 2.5) + (fault.for_s if harm in OF_NODE else 0)
+    return faults
+
+
+def _draw_fault(lots: Lots, at: float, harm: Harm, names: list[str]) -> Fault:
+    few, many = max(1, len(names) // 10), max(1, len(names) // 3)
+    match harm:
+        case Harm.CUT:
+            return Fault(at, harm, 0, tuple(lots.sample(names, many)), lots.draw(2_000))
+        case Harm.HALF_OPEN:
+            return Fault(at, harm, lots.between(4, 8), tuple(lots.sample(names, few)))
+        case Harm.STALL:
+            return Fault(at, harm, lots.between(6, 14), tuple(lots.sample(names, few)))
+        case Harm.FREEZE:
+            return Fault(at, harm, lots.between(0.5, 3))
+        case Harm.CLOCK:
+            return Fault(at, harm, lots.between(1, 2), (), lots.choose((-3_600.0, 86_400.0, -10.0, 90.0)))
+        case Harm.FILES:
+            return Fault(at, harm, lots.between(1, 3))
+        case Harm.KILL:
+            return Fault(at, harm, lots.between(0, 1))
+        case _:
+            return Fault(at, harm, 0)

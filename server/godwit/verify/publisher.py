@@ -1,0 +1,99 @@
+"""One publisher: sends what the plan says at its pace, through the Python client, and writes every outcome into the ledger.
+
+Half of them publish again what was not answered, under a key; the others do not, so that their lost answers leave publishes that
+may exist or not. Now and then one uses an old key for another content, which must be refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..client import AnswerLost, Client, ClientClosed, CommandRefused, JsonText, Settings
+from ..model import Position
+from .judge.content import Identity, Style
+from .judge.finding import Finding
+from .judge.witness import Court
+from .plan import Plan, PublisherPlan
+from .timing import Clock
+
+CONFLICT_EACH = 211  # publishes
+QUICK = Settings(reconnect_first_ms=20, reconnect_max_ms=200, answer_timeout_ms=2_000, ping_interval_ms=2_000)
+
+
+class Publisher:
+    """Run it until `stop` is set; then it waits for its last answers."""
+
+    def __init__(self, plan: Plan, mine: PublisherPlan, url: str, court: Court, clock: Clock) -> None:
+        self._plan, self._mine, self._url, self._court, self._clock = plan, mine, url, court, clock
+        self.stop = asyncio.Event()
+        self._room = asyncio.Semaphore(mine.in_flight)
+        self._last_key: str | None = None
+        self.number = 0
+
+    async def run(self) -> None:
+        interval = self._plan.scale.publishers / self._plan.scale.rate
+        loop = asyncio.get_running_loop()
+        due = loop.time() + interval * self._mine.number / self._plan.scale.publishers
+        async with Client(self._url, wire=self._mine.wire, settings=QUICK) as client, asyncio.TaskGroup() as group:
+            while not await self._stops_before(due):
+                await self._room.acquire()
+                if self.stop.is_set():
+                    self._room.release()
+                    break
+                due = max(due + interval, loop.time() - 1.0)  # after a pause it catches up with one second at most
+                group.create_task(self._publish(client))
+
+    async def _stops_before(self, due: float) -> bool:
+        try:
+            async with asyncio.timeout_at(due):
+                await self.stop.wait()
+            return True
+        except TimeoutError:
+            return False
+
+    async def _publish(self, client: Client) -> None:
+        self.number += 1
+        identity = Identity(self._mine.number, self.number)
+        subject = self._plan.subject_of(*identity)
+        ledger = self._court.ledger
+        content = ledger.send(identity, subject, self._clock())
+        key = self._key(identity)
+        try:
+            published = await client.publish(
+                subject, _as_said(content, ledger.styles[subject]), key=key, once=self._mine.is_keyed
+            )
+        except CommandRefused:
+            ledger.refuse(identity)
+        except (AnswerLost, ClientClosed):
+            pass  # it may exist, or not
+        else:
+            self._last_key = key
+            self._acknowledged(identity, subject, published.position, published.is_repeat)
+        finally:
+            self._room.release()
+
+    def _key(self, identity: Identity) -> str | None:
+        if not self._mine.is_keyed:
+            return None
+        if self._last_key is not None and identity.number % CONFLICT_EACH == 0:
+            return self._last_key
+        return f"verify.{self._plan.seed:x}.{identity.publisher}.{identity.number:08}"
+
+    def _acknowledged(self, identity: Identity, subject: str, at: Position | None, is_repeat: bool) -> None:
+        assert at is not None, "guaranteed messages have positions"
+        breach = self._court.ledger.acknowledge(identity, at, is_repeat)
+        if breach is not None and breach.promise in self._court.rules.promises:
+            who = f"publisher-{identity.publisher}"
+            history = [f"{self._clock() / 1000:9.3f} s  {identity} was acknowledged at {at}"]
+            self._court.findings.add(Finding(breach.promise, breach.sentence, who, subject, self._clock(), history))
+
+
+def _as_said(content: bytes, style: Style) -> object:
+    """What the client is given, so that these bytes travel."""
+    match style:
+        case Style.OBJECT | Style.ARRAY:
+            return JsonText(content.decode())
+        case Style.TEXT:
+            return content.decode()
+        case Style.BYTES:
+            return content

@@ -1,0 +1,264 @@
+"""One run: everybody is built from the plan, harmed as it says, brought to the end, and judged.
+
+Start reading here. Owns the order of things: the node, lanes, subscribers joined, publishing under harm, calm, the end. What is right
+and wrong is the judge's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from .client_subscriber import ClientSubscriber
+from .harming import Harming
+from .judge.content import Contents
+from .judge.finding import Breach, Finding, Findings, Promise
+from .judge.ledger import Ledger
+from .judge.merging import Merging
+from .judge.witness import Court, Rules, Witness
+from .node import LIMITS, Node, stated_growth_bytes
+from .plan import Kind, Plan, SubscriberPlan
+from .proxy import Proxy
+from .publisher import Publisher
+from .timing import Clock, start_clock
+from .trace import Trace
+from .wire_subscriber import WireSubscriber
+
+SAMPLE_S = 0.5
+ANSWERS_S_MAX = 30.0
+END_S_MAX = 45.0
+QUIET_S_MAX = 20.0  # nobody moves any more: whoever is short stays short
+
+
+class Subscriber(Protocol):
+    """What the scene asks of every kind."""
+
+    mine: SubscriberPlan
+    witness: Witness
+    trace: Trace
+
+    def stall(self, is_stalled: bool) -> None: ...
+    def go_at_full_speed(self) -> None: ...
+    async def run(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The run at one moment."""
+
+    at_ms: int
+    published: int
+    delivered: int
+    connected: int
+    memory_bytes: int
+    gaps: int
+
+
+@dataclass(slots=True)
+class Scene:
+    """Everything of a run; what is left when it has ended is what the reports are made of."""
+
+    plan: Plan
+    clock: Clock
+    court: Court
+    proxy: Proxy
+    node: Node | None
+    subscribers: list[Subscriber] = field(default_factory=list)
+    publishers: list[Publisher] = field(default_factory=list)
+    harming: Harming | None = None
+    samples: list[Sample] = field(default_factory=list)
+    base_bytes: int = 0
+    phase: str = "starting"
+    ended_ms: int = 0
+    published_until_ms: int = 0
+
+    @property
+    def findings(self) -> Findings:
+        return self.court.findings
+
+    @property
+    def limit_bytes(self) -> int:
+        """What the node started here may use."""
+        return self.base_bytes + stated_growth_bytes()
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((sample.memory_bytes for sample in self.samples), default=0)
+
+    def sample(self) -> Sample:
+        witnesses = [subscriber.witness for subscriber in self.subscribers]
+        up = sum(bool(each.trace.ups) and each.trace.ups[-1][1] is None for each in self.subscribers)
+        return Sample(
+            self.clock(),
+            self.court.ledger.acknowledged_count,
+            sum(witness.counts.messages for witness in witnesses),
+            up,
+            self.node.memory_bytes() if self.node is not None else 0,
+            sum(witness.counts.gaps for witness in witnesses),
+        )
+
+
+Watch = Callable[[Scene], None]
+
+
+async def run_scene(
+    plan: Plan,
+    url: str | None,
+    watch: Watch,
+    command: list[str] | None = None,
+    settings: dict[str, object] | None = None,
+) -> Scene:
+    """A whole run against a node of its own, or the one at `url` (HOST:PORT)."""
+    with tempfile.TemporaryDirectory(prefix="godwit-verify-") as name:
+        directory = Path(name)
+        node = Node(directory, command, settings) if url is None else None
+        if node is not None:
+            await node.start()
+        host, _, port = (url or "").rpartition(":")
+        proxy = Proxy(node.address if node is not None else (host, int(port)))
+        scene = _build(plan, proxy, node)
+        try:
+            await _play(scene, directory, watch)
+        finally:
+            await proxy.close()
+            if node is not None:
+                node.freeze(False)
+                await node.kill()
+    return scene
+
+
+def _build(plan: Plan, proxy: Proxy, node: Node | None) -> Scene:
+    rules = (
+        Rules()
+        if node is None
+        else Rules(
+            log_messages_max=LIMITS["log_messages_max"],
+            log_age_ms_max=LIMITS["log_age_ms_max"],
+            in_flight_max=sum(publisher.in_flight for publisher in plan.publishers),
+            knows_restarts=True,
+        )
+    )
+    ledger = Ledger(Contents(plan.seed, plan.scale.size), plan.styles)
+    court = Court(ledger, Merging(ledger), Findings(), rules)
+    scene = Scene(plan, start_clock(), court, proxy, node)
+    scene.base_bytes = node.memory_bytes() if node is not None else 0
+    return scene
+
+
+async def _play(scene: Scene, directory: Path, watch: Watch) -> None:
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(_watch(scene, watch))
+        scene.phase = "joining"
+        running = [group.create_task(each.run()) for each in await _subscribers(scene, directory)]
+        for mine in scene.plan.publishers:
+            lane = await scene.proxy.lane(f"publisher-{mine.number}")
+            scene.publishers.append(
+                Publisher(scene.plan, mine, f"ws://127.0.0.1:{lane.port}", scene.court, scene.clock)
+            )
+        scene.phase = "publishing"
+        publishing = [group.create_task(publisher.run()) for publisher in scene.publishers]
+        harming = group.create_task(_harm(scene))
+        await asyncio.sleep(max(0.0, scene.plan.scale.seconds - scene.clock() / 1000))
+        await harming  # a node that is on its way back has to come back
+        await _end(scene, publishing)
+        watching.cancel()
+        for task in running:
+            task.cancel()
+
+
+async def _subscribers(scene: Scene, directory: Path) -> list[Subscriber]:
+    for mine in scene.plan.subscribers:
+        lane = await scene.proxy.lane(mine.name)
+        url, trace = f"ws://127.0.0.1:{lane.port}", Trace()
+        is_client = mine.kind in (Kind.PYTHON, Kind.SAVED, Kind.JAVASCRIPT)
+        witness = Witness(
+            mine.name,
+            mine.selector,
+            scene.court,
+            is_client=is_client,
+            is_conflated=mine.conflate_ms is not None,
+            goes_on_from_oldest=mine.on_gap == "oldest",
+        )
+        if is_client:
+            scene.subscribers.append(ClientSubscriber(mine, url, witness, trace, scene.clock, directory))
+        else:
+            scene.subscribers.append(WireSubscriber(mine, url, witness, trace, scene.clock))
+    return scene.subscribers
+
+
+async def _harm(scene: Scene) -> None:
+    by_name = {each.mine.name: each for each in scene.subscribers}
+
+    def stalled(name: str, begin: int, end: int) -> None:
+        by_name[name].trace.stalls.append((begin, end))
+
+    scene.harming = Harming(scene.plan.faults, scene.proxy, scene.node, scene.court, scene.clock, by_name, stalled)
+    await scene.harming.run()
+
+
+async def _watch(scene: Scene, watch: Watch) -> None:
+    while True:
+        scene.samples.append(scene.sample())
+        _judge_merges(scene, is_end=False)
+        watch(scene)
+        await asyncio.sleep(SAMPLE_S)
+
+
+async def _end(scene: Scene, publishing: list[asyncio.Task[None]]) -> None:
+    """No more harm, no more publishes: the last answers, then everybody comes to the head, or is found short of it."""
+    scene.phase = "waiting for the last answers"
+    scene.published_until_ms = scene.clock()
+    for publisher in scene.publishers:
+        publisher.stop.set()
+    await asyncio.wait(publishing, timeout=ANSWERS_S_MAX)
+    late = [task for task in publishing if not task.done()]
+    for task in late:
+        task.cancel()
+    if late:
+        _find(scene, Promise.ALIVE, "publishers", f"{len(late)} publishers were not answered in {ANSWERS_S_MAX:.0f} s")
+    scene.phase = "coming to the end"
+    heads = scene.court.ledger.heads()
+    for subscriber in scene.subscribers:
+        subscriber.go_at_full_speed()
+    await _come_to_the_end(scene)
+    scene.ended_ms = scene.clock()
+    for subscriber in scene.subscribers:
+        subscriber.witness.end(scene.clock(), heads)
+    _judge_merges(scene, is_end=True)
+    for subject, breach in scene.court.ledger.audit():
+        _find(scene, breach.promise, "ledger", breach.sentence, subject)
+    if scene.node is not None and scene.peak_bytes > scene.limit_bytes:
+        peak, limit = scene.peak_bytes / 1e6, scene.limit_bytes / 1e6
+        _find(scene, Promise.MEMORY, "node", f"the node used {peak:.0f} MB; {limit:.0f} MB were stated")
+
+
+async def _come_to_the_end(scene: Scene) -> None:
+    """Until everybody stands at every head, or nobody has moved for a while."""
+    heads = scene.court.ledger.heads()
+    moved = asyncio.Event()
+    for subscriber in scene.subscribers:
+        subscriber.witness.moved = moved.set
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_S_MAX):
+            for subscriber in scene.subscribers:
+                while not subscriber.witness.is_at(heads):
+                    moved.clear()
+                    async with asyncio.timeout(QUIET_S_MAX):
+                        await moved.wait()
+
+
+def _judge_merges(scene: Scene, is_end: bool) -> None:
+    for breach, claim, who, at_ms in scene.court.merging.review(is_end):
+        if breach.promise in scene.court.rules.promises:
+            scene.findings.add(Finding(breach.promise, breach.sentence, who, claim.subject, at_ms))
+
+
+def _find(scene: Scene, promise: Promise, who: str, sentence: str, subject: str = "") -> None:
+    breach = Breach(promise, sentence)
+    if breach.promise in scene.court.rules.promises:
+        scene.findings.add(Finding(promise, sentence, who, subject, scene.clock()))

@@ -1,0 +1,254 @@
+"""The witness against a brute-force judge: it finds something exactly when something is wrong, whatever was done to a life."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from godwit.model import Gap, GapReason, Message, Outcome, Position
+from godwit.verify.judge.content import Style
+from godwit.verify.judge.finding import Promise
+from godwit.verify.judge.witness import Witness
+from tests.unit.verify.judge.model import (
+    EPOCH,
+    SUBJECT,
+    Life,
+    Told,
+    conflated,
+    content,
+    court,
+    gap,
+    is_right,
+    message,
+    publish,
+    snapshot,
+    witness_says,
+)
+
+LOG_MAX = 4
+steps = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 7)), min_size=1, max_size=12)
+
+
+def a_life(plan: list[tuple[int, int]]) -> Life:
+    life = Life(0, LOG_MAX)
+    for read, published in plan:
+        life.live(read, published)
+    life.catch_up()
+    return life
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps)
+def test_an_honest_life_is_never_found_wrong(plan: list[tuple[int, int]]) -> None:
+    life = a_life(plan)
+    assert is_right(life.told, life.head, LOG_MAX)
+    assert witness_says(life.told, life.head, LOG_MAX).kept == []
+
+
+def lie(told: list[Told], how: str, place: int) -> list[Told]:
+    """The same life with one lie."""
+    place %= len(told)
+    one, rest = told[place], [*told[:place], *told[place + 1 :]]
+    match how:
+        case "lose":
+            return rest
+        case "repeat":
+            return [*told[: place + 1], *told[place:]]
+        case "reorder":
+            return [*rest[: place + 1], one, *rest[place + 1 :]]
+        case "alter":
+            if isinstance(one, Message):
+                return [*told[:place], replace(one, content=one.content.replace(b'p":', b'q":')), *told[place + 1 :]]
+        case "miscount":
+            if isinstance(one, Gap):
+                return [*told[:place], replace(one, missed=(one.missed or 0) + 1), *told[place + 1 :]]
+        case "cut short":
+            return told[:place]
+        case "invent a gap":
+            begin = told[place - 1].position.sequence if place and told[place - 1].position else 0
+            at = one.position.sequence if one.position else 0
+            if isinstance(one, Message) and at > begin:
+                return [*told[:place], gap(begin, at), snapshot(at), *told[place + 1 :]]
+    return told
+
+
+LIES = ("lose", "repeat", "reorder", "alter", "miscount", "cut short", "invent a gap")
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(steps, st.sampled_from(LIES), st.integers(0, 1_000))
+def test_the_witness_and_brute_force_agree_on_every_lie(plan: list[tuple[int, int]], how: str, place: int) -> None:
+    life = a_life(plan)
+    if not life.told:
+        return
+    told = lie(life.told, how, place)
+    findings = witness_says(told, life.head, LOG_MAX)
+    assert bool(findings.total) == (not is_right(told, life.head, LOG_MAX)), (told, findings.kept)
+
+
+def test_each_lie_breaks_the_promise_that_it_is_about() -> None:
+    told: list[Told] = [message(number) for number in range(1, 6)]
+    expected = {
+        "lose": Promise.NO_LOSS,
+        "repeat": Promise.NO_REPEAT,
+        "reorder": Promise.ORDER,
+        "alter": Promise.CONTENT,
+        "invent a gap": Promise.GAPS,
+    }
+    for how, promise in expected.items():
+        assert promise in witness_says(lie(told, how, 2), 5, LOG_MAX).counts, how
+
+
+def test_the_shortest_history_says_where_it_stood_what_came_and_what_the_ledger_holds() -> None:
+    told: list[Told] = [message(number) for number in (1, 2, 3, 5, 6)]
+    finding = witness_says(told, 6, LOG_MAX).shortest()
+    assert finding is not None and finding.promise is Promise.NO_LOSS
+    assert finding.sentence == "7.5 came to one who stood at 7.3: 7.4 never came and no gap was told"
+    assert [line.split("  ")[-1] for line in finding.history[:2]] == ["message 7.3", "message 7.5"]
+    assert any("7.4: publish 1/4" in line and "acknowledged" in line for line in finding.history)
+
+
+def following(selector: str = SUBJECT, is_late: bool = False, **more: bool) -> Witness:
+    """One who joined before ten messages were published; or after, if late."""
+    witness = Witness("w", selector, court(LOG_MAX), **more)
+    if is_late:
+        publish(witness.court.ledger, 10)
+    witness.asked(0)
+    if not is_late:
+        publish(witness.court.ledger, 10)
+    return witness
+
+
+def found(witness: Witness) -> set[Promise]:
+    return set(witness.court.findings.counts)
+
+
+def test_what_comes_again_after_a_resume_from_a_mark_is_no_repeat_but_twice_is() -> None:
+    witness = following("/*")
+    for number in (1, 2):
+        witness.message(0, message(number))
+    witness.marked(0, "m")
+    for number in (3, 4):
+        witness.message(0, message(number))
+    witness.lost(1)
+    witness.asked(1, since="m")
+    for number in (3, 4, 5):
+        witness.message(1, message(number))
+    assert not found(witness) and witness.counts.again == 2
+    witness.message(2, message(4))
+    assert found(witness) == {Promise.NO_REPEAT}
+
+
+def test_a_client_must_hide_what_comes_again() -> None:
+    witness = following(is_client=True)
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    for number in (1, 2, 2):
+        witness.message(0, message(number))
+    assert found(witness) == {Promise.NO_REPEAT}
+
+
+def test_another_reign_without_a_gap_is_found_and_with_one_is_not() -> None:
+    for is_told in (False, True):
+        witness = following()
+        witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+        witness.message(0, message(1))
+        witness.court.ledger.restart()
+        witness.court.restarts += 1
+        publish(witness.court.ledger, 1, epoch=8)
+        if is_told:
+            witness.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, None))
+        witness.message(1, Message(SUBJECT, content(11), position=Position(8, 1)))
+        assert found(witness) == (set() if is_told else {Promise.REIGN})
+
+
+def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
+    witness = following()
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.message(0, message(1))
+    witness.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, None))
+    assert found(witness) == {Promise.GAPS}
+
+
+def test_who_joins_behind_what_was_acknowledged_is_found() -> None:
+    witness = following(is_late=True)
+    witness.joined(0, Position(EPOCH, 9), Outcome.SNAPSHOT, 1)
+    assert found(witness) == {Promise.FRESH}
+
+
+def test_a_pattern_that_is_not_told_of_a_subject_is_found_when_its_join_is_complete() -> None:
+    witness = following("/*", is_late=True)
+    witness.marked(0, "m")
+    assert found(witness) == {Promise.FRESH}
+
+
+def test_a_recovery_that_promises_the_wrong_number_is_found() -> None:
+    for count, expected in ((7, set()), (6, {Promise.GAPS})):
+        witness = following()
+        witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+        for number in (1, 2, 3):
+            witness.message(0, message(number))
+        witness.lost(1)
+        witness.asked(1)
+        witness.joined(1, Position(EPOCH, 10), Outcome.RECOVERED, count)
+        assert found(witness) == expected
+
+
+def test_a_snapshot_that_nothing_announced_is_found() -> None:
+    witness = following()
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.message(0, message(1))
+    witness.message(0, snapshot(10))
+    assert Promise.GAPS in found(witness)
+
+
+def test_a_gap_whose_snapshot_does_not_follow_is_found() -> None:
+    witness = following()
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.gap(0, gap(0, 9))
+    witness.message(0, message(10))
+    assert found(witness) == {Promise.GAPS}
+
+
+@pytest.mark.parametrize(("told", "is_found"), [(conflated(0, 2), False), (conflated(0, 2, count=3), True)])
+def test_conflated_messages_are_counted(told: Message, is_found: bool) -> None:
+    witness = following(is_conflated=True)
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.message(0, told)
+    assert found(witness) == ({Promise.MERGE} if is_found else set())
+
+
+def test_a_conflated_message_without_the_latest_value_is_found() -> None:
+    witness = following(is_conflated=True)
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.message(0, replace(conflated(0, 2), content=conflated(0, 1).content))
+    assert found(witness) == {Promise.MERGE}
+
+
+def test_a_message_that_a_window_closes_over_may_come_again_after_a_resume_only() -> None:
+    witness = following(is_conflated=True)
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    witness.message(0, message(1))
+    witness.lost(1)
+    witness.asked(1)
+    witness.joined(1, Position(EPOCH, 1), Outcome.RECOVERED, 0)
+    witness.message(1, message(1))
+    witness.message(1, conflated(0, 3))
+    assert not found(witness)
+    witness.message(2, conflated(1, 3))
+    assert found(witness) == {Promise.NO_REPEAT}
+
+
+def test_one_publishers_messages_keep_their_order_across_the_subjects_of_a_pattern() -> None:
+    trial = court(styles={"/a": Style.OBJECT, "/b": Style.OBJECT})
+    publish(trial.ledger, 1, "/a")
+    publish(trial.ledger, 1, "/b")
+    witness = Witness("w", "/*", trial)
+    witness.asked(0)
+    witness.marked(0, "m")
+    trial.findings.counts.clear()
+    witness.message(1, replace(message(2), subject="/b", position=Position(EPOCH, 1)))
+    witness.message(2, replace(message(1), subject="/a", position=Position(EPOCH, 1)))
+    assert found(witness) == {Promise.ORDER}
