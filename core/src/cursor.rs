@@ -80,6 +80,33 @@ pub enum Plan {
     Last(u32),
     /// Everything after a position; of a subject without one, its snapshot.
     After(HashMap<Box<str>, Position>),
+    /// What is left of that when all subjects there are have had their turn: places in subjects that are not there.
+    Unknown(Vec<(Box<str>, Position)>),
+}
+
+impl Plan {
+    /// The place the joiner has in a subject, once.
+    pub fn take(&mut self, subject: &str) -> Option<Position> {
+        match self {
+            Self::After(positions) => positions.remove(subject),
+            Self::Unknown(places) => {
+                let index = places.iter().position(|(name, _)| **name == *subject)?;
+                Some(places.swap_remove(index).1)
+            }
+            Self::Snapshots | Self::Last(_) => None,
+        }
+    }
+
+    /// One place that no subject was found for.
+    pub fn take_unknown(&mut self) -> Option<(Box<str>, Position)> {
+        if let Self::After(positions) = self {
+            *self = Self::Unknown(std::mem::take(positions).into_iter().collect());
+        }
+        match self {
+            Self::Unknown(places) => places.pop(),
+            _ => None,
+        }
+    }
 }
 
 impl Cursor {

@@ -106,6 +106,34 @@ fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
 }
 
 #[test]
+fn a_pattern_is_told_of_its_places_in_subjects_that_are_not_there() {
+    both(|is_pending| {
+        let mut world = World::new(open_settings(), 1, is_pending);
+        let (publisher, reader) = (world.connect(0), world.connect(0));
+        publish(&mut world, publisher, "/a/here", &json!({"n": 1}));
+        let after =
+            json!({"/a/here": "7.1", "/a/gone": "6.12", "/a/later": "7.3", "/a/empty": "7.0", "/b/other": "6.4"});
+        let asked = json!({"id": 1, "subscribe": "/a/*", "after": after}).to_string();
+        let mut heard = world.ask(reader, &asked);
+        assert!(heard.last().is_some_and(|last| last["mark"].is_string()), "the join is complete after the gaps");
+        heard.sort_by_key(|one| one["gap"].to_string());
+        let gaps: Vec<_> = heard.iter().filter(|one| one["gap"].is_string()).collect();
+        let told = |gap: &Value| [&gap["gap"], &gap["after"], &gap["at"], &gap["reason"]].map(Value::clone);
+        assert_eq!(
+            gaps.iter().map(|gap| told(gap)).collect::<Vec<_>>(),
+            [
+                [json!("/a/gone"), json!("6.12"), json!("7.0"), json!("epoch")],
+                [json!("/a/later"), json!("7.3"), json!("7.0"), json!("ahead")],
+            ]
+        );
+        assert!(gaps.iter().all(|gap| gap["missed"].is_null() && gap["pattern"] == "/a/*"));
+        publish(&mut world, publisher, "/a/gone", &json!({"n": 2}));
+        world.settle();
+        assert_eq!(world.heard(reader)[0]["at"], "7.1");
+    });
+}
+
+#[test]
 fn conflation_merges_a_window_and_counts() {
     let mut world = World::new(open_settings(), 1, true);
     let publisher = world.connect(0);

@@ -64,6 +64,11 @@ impl Node {
         self.names.get(log).map_or(none, |log| Head { at: log.at(), arrival: log.last_arrival() })
     }
 
+    /// The reign in which a subject that is not there yet would begin now.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// A subject's log, if there is one.
     pub fn find(&self, subject: &str) -> Option<LogId> {
         self.names.find(subject)

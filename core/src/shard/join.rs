@@ -56,6 +56,7 @@ impl Shard {
             let next = node.names(pattern, done.as_deref(), 1, &mut names);
             match (names.pop(), next) {
                 (Some((subject, log)), _) => self.join_subject(id, &subject, log, node, &mut bytes),
+                (None, None) if self.join_unknown(id, pattern, node, &mut bytes) => {}
                 (None, None) => {
                     self.tell(id, &bytes);
                     self.finish_join(id);
@@ -88,13 +89,10 @@ impl Shard {
     fn join_subject(&mut self, id: u32, subject: &Arc<str>, log: LogId, node: &mut Node, out: &mut Vec<u8>) {
         let now = self.now;
         let Some(join) = self.join(id) else { return };
-        let (bound, start) = match &join.plan {
-            Plan::Snapshots => (join.bound, None),
-            Plan::Last(count) => (join.bound, Some(Ok(node.place_last(log, *count as usize).0))),
-            Plan::After(positions) => {
-                let after = positions.get(&**subject).copied();
-                (join.bound, after.map(|after| placed(node.place(log, after, now), after)))
-            }
+        let bound = join.bound;
+        let start = match &mut join.plan {
+            Plan::Last(count) => Some(Ok(node.place_last(log, *count as usize).0)),
+            plan => plan.take(subject).map(|after| placed(node.place(log, after, now), after)),
         };
         match start {
             Some(Ok(arrival)) => join.inner = Some((Arc::clone(subject), log, arrival)),
@@ -116,6 +114,24 @@ impl Shard {
                 self.skip_to_head(id, log, bound, node);
             }
         }
+    }
+
+    /// A place in a subject that is not there, or that came after its name had had its turn: it is told, for what was published
+    /// between is gone, and the client stands before the first message there will be. False when there is none left.
+    fn join_unknown(&mut self, id: u32, pattern: &Pattern, node: &Node, out: &mut Vec<u8>) -> bool {
+        let Some((subject, after)) = self.join(id).and_then(|join| join.plan.take_unknown()) else { return false };
+        let epoch = node.find(&subject).map_or(node.epoch(), |log| node.head(log).at.epoch);
+        let at = Position { epoch, sequence: 0 };
+        if after == at || !pattern.matches(&subject) {
+            return true;
+        }
+        let reason = if after.epoch == epoch { GapReason::Ahead } else { GapReason::Epoch };
+        let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return true };
+        let gap =
+            Push::Gap { subject: &subject, after: Some(after), at, reason, missed: None, pattern: stream.pattern() };
+        wire::push(stream.wire, out, &gap);
+        self.counters.gaps += 1;
+        true
     }
 
     /// The subject has been placed at its log's head: what the feed brings of it up to there has been sent.
