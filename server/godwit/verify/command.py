@@ -12,6 +12,7 @@ from rich.console import Console
 
 from .plan import OF_NODE, Harm, Kind, Scale, make_plan
 from .progress import Progress
+from .report import build_document, build_page, write_json
 from .scene import Scene, run_scene
 from .verdict import Verdict, build_verdict, print_verdict
 
@@ -68,6 +69,12 @@ def verify(
 def _report(scene: Scene, json_file: Path | None, html_file: Path | None) -> Verdict:
     verdict = build_verdict(scene)
     print_verdict(verdict, Console())
+    document = build_document(scene, verdict)
+    if json_file is not None:
+        write_json(document, json_file)
+    if html_file is not None:
+        html_file.parent.mkdir(parents=True, exist_ok=True)
+        html_file.write_text(build_page(document), encoding="utf-8")
     return verdict
 
 
