@@ -3,7 +3,10 @@
 import { PositionInvalid } from "../errors.js";
 import { Position } from "../model.js";
 
-/** @typedef {{ after?: Record<string, string>, since?: string, node?: string }} SavedStand the form that is saved */
+/** @typedef {{ after?: Record<string, string>, since?: string, node?: string, recent?: number }} SavedStand what is saved */
+
+const ASKED_MAX = 4_000; // positions in one question; the server takes 10,000
+const ASKED_CHARACTERS_MAX = 200_000; // of all their subjects; the server takes a megabyte, however they are written
 
 /** Positions by subject, and for a pattern the mark up to which it has seen everything. */
 export class Stand {
@@ -11,11 +14,13 @@ export class Stand {
    * @param {ReadonlyMap<string, Position>} [after]
    * @param {string | null} [since]
    * @param {string | null} [node] which gave the mark
+   * @param {number} [recent] so many positions, the last of the map, are beyond the mark
    */
-  constructor(after = new Map(), since = null, node = null) {
+  constructor(after = new Map(), since = null, node = null, recent = 0) {
     this.after = after;
     this.since = since;
     this.node = node;
+    this.recent = recent;
   }
 
   /** Whether it says anything. */
@@ -23,16 +28,29 @@ export class Stand {
     return this.after.size > 0 || this.since !== null;
   }
 
-  /**
-   * What to ask of this node: to the one that gave it, a mark says everything; another is told the positions too.
-   * @param {string | null} node
-   */
-  forNode(node) {
-    return this.since !== null && this.node === node ? new Stand(new Map(), this.since) : this;
+  /** The positions beyond the mark. */
+  get beyondMark() {
+    return this.recent === 0 ? [] : [...this.after].slice(-this.recent);
   }
 
   /**
-   * The saved form: `{"after": {"/a/b": "7.42"}, "since": MARK, "node": NAME}`, each only when there is one.
+   * What to ask of this node: to the one that gave it, a mark says everything but what came after it; another is told all
+   * positions. A mark alone would have the node go back to it, where its logs may no longer reach.
+   * @param {string | null} node
+   */
+  forNode(node) {
+    if (this.since === null) return this;
+    const places = this.node === node ? this.beyondMark : [...this.after];
+    return new Stand(new Map(isTooMuch(places) ? [] : places), this.since);
+  }
+
+  /** False when there are more positions than the server takes at once, and no mark to say the same. */
+  get canBeAsked() {
+    return this.since !== null || !isTooMuch([...this.after]);
+  }
+
+  /**
+   * The saved form: `{"after": {"/a/b": "7.42"}, "since": MARK, "node": NAME, "recent": 1}`, each only when there is one.
    * @returns {SavedStand}
    */
   toJSON() {
@@ -40,6 +58,7 @@ export class Stand {
       ...(this.after.size > 0 && { after: Object.fromEntries([...this.after].map(([subject, at]) => [subject, `${at}`])) }),
       ...(this.since !== null && { since: this.since }),
       ...(this.node !== null && { node: this.node }),
+      ...(this.recent > 0 && { recent: this.recent }),
     };
   }
 
@@ -50,15 +69,23 @@ export class Stand {
   static fromJSON(saved) {
     if (saved instanceof Stand) return saved;
     if (saved !== null && typeof saved === "object" && !Array.isArray(saved)) {
-      const { after = {}, since = null, node = null } = /** @type {Record<string, unknown>} */ (saved);
+      const { after = {}, since = null, node = null, recent = 0 } = /** @type {Record<string, unknown>} */ (saved);
       const isText = [since, node].every((value) => value === null || typeof value === "string");
       if (isText && after !== null && typeof after === "object" && !Array.isArray(after)) {
         const places = Object.entries(after).map(
           ([subject, text]) => /** @type {const} */ ([subject, Position.parse(String(text))]),
         );
-        return new Stand(new Map(places), /** @type {string | null} */ (since), /** @type {string | null} */ (node));
+        const beyond = Number.isInteger(recent) ? Math.min(Number(recent), places.length) : 0;
+        const [mark, name] = /** @type {(string | null)[]} */ ([since, node]);
+        return new Stand(new Map(places), mark, name, Math.max(0, beyond));
       }
     }
     throw new PositionInvalid(JSON.stringify(saved) ?? String(saved));
   }
+}
+
+/** @param {(readonly [string, Position])[]} places */
+function isTooMuch(places) {
+  const characters = places.reduce((sum, [subject]) => sum + subject.length, 0);
+  return places.length > ASKED_MAX || characters > ASKED_CHARACTERS_MAX;
 }

@@ -20,7 +20,7 @@ export class Standing {
   #mark;
   #node;
   #isWhole = true; // no position was forgotten for the limit
-  /** @type {Set<string>} touched after the last mark: never forgotten */
+  /** @type {Set<string>} touched after the last mark, the last of the positions: never forgotten */
   #sinceMark = new Set();
   /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
   #snapshotDue = new Set();
@@ -40,6 +40,7 @@ export class Standing {
     this.#positions = new Map(stand?.after);
     this.#mark = stand?.since ?? null;
     this.#node = stand?.node ?? null;
+    for (const [subject] of stand?.beyondMark ?? []) this.#sinceMark.add(subject);
   }
 
   /** @param {string} subject */
@@ -47,10 +48,15 @@ export class Standing {
     return this.#positions.get(subject);
   }
 
-  /** What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: only the mark then. */
+  /**
+   * What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only the mark, and
+   * what came after it.
+   */
   get stand() {
-    if (this.isPattern && !this.#isWhole && this.#mark !== null) return new Stand(new Map(), this.#mark, this.#node);
-    return new Stand(new Map(this.#positions), this.#mark, this.#node);
+    const recent = this.#sinceMark.size;
+    const whole = new Stand(new Map(this.#positions), this.#mark, this.#node, recent);
+    if (!this.isPattern || this.#isWhole || this.#mark === null) return whole;
+    return new Stand(new Map(whole.beyondMark), this.#mark, this.#node, recent);
   }
 
   /**
@@ -129,7 +135,10 @@ export class Standing {
       return;
     }
     if (gap.position !== null) this.#place(gap.subject, gap.position);
-    else this.#positions.delete(gap.subject);
+    else {
+      this.#positions.delete(gap.subject);
+      this.#sinceMark.delete(gap.subject);
+    }
     if (gap.missed !== 0) this.#snapshotDue.add(gap.subject);
   }
 

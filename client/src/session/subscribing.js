@@ -55,6 +55,7 @@ export class Subscribing {
     this.state = "asked";
     this.#askedId = id;
     this.isAside = false;
+    if (!this.standing.stand.canBeAsked) this.#beginAnew();
     const stand = this.standing.stand.forNode(node);
     return { verb: "subscribe", id, selector: this.selector, stand, choice: this.choice };
   }
@@ -144,6 +145,14 @@ export class Subscribing {
     this.state = "ended";
     this.error = error;
     this.wake();
+  }
+
+  /** It was cut in its first join, of very many subjects: what it would miss now cannot be asked for, so it is told. */
+  #beginAnew() {
+    const gap = new Gap(this.selector, null, null, "unknown", null, this.selector);
+    this.counts.gaps++;
+    this.standing.place(gap);
+    this.#put(gap);
   }
 
   /** @param {Item | Marked} entry */

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..errors import PositionInvalid
 from ..model import Position
+
+ASKED_MAX = 4_000  # positions in one question; the server takes 10,000
+ASKED_CHARACTERS_MAX = 200_000  # of all their subjects; the server takes a megabyte, however they are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +20,34 @@ class Stand:
     after: Mapping[str, Position] = field(default_factory=dict)
     since: str | None = None
     node: str | None = None  # which gave the mark
+    recent: int = 0  # so many positions, the last of the map, are beyond the mark
+
+    @property
+    def beyond_mark(self) -> dict[str, Position]:
+        """The positions beyond the mark."""
+        return dict(islice(self.after.items(), len(self.after) - self.recent, None))
 
     def for_node(self, node: str | None) -> Stand:
-        """What to ask of this node: to the one that gave it, a mark says everything; another is told the positions too."""
-        return Stand({}, self.since) if self.since is not None and self.node == node else self
+        """What to ask of this node: to the one that gave it, a mark says everything but what came after it; another is told
+        all positions. A mark alone would have the node go back to it, where its logs may no longer reach.
+        """
+        if self.since is None:
+            return self
+        places = self.beyond_mark if self.node == node else self.after
+        return Stand({} if _is_too_much(places) else places, self.since)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """False when there are more positions than the server takes at once, and no mark to say the same."""
+        return self.since is not None or not _is_too_much(self.after)
 
     def __bool__(self) -> bool:
         return bool(self.after) or self.since is not None
 
     def to_json(self) -> dict[str, object]:
-        """The saved form: `{"after": {"/a/b": "7.42"}, "since": MARK, "node": NAME}`, each only when there is one."""
+        """The saved form: `{"after": {"/a/b": "7.42"}, "since": MARK, "node": NAME, "recent": 1}`, each only when there is
+        one.
+        """
         saved: dict[str, object] = {}
         if self.after:
             saved["after"] = {subject: str(position) for subject, position in self.after.items()}
@@ -33,6 +55,8 @@ class Stand:
             saved["since"] = self.since
         if self.node is not None:
             saved["node"] = self.node
+        if self.recent:
+            saved["recent"] = self.recent
         return saved
 
     @classmethod
@@ -41,5 +65,12 @@ class Stand:
         if isinstance(saved, Mapping):
             after, since, node = saved.get("after", {}), saved.get("since"), saved.get("node")
             if isinstance(after, Mapping) and isinstance(since, str | None) and isinstance(node, str | None):
-                return cls({str(subject): Position.parse(str(text)) for subject, text in after.items()}, since, node)
+                places = {str(subject): Position.parse(str(text)) for subject, text in after.items()}
+                recent = saved.get("recent")
+                beyond = min(max(0, recent), len(places)) if isinstance(recent, int) else 0
+                return cls(places, since, node, beyond)
         raise PositionInvalid(repr(saved))
+
+
+def _is_too_much(places: Mapping[str, Position]) -> bool:
+    return len(places) > ASKED_MAX or sum(map(len, places)) > ASKED_CHARACTERS_MAX

@@ -33,7 +33,8 @@ class Standing:
         self._mark = stand.since if stand else None
         self._node = stand.node if stand else None
         self._is_whole = True  # no position was forgotten for the limit
-        self._since_mark: set[str] = set()  # touched after the last mark: never forgotten
+        # touched after the last mark, the last of the positions: never forgotten
+        self._since_mark: set[str] = set(stand.beyond_mark) if stand else set()
         self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
         self.moves = 0  # how often it moved
         self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
@@ -43,12 +44,13 @@ class Standing:
 
     @property
     def stand(self) -> Stand:
-        """What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: only
-        the mark then.
+        """What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only
+        the mark, and what came after it.
         """
+        whole = Stand(dict(self._positions), self._mark, self._node, len(self._since_mark))
         if self.is_pattern and not self._is_whole and self._mark is not None:
-            return Stand({}, self._mark, self._node)
-        return Stand(dict(self._positions), self._mark, self._node)
+            return Stand(whole.beyond_mark, self._mark, self._node, whole.recent)
+        return whole
 
     def joined(self, at: Position | None, count: int) -> None:
         """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
@@ -116,6 +118,7 @@ class Standing:
             self._place(gap.subject, gap.position)
         else:
             self._positions.pop(gap.subject, None)
+            self._since_mark.discard(gap.subject)
         if gap.missed != 0:
             self._snapshot_due.add(gap.subject)
 

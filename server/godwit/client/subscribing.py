@@ -45,6 +45,8 @@ class Subscribing:
     def ask(self, id: int, node: str | None) -> Subscribe:
         """Ask this node to serve it from where it stands."""
         self.state, self._asked_id, self.is_aside = State.ASKED, id, False
+        if not self.standing.stand.can_be_asked:
+            self._begin_anew()
         return Subscribe(id, self.selector, self.standing.stand.for_node(node), self.choice)
 
     def reply(self, reply: Reply) -> None:
@@ -114,6 +116,13 @@ class Subscribing:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
             self.wake()
+
+    def _begin_anew(self) -> None:
+        """It was cut in its first join, of very many subjects: what it would miss now cannot be asked for: it is told."""
+        gap = Gap(self.selector, None, None, GapReason.UNKNOWN, None, self.selector)
+        self.gaps += 1
+        self.standing.place(gap)
+        self._put(gap)
 
     def _put(self, entry: Message | Gap | Dropped | Status | Marked) -> None:
         self.queue.put(entry)

@@ -63,12 +63,12 @@ class ModelNode:
 
     def _subscribe(self, command: Subscribe) -> None:
         selector, stand = command.selector, command.stand
-        backlog = [each for each in self.feed if matches(selector, each.subject)]
-        if stand.since is not None:
-            arrival = int(stand.since.split(".")[1])
-            backlog = [each for each in self.feed[arrival:] if matches(selector, each.subject)]
-        else:
-            backlog = [each for each in backlog if not _is_seen(each, stand.after.get(each.subject))]
+        arrival = 0 if stand.since is None else int(stand.since.split(".")[1])
+        backlog = [
+            each
+            for place, each in enumerate(self.feed)
+            if matches(selector, each.subject) and _is_wanted(each, stand.after.get(each.subject), place >= arrival)
+        ]
         at = None if is_pattern(selector) else Position(EPOCH, sum(each.subject == selector for each in self.feed))
         self.outbox.append(Reply(command.id, "subscribed", at, Outcome.RECOVERED, 0 if at is None else len(backlog)))
         for message in backlog:
@@ -81,5 +81,7 @@ class ModelNode:
             self.outbox.append(Message(message.subject, message.content, position=message.position, pattern=pattern))
 
 
-def _is_seen(message: Message, stand: Position | None) -> bool:
-    return stand is not None and message.position is not None and message.position.is_at_or_before(stand)
+def _is_wanted(message: Message, stand: Position | None, is_after_mark: bool) -> bool:
+    """Subjects of the map go by their positions, the others by the mark."""
+    assert message.position is not None
+    return is_after_mark if stand is None else not message.position.is_at_or_before(stand)

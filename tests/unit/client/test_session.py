@@ -21,7 +21,7 @@ from godwit.client.wire.push import Ended, Notice
 from godwit.client.wire.reply import Refusal, Reply
 from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError, SessionClosed
-from godwit.model import Kind, Message, Published
+from godwit.model import Gap, Kind, Message, Position, Published
 from godwit.subject import is_pattern
 from tests.unit.client.model_node import ModelNode
 
@@ -277,6 +277,21 @@ def test_full_reader_is_set_aside_and_taken_up_where_it_stood() -> None:
     session.take_up(core)
     [ask] = session.commands()
     assert str(ask.after_one) == "7.2"
+
+
+def test_pattern_cut_in_a_first_join_too_large_to_go_on_from_begins_anew_and_says_so() -> None:
+    session, core = Session(Settings()), subscribing("/a/*", items_max=10_000)
+    session.subscribe(core)
+    [ask] = connected(session)
+    first = [Message(f"/a/{n}", b"1", position=Position(7, 1), pattern="/a/*") for n in range(4_001)]
+    session.receive([Reply(ask.id, "subscribed"), *first], 1)
+    session.lost(2)
+    [again] = connected(session, 3)
+    assert not again.stand
+    items = []
+    while (item := core.queue.take()) is not None:
+        items.append(item)
+    assert isinstance(items[-1], Gap) and items[-1].subject == "/a/*" and items[-1].missed is None
 
 
 def test_statuses_tell_of_the_connection_and_do_not_pile_up() -> None:

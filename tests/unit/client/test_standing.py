@@ -104,14 +104,14 @@ def test_gap_of_a_whole_pattern_forgets_every_stand() -> None:
     assert stand.judge(message("7.4", snapshot=True)) is Verdict.NEW
 
 
-def test_pattern_forgets_the_longest_untouched_subject_and_then_resumes_by_mark_alone() -> None:
+def test_pattern_forgets_the_longest_untouched_subject_and_then_resumes_by_its_mark_and_what_came_after() -> None:
     stand = standing(pattern=True, subjects_max=2)
     stand.judge(message("7.1", subject="/a/1"))
     stand.mark("1.1.1", "n")
     stand.judge(message("7.1", subject="/a/2"))
-    assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1", "n")
+    assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1", "n", 1)
     stand.judge(message("7.1", subject="/a/3"))
-    assert stand.stand == Stand({}, "1.1.1", "n")
+    assert stand.stand == Stand({"/a/2": Position(7, 1), "/a/3": Position(7, 1)}, "1.1.1", "n", 2)
     assert stand.position("/a/1") is None
 
 
@@ -144,10 +144,30 @@ def test_gap_counted_from_a_mark_is_cut_to_what_was_not_seen(
     assert (found and (str(found.after), found.missed)) == refined
 
 
-def test_the_node_that_gave_the_mark_needs_no_positions() -> None:
-    stand = Stand({SUBJECT: Position(7, 1)}, "1.1.1", "n")
-    assert stand.for_node("n") == Stand({}, "1.1.1")
-    assert stand.for_node("other") is stand
+def test_the_node_that_gave_the_mark_needs_only_the_positions_beyond_it() -> None:
+    places = {"/a/0": Position(7, 3), SUBJECT: Position(7, 1)}
+    assert Stand(places, "1.1.1", "n").for_node("n") == Stand({}, "1.1.1")
+    assert Stand(places, "1.1.1", "n").for_node("other") == Stand(places, "1.1.1")
+    assert Stand(places, "1.1.1", "n", 1).for_node("n") == Stand({SUBJECT: Position(7, 1)}, "1.1.1")
+
+
+@pytest.mark.parametrize(("count", "length"), [(4_001, 0), (300, 900)])
+def test_a_question_that_the_server_would_not_take_is_left_to_the_mark(count: int, length: int) -> None:
+    places = {f"/{n}{'x' * length}": Position(7, 1) for n in range(count)}
+    assert Stand(places, "1.1.1", "n").for_node("other") == Stand({}, "1.1.1")
+
+
+def test_who_goes_on_from_a_stand_knows_what_is_beyond_its_mark() -> None:
+    first = standing(pattern=True)
+    first.judge(message("7.1", subject="/a/1"))
+    first.mark("1.1.1", "n")
+    first.judge(message("7.1", subject="/a/2"))
+    second = Standing("/a/**", True, 10, Stand.from_json(first.stand.to_json()))
+    second.judge(message("7.2", subject="/a/1"))
+    assert second.stand.for_node("n") == Stand({"/a/2": Position(7, 1), "/a/1": Position(7, 2)}, "1.1.1")
+
+
+def test_a_stand_without_a_mark_is_asked_as_it_is() -> None:
     assert Stand({SUBJECT: Position(7, 1)}).for_node(None) == Stand({SUBJECT: Position(7, 1)})
 
 

@@ -1,0 +1,167 @@
+// The small parts of a session: back-off, servers, the item queue, watches, settings.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { ClientClosed } from "../../src/errors.js";
+import { Interest, Position, Status } from "../../src/model.js";
+import { Backoff, reconnectWaitMs, wishOf } from "../../src/session/backoff.js";
+import { ItemQueue } from "../../src/session/item_queue.js";
+import { ServerList } from "../../src/session/servers.js";
+import { settingsOf } from "../../src/session/settings.js";
+import { Standing } from "../../src/session/standing.js";
+import { STATE_MS, Watching, meets } from "../../src/session/watching.js";
+import { messageOf } from "./model_node.js";
+
+describe("back-off", () => {
+  test("the first try comes within a second and the bound doubles up to its end", () => {
+    const last = 1 - Number.EPSILON;
+    assert.deepEqual([0, 1, 2, 6, 7, 8, 5_000].map((n) => reconnectWaitMs(n, last, 1_000, 120_000)), [
+      ...[999, 1_999, 3_999, 63_999, 119_999, 119_999, 119_999],
+    ]);
+    assert.equal(reconnectWaitMs(9, 0, 1_000, 120_000), 0);
+  });
+
+  test("failures count until a connection has held", () => {
+    const backoff = new Backoff(1_000, 120_000);
+    for (let n = 0; n < 3; n++) backoff.lost(null, null);
+    assert.equal(backoff.waitMs(0.5), 2_000);
+    backoff.lost(999, null);
+    assert.equal(backoff.waitMs(0.5), 4_000);
+    backoff.lost(1_000, null);
+    assert.equal(backoff.waitMs(0.5), 500);
+    assert.equal(backoff.isTold, false);
+  });
+
+  test("the server's wish is read from the reason and bounded", () => {
+    assert.equal(wishOf('{"name":"Draining","reconnect_after_ms":1200}'), 1_200);
+    assert.equal(wishOf('{"reconnect_after_ms":99999999999}'), 3_600_000);
+    assert.equal(wishOf('{"reconnect_after_ms":-5}'), 0);
+    for (const text of ["", "gone", "null", "[]", "{}", '{"reconnect_after_ms":"1"}', '{"reconnect_after_ms":1.5}']) {
+      assert.equal(wishOf(text), null, text);
+    }
+  });
+});
+
+describe("servers", () => {
+  test("each is tried once a round, by weight, and a reserve last", () => {
+    const list = new ServerList([["ws://a", 3], "ws://b:1/own", ["ws://c", 0]]);
+    const round = (...randoms) => randoms.map((random) => list.choose(random));
+    assert.deepEqual(round(0.7, 0.99, 0.5), ["ws://a/v1/live", "ws://b:1/own", "ws://c/v1/live"]);
+    assert.deepEqual(round(0.76, 0.5, 0.5), ["ws://b:1/own", "ws://a/v1/live", "ws://c/v1/live"]);
+    list.choose(0.1);
+    list.succeeded();
+    assert.equal(list.choose(0.1), "ws://a/v1/live");
+  });
+
+  test("what is no server is said at once", () => {
+    for (const servers of [[], "http://a", "ws://", "a:8800", [["ws://a", -1]], [["ws://a", NaN]], [["ws://a", Infinity]]]) {
+      assert.throws(() => new ServerList(/** @type {any} */ (servers)), RangeError, JSON.stringify(servers));
+    }
+  });
+});
+
+describe("the item queue", () => {
+  const at = (sequence) => new Position(7, sequence);
+  const newQueue = (itemsMax = 4, selector = "/a") => new ItemQueue(itemsMax, new Standing(selector, selector !== "/a", 10));
+  const message = (sequence) => messageOf("/a", "1", { position: at(sequence) });
+
+  test("an item is handled when the next one is asked for", () => {
+    const queue = newQueue();
+    queue.put(message(1));
+    queue.put(message(2));
+    queue.take();
+    assert.equal(queue.handled.position("/a"), undefined);
+    queue.take();
+    assert.deepEqual(queue.handled.position("/a"), at(1));
+    assert.equal(queue.take(), null);
+    assert.deepEqual(queue.handled.position("/a"), at(2));
+  });
+
+  test("it is full at its limit and has room again at half of it", () => {
+    const queue = newQueue();
+    for (let n = 1; n <= 4; n++) queue.put(message(n));
+    assert.deepEqual([queue.isFull, queue.hasRoom], [true, false]);
+    queue.take();
+    assert.deepEqual([queue.isFull, queue.hasRoom], [false, false]);
+    queue.take();
+    assert.equal(queue.hasRoom, true);
+  });
+
+  test("marks and statuses are folded into their like", () => {
+    const queue = newQueue(4, "/a/*");
+    for (const mark of ["1", "2"]) queue.put({ type: "marked", mark, pattern: "/a/*", node: "n" });
+    queue.put(new Status("/a/*", "subscribed", "live", at(3), 5));
+    queue.put(new Status("/a/*", "disconnected", null, null, 0, "gone"));
+    assert.equal(queue.size, 2);
+    const status = queue.take();
+    assert.deepEqual([queue.handled.stand.since, status.state, status.count], ["2", "disconnected", 5]);
+  });
+
+  test("thousands pass through in order", () => {
+    const queue = newQueue(100_000);
+    const seen = [];
+    for (let n = 1; n <= 5_000; n++) {
+      queue.put(message(n));
+      if (n % 3 > 0) seen.push(Number(queue.take().position.sequence));
+    }
+    for (let item = queue.take(); item; item = queue.take()) seen.push(Number(item.position.sequence));
+    assert.deepEqual(seen, Array.from({ length: 5_000 }, (_, n) => n + 1));
+  });
+});
+
+describe("a watch", () => {
+  const taken = (watching) => {
+    const found = [];
+    for (let change = watching.take(); change; change = watching.take()) found.push([change.subject, change.hasSubscribers]);
+    return found;
+  };
+
+  test("only changes are told, the latest of each", () => {
+    const watching = new Watching("/a/**");
+    for (const [subject, listens] of [["/a/1", true], ["/a/1", true], ["/a/2", true], ["/a/2", false], ["/b", true]]) {
+      watching.told(new Interest(subject, listens));
+    }
+    assert.deepEqual(taken(watching), [["/a/1", true]]);
+    watching.told(new Interest("/a/1", true));
+    assert.deepEqual(taken(watching), []);
+  });
+
+  test("who is not told again on a new connection has gone", () => {
+    const watching = new Watching("/a/**");
+    for (const subject of ["/a/1", "/a/2"]) watching.told(new Interest(subject, true));
+    taken(watching);
+    watching.ask(9);
+    watching.asked(100);
+    watching.told(new Interest("/a/2", true));
+    watching.tick(99 + STATE_MS);
+    assert.deepEqual(taken(watching), []);
+    watching.tick(100 + STATE_MS);
+    assert.deepEqual(taken(watching), [["/a/1", false]]);
+  });
+
+  test("two selectors meet where some subject is taken by both", () => {
+    for (const [one, other, does] of [
+      ...[["/a", "/a", true], ["/a", "/b", false], ["/a/*", "/*/b", true], ["/a/**", "/a", true], ["/**", "/a/b", true]],
+      ...[["/**", "/$node/x", false], ["/*/x", "/$node/x", false], ["/a/*", "/a", false], ["/$node/**", "/$node/*", true]],
+    ]) {
+      assert.equal(meets(one, other), does, `${one} ${other}`);
+      assert.equal(meets(other, one), does, `${other} ${one}`);
+    }
+  });
+
+  test("its end is told", () => {
+    const watching = new Watching("/a");
+    const error = new ClientClosed();
+    watching.end(error);
+    assert.deepEqual([watching.isEnded, watching.error], [true, error]);
+  });
+});
+
+test("settings have bounds and names", () => {
+  assert.equal(settingsOf({ itemsMax: 7 }).itemsMax, 7);
+  assert.equal(settingsOf({}).reconnectMaxMs, 120_000);
+  for (const chosen of [{ itemsMax: 0 }, { itemsMax: 1.5 }, { itemsMax: "7" }, { item: 7 }]) {
+    assert.throws(() => settingsOf(/** @type {any} */ (chosen)), RangeError);
+  }
+});

@@ -1,0 +1,180 @@
+// Where a subscription stands: tables for the rules of the contract, and a model in which connections break anywhere.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import fc from "fast-check";
+
+import { PositionInvalid } from "../../src/errors.js";
+import { Gap, Position } from "../../src/model.js";
+import { Stand } from "../../src/session/stand.js";
+import { Standing } from "../../src/session/standing.js";
+import { messageOf } from "./model_node.js";
+
+const SUBJECT = "/a/b";
+const at = (text) => (text ? Position.parse(text) : null);
+const message = (text, { subject = SUBJECT, after = null, isSnapshot = false } = {}) =>
+  messageOf(subject, "1", { position: at(text), after: at(after), isSnapshot });
+const gap = (text, missed = null, subject = SUBJECT) => new Gap(subject, at(text), null, "expired", missed);
+const newStanding = (text = null, isPattern = false, subjectsMax = 10) =>
+  new Standing(isPattern ? "/a/**" : SUBJECT, isPattern, subjectsMax, text ? new Stand(new Map([[SUBJECT, at(text)]])) : null);
+
+for (const [stand, given, verdict, then] of [
+  [null, message("7.5"), "new", "7.5"],
+  ["7.4", message("7.5"), "new", "7.5"],
+  ["7.5", message("7.5"), "repeat", "7.5"],
+  ["7.5", message("7.2"), "repeat", "7.5"],
+  ["7.4", message("7.6"), "hole", "7.6"],
+  ["7.4", message("7.9", { after: "7.4" }), "new", "7.9"],
+  ["7.4", message("7.9", { after: "7.2" }), "new", "7.9"],
+  ["7.4", message("7.9", { after: "7.5" }), "hole", "7.9"],
+  ["7.4", message("3.1"), "new", "3.1"],
+  ["7.4", message("7.8", { isSnapshot: true }), "new", "7.8"],
+  ["7.8", message("7.8", { isSnapshot: true }), "repeat", "7.8"],
+]) {
+  test(`who stands at ${stand} and gets ${given.position} after ${given.after}: ${verdict}`, () => {
+    const standing = newStanding(stand);
+    assert.equal(standing.judge(given), verdict);
+    assert.equal(String(standing.position(SUBJECT)), then);
+  });
+}
+
+test("a standard message is always new and moves nothing", () => {
+  const standing = newStanding("7.4");
+  assert.equal(standing.judge(messageOf(SUBJECT, "1")), "new");
+  assert.equal(String(standing.position(SUBJECT)), "7.4");
+});
+
+test("the snapshot after a gap is no repeat", () => {
+  const standing = newStanding("7.4");
+  standing.place(gap("7.9"));
+  assert.equal(standing.judge(message("7.9", { isSnapshot: true })), "new");
+  assert.equal(standing.judge(message("7.9", { isSnapshot: true })), "repeat");
+  assert.equal(standing.judge(message("7.10")), "new");
+});
+
+test("a gap to another reign places there even when it is smaller", () => {
+  const standing = newStanding("7.400");
+  standing.place(gap("3.2"));
+  assert.equal(standing.judge(message("3.2", { isSnapshot: true })), "new");
+  assert.equal(standing.judge(message("3.3")), "new");
+});
+
+test("a live join stands where the server says before any message", () => {
+  const standing = newStanding();
+  standing.joined(at("7.58"), 0);
+  assert.equal(String(standing.stand.after.get(SUBJECT)), "7.58");
+  assert.equal(standing.judge(message("7.58")), "repeat");
+});
+
+test("history that ends before the head leaves the stand at the head", () => {
+  const standing = newStanding();
+  standing.joined(at("7.58"), 2);
+  for (const text of ["7.49", "7.50"]) standing.judge(message(text));
+  assert.equal(String(standing.position(SUBJECT)), "7.58");
+});
+
+test("a gap of a whole pattern forgets every stand", () => {
+  const standing = newStanding("7.4", true);
+  standing.mark("1.2.3", null);
+  standing.place(new Gap("/a/**", null, null, "epoch", null, "/a/**"));
+  assert.equal(standing.stand.isSomewhere, false);
+  assert.equal(standing.judge(message("7.4", { isSnapshot: true })), "new");
+});
+
+test("a pattern forgets the longest untouched subject and then resumes by its mark and what came after it", () => {
+  const standing = newStanding(null, true, 2);
+  standing.judge(message("7.1", { subject: "/a/1" }));
+  standing.mark("1.1.1", "n");
+  standing.judge(message("7.1", { subject: "/a/2" }));
+  assert.deepEqual(standing.stand.toJSON(), { after: { "/a/1": "7.1", "/a/2": "7.1" }, since: "1.1.1", node: "n", recent: 1 });
+  standing.judge(message("7.1", { subject: "/a/3" }));
+  assert.deepEqual(standing.stand.toJSON(), { after: { "/a/2": "7.1", "/a/3": "7.1" }, since: "1.1.1", node: "n", recent: 2 });
+  assert.equal(standing.position("/a/1"), undefined);
+});
+
+test("what came after the last mark is never forgotten", () => {
+  const standing = newStanding(null, true, 2);
+  standing.mark("1.1.1", "n");
+  const all = Array.from({ length: 9 }, (_, n) => message("7.1", { subject: `/a/${n}` }));
+  for (const each of all) standing.judge(each);
+  assert.ok(all.every((each) => standing.judge(each) === "repeat"));
+});
+
+for (const [after, upto, missed, refined] of [
+  ["7.4", "7.9", 5, ["7.4", 5]],
+  ["7.2", "7.9", 7, ["7.4", 5]],
+  ["7.2", "7.9", null, ["7.4", null]],
+  ["7.2", "7.4", 2, null],
+  ["7.2", "7.3", 1, null],
+  ["7.9", "7.2", null, ["7.9", null]],
+  ["7.2", "8.1", null, ["7.4", null]],
+  ["6.9", "7.9", null, ["6.9", null]],
+]) {
+  test(`a gap from ${after} to ${upto} is cut to what was not seen at 7.4`, () => {
+    const found = newStanding("7.4", true).refine(new Gap(SUBJECT, at(upto), at(after), "overrun", missed));
+    assert.deepEqual(found && [String(found.after), found.missed], refined);
+  });
+}
+
+test("the node that gave the mark needs only the positions beyond it", () => {
+  const stand = new Stand(new Map([["/a/0", at("7.3")], [SUBJECT, at("7.1")]]), "1.1.1", "n");
+  assert.deepEqual(stand.forNode("n").toJSON(), { since: "1.1.1" });
+  assert.deepEqual(stand.forNode("other").toJSON(), { after: { "/a/0": "7.3", [SUBJECT]: "7.1" }, since: "1.1.1" });
+  const beyond = new Stand(stand.after, "1.1.1", "n", 1);
+  assert.deepEqual(beyond.forNode("n").toJSON(), { after: { [SUBJECT]: "7.1" }, since: "1.1.1" });
+  const unmarked = new Stand(stand.after);
+  assert.equal(unmarked.forNode("n"), unmarked);
+});
+
+test("a question that the server would not take is left to the mark", () => {
+  const many = (count, length) => new Map(Array.from({ length: count }, (_, n) => [`/${n}${"x".repeat(length)}`, at("7.1")]));
+  for (const after of [many(4_001, 0), many(300, 900)]) {
+    assert.deepEqual(new Stand(after, "1.1.1", "n").forNode("other").toJSON(), { since: "1.1.1" });
+  }
+  assert.equal(new Stand(many(4_000, 0), "1.1.1", "n").forNode("other").after.size, 4_000);
+});
+
+test("who goes on from a stand knows what is beyond its mark", () => {
+  const first = newStanding(null, true);
+  first.judge(message("7.1", { subject: "/a/1" }));
+  first.mark("1.1.1", "n");
+  first.judge(message("7.1", { subject: "/a/2" }));
+  const second = new Standing("/a/**", true, 10, Stand.fromJSON(JSON.parse(JSON.stringify(first.stand))));
+  second.judge(message("7.2", { subject: "/a/1" }));
+  assert.deepEqual(second.stand.forNode("n").toJSON(), { after: { "/a/2": "7.1", "/a/1": "7.2" }, since: "1.1.1" });
+  second.place(new Gap("/a/2", null, null, "unknown", null, "/a/**"));
+  assert.deepEqual(second.stand.forNode("n").toJSON(), { after: { "/a/1": "7.2" }, since: "1.1.1" });
+});
+
+test("a stand is read back from what is saved, and nothing else is one", () => {
+  const stand = new Stand(new Map([[SUBJECT, at("7.18446744073709551615")]]), "1.1.1", "n");
+  assert.deepEqual(Stand.fromJSON(JSON.parse(JSON.stringify(stand))), stand);
+  assert.equal(Stand.fromJSON({ after: { "/a": "7.1" }, recent: 9 }).recent, 1);
+  for (const saved of [null, 7, "7.1", [], { after: [] }, { after: { "/a": 1 } }, { since: 1 }, { after: null }]) {
+    assert.throws(() => Stand.fromJSON(saved), PositionInvalid, JSON.stringify(saved));
+  }
+  for (const text of ["", "7", "7.01", "07.1", "-1.1", "7.1 ", "7.18446744073709551616"]) {
+    assert.throws(() => Position.parse(text), PositionInvalid, text);
+  }
+});
+
+test("wherever a connection breaks everything comes once", () => {
+  const lives = fc.tuple(fc.array(fc.nat({ max: 40 }), { maxLength: 30 }), fc.integer({ min: 1, max: 40 }));
+  fc.assert(
+    fc.property(lives, ([cuts, total]) => {
+      const [standing, seen] = [newStanding("7.0"), []];
+      for (const cut of [...cuts, total]) {
+        const asked = Number(standing.stand.after.get(SUBJECT)?.sequence);
+        const start = Math.max(1, asked - (cut % 3)); // the server may send some again
+        const end = cut === total ? total : Math.min(start + cut + 2, total);
+        for (let sequence = start; sequence <= end; sequence++) {
+          const verdict = standing.judge(message(`7.${sequence}`));
+          assert.notEqual(verdict, "hole");
+          if (verdict === "new") seen.push(sequence);
+        }
+      }
+      assert.deepEqual(seen, Array.from({ length: total }, (_, n) => n + 1));
+    }),
+  );
+});

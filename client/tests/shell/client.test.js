@@ -1,0 +1,455 @@
+// The shell around the session: what it does when a reader is slow, a server is mute, a page is hidden, a token grows old.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { Client as AnyClient } from "../../src/client.js";
+import { Client, ClientClosed, CommandRefused, GodwitError, PublishQueueFull, SessionClosed } from "../../src/node.js";
+import { node } from "../../src/platform/node.js";
+import { Peer } from "./peer.js";
+
+const QUICK = { reconnectFirstMs: 2, reconnectMaxMs: 8 };
+const LIMITS = { timeout: 20_000 };
+
+const logOf = (lines) => ({ info: () => {}, warn: (...all) => lines.push(all.join(" ")), error: (...all) => lines.push(all.join(" ")) });
+
+function open(peer, options = {}) {
+  const { settings, ...rest } = options;
+  return new Client("ws://x", { transport: peer.transport, settings: { ...QUICK, ...settings }, log: logOf([]), ...rest });
+}
+
+/** A page whose life a test decides. */
+function openOnPage(peer, options) {
+  const page = { events: null, isWatched: true };
+  const watchPage = (events) => {
+    page.events = events;
+    return () => (page.isWatched = false);
+  };
+  const settings = { ...QUICK, ...options.settings };
+  const client = new AnyClient("ws://x", { log: logOf([]), ...options, settings, transport: peer.transport }, { ...node, watchPage });
+  return { client, page };
+}
+
+async function take(subscription, count) {
+  const found = [];
+  for await (const message of subscription) if (found.push(message.json()) === count) break;
+  return found;
+}
+
+const numbers = (count, first = 0) => Array.from({ length: count }, (_, n) => n + first);
+
+describe("a slow reader", LIMITS, () => {
+  test("makes a link that can stop stop, and misses nothing", async () => {
+    const peer = new Peer();
+    peer.canPause = true;
+    const client = open(peer, { settings: { itemsMax: 4 } });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    for (const n of numbers(30)) peer.append("/a", n);
+    assert.equal(peer.pauses, 1);
+    assert.deepEqual(await take(subscription, 30), numbers(30));
+    assert.ok(peer.pauses > 1);
+    assert.equal(peer.heard.filter((command) => "unsubscribe" in command).length, 0);
+    await client.close();
+  });
+
+  test("is left and taken up again where the link cannot stop, and misses nothing", async () => {
+    const peer = new Peer();
+    const client = open(peer, { settings: { itemsMax: 4 } });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    for (const n of numbers(30)) peer.append("/a", n);
+    await peer.hear("unsubscribe");
+    assert.deepEqual(await take(subscription, 30), numbers(30));
+    const asked = peer.heard.filter((command) => "subscribe" in command).map(({ after }) => after);
+    assert.equal(asked[1], "7.3", "from what it had been sent, its status beside three messages");
+    assert.deepEqual([subscription.counts.holes, subscription.counts.gaps], [0, 0]);
+    await client.close();
+  });
+
+  test("does not hold up who waits for an answer", async () => {
+    const peer = new Peer();
+    peer.canPause = true;
+    const client = open(peer, { settings: { itemsMax: 4 } });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    for (const n of numbers(30)) peer.append("/a", n);
+    assert.equal((await client.publish("/b", 1)).position?.sequence, 1n);
+    assert.equal(peer.heard.filter((command) => "unsubscribe" in command).length, 1);
+    assert.deepEqual(await take(subscription, 30), numbers(30));
+    await client.close();
+  });
+
+  test("by callback: one at a time, and what it throws ends the subscription", async () => {
+    const peer = new Peer();
+    const client = open(peer, { settings: { itemsMax: 4 } });
+    const seen = [];
+    let running = 0;
+    const subscription = client.subscribe("/a", async (message) => {
+      assert.equal(++running, 1);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      seen.push(message.json());
+      if (seen.length === 20) throw new Error("enough");
+    });
+    await subscription.joined();
+    for (const n of numbers(30)) peer.append("/a", n);
+    await assert.rejects(subscription.done, /enough/);
+    assert.deepEqual(seen, numbers(20));
+    assert.equal(String(subscription.stand.after.get("/a")), "7.19", "the one that failed is not handled");
+    assert.equal(subscription.isEnded, true);
+    await client.close();
+  });
+});
+
+describe("a lost connection", LIMITS, () => {
+  test("is made again, with everything that was wanted", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    await client.publish("/a", 0);
+    peer.cut();
+    peer.append("/a", 1);
+    assert.deepEqual((await Promise.all([client.publish("/a", 2), take(subscription, 3)]))[1], [0, 1, 2]);
+    const [, again] = await peer.hear("subscribe", 2);
+    assert.equal(again.after, "7.1");
+    assert.equal(client.loss, "cut");
+    await client.close();
+  });
+
+  test("before the answer: the publish is sent again under the same key, and is one message", async () => {
+    const peer = new Peer();
+    peer.isMute = true;
+    const client = open(peer);
+    peer.isMute = false;
+    await client.connected();
+    peer.isMute = true;
+    const publishing = client.publish("/a", 1);
+    const [first] = await peer.hear("publish");
+    peer.keys.set(first.key, peer.append("/a", 1)); // it was taken; the answer is lost
+    peer.isMute = false;
+    peer.cut();
+    assert.deepEqual([String((await publishing).position), (await publishing).isRepeat], ["7.1", true]);
+    await client.close();
+  });
+
+  test("with once: false the answer is lost, and it is said", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    await client.connected();
+    peer.isMute = true;
+    const publishing = client.publish("/a", 1, { once: false });
+    const [first] = await peer.hear("publish");
+    assert.equal("key" in first, false);
+    peer.cut();
+    await assert.rejects(publishing, { name: "AnswerLost" });
+    await client.close();
+  });
+
+  test("by a closing code ends everything with it", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    peer.cut(4004, "not you");
+    await assert.rejects(take(subscription, 1), SessionClosed);
+    await assert.rejects(client.publish("/a", 1), { code: 4004 });
+    await assert.rejects(client.connected(), SessionClosed);
+    await client.close();
+    assert.equal(peer.urls.length, 1);
+  });
+
+  test("goes on to the next server", async () => {
+    const peer = new Peer();
+    peer.isClosed = true;
+    const client = new Client(["ws://a", ["ws://b", 2]], { transport: peer.transport, settings: QUICK, log: logOf([]) });
+    await peer.until(() => peer.urls.length >= 4);
+    assert.deepEqual(peer.urls.slice(0, 2).sort(), ["ws://a/v1/live", "ws://b/v1/live"]);
+    assert.deepEqual(peer.urls.slice(2, 4).sort(), ["ws://a/v1/live", "ws://b/v1/live"]);
+    await client.close();
+  });
+
+  test("a frame that is none gives it up, and it is made again", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    peer.say("no json");
+    await peer.hear("connect", 2);
+    assert.match(client.loss, /FrameInvalid/);
+    peer.append("/a", 1);
+    assert.deepEqual(await take(subscription, 1), [1]);
+    await client.close();
+  });
+});
+
+describe("a half-open connection", LIMITS, () => {
+  test("is found by a ping without an answer", async () => {
+    const peer = new Peer();
+    const client = open(peer, { settings: { answerTimeoutMs: 40, pingIntervalMs: 20 } });
+    const tell = peer.say;
+    await peer.hear("connect");
+    peer.isMute = true;
+    tell.call(peer, { id: 1, ok: "connected", session: "s", node: "n", ping_interval_ms: 20 });
+    await peer.hear("ping");
+    await peer.hear("connect", 2);
+    assert.equal(client.loss, "the server does not answer");
+    await client.close();
+  });
+
+  test("that never opens is given up in time", async () => {
+    const opened = [];
+    const hanging = (url) => {
+      opened.push(url);
+      return { send: () => true, close: () => {}, abort: () => {} };
+    };
+    const client = new Client("ws://x", { transport: hanging, settings: { ...QUICK, connectTimeoutMs: 30 }, log: logOf([]) });
+    while (opened.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.match(client.loss, /no answer/);
+    await client.close();
+  });
+});
+
+describe("limits", LIMITS, () => {
+  test("publishes wait in a bounded queue while there is no connection", async () => {
+    const peer = new Peer();
+    peer.isClosed = true;
+    const client = open(peer, { settings: { publishQueueMax: 3 } });
+    const waiting = numbers(3).map((n) => client.publish("/a", n));
+    await assert.rejects(client.publish("/a", 3), PublishQueueFull);
+    peer.isClosed = false;
+    assert.deepEqual((await Promise.all(waiting)).map(({ position }) => String(position)), ["7.1", "7.2", "7.3"]);
+    await client.close();
+  });
+
+  test("a publish that nobody waits for any more is not sent", async () => {
+    const peer = new Peer();
+    peer.isClosed = true;
+    const client = open(peer);
+    const giving = new AbortController();
+    const publishing = client.publish("/a", 1, { signal: giving.signal });
+    giving.abort(new Error("never mind"));
+    await assert.rejects(publishing, /never mind/);
+    await assert.rejects(client.publish("/a", 2, { signal: giving.signal }), /never mind/);
+    peer.isClosed = false;
+    await client.publish("/a", 3);
+    assert.deepEqual(peer.log.get("/a"), [3]);
+    await client.close();
+  });
+
+  test("many commands go together in few frames, and a large one alone", async () => {
+    const peer = new Peer();
+    const frames = [];
+    const transport = (url, options, events) => {
+      const link = peer.transport(url, options, events);
+      return { ...link, send: (frame) => link.send((frames.push(JSON.parse(frame)), frame)) };
+    };
+    const client = open(peer, { transport });
+    await client.connected();
+    frames.length = 0;
+    await Promise.all([...numbers(100).map((n) => client.publish("/a", n)), client.publish("/a", "x".repeat(70_000))]);
+    assert.deepEqual(frames.map((frame) => [frame].flat().length), [64, 36, 1]);
+    assert.deepEqual(peer.log.get("/a").slice(0, 100), numbers(100));
+    await client.close();
+  });
+
+  test("a link that wants no more is waited for", async () => {
+    const peer = new Peer();
+    let [sent, drained] = [0, () => {}];
+    const transport = (url, options, events) => {
+      const link = peer.transport(url, options, events);
+      drained = events.drained;
+      return { ...link, send: (frame) => (sent++, link.send(frame), sent !== 2) };
+    };
+    const client = open(peer, { transport });
+    await client.connected();
+    await client.publish("/a", 1);
+    const second = client.publish("/a", 2);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(sent, 2);
+    drained();
+    await second;
+    assert.equal(sent, 3);
+    await client.close();
+  });
+});
+
+describe("tokens", LIMITS, () => {
+  test("are asked for at each connect, and again when one is about to expire", async () => {
+    const peer = new Peer();
+    let count = 0;
+    const client = open(peer, { token: async () => `t${++count}`, settings: { answerTimeoutMs: 40 } });
+    await client.connected();
+    peer.say({ notice: "token_expiring", in_ms: 60_000 });
+    const renewed = await peer.hear("connect", 2);
+    peer.cut();
+    const all = await peer.hear("connect", 3);
+    assert.deepEqual(all.map(({ connect }) => connect.token), ["t1", "t2", "t3"]);
+    assert.equal(renewed.length, 2);
+    await client.close();
+  });
+
+  test("that cannot be had are tried again, and it is said", async () => {
+    const [peer, lines] = [new Peer(), []];
+    let count = 0;
+    const token = () => (++count < 3 ? Promise.reject(new Error("no")) : "t");
+    const client = open(peer, { token, log: logOf(lines) });
+    await client.connected();
+    assert.equal(lines.filter((line) => line.includes("no token")).length, 2);
+    await client.close();
+  });
+
+  test("that expired while the client slept are fetched anew", async () => {
+    const peer = new Peer();
+    let count = 0;
+    const client = open(peer, { token: () => `t${++count}` });
+    await client.connected();
+    peer.cut(4003, "");
+    assert.equal((await peer.hear("connect", 2))[1].connect.token, "t2");
+    await client.close();
+  });
+});
+
+describe("a page", LIMITS, () => {
+  test("that is hidden for long leaves the server, and goes on where it stood when it is looked at", async () => {
+    const peer = new Peer();
+    const { client, page } = openOnPage(peer, { pauseHiddenMs: 5 });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    page.events.hidden();
+    await peer.until(() => peer.links.size === 0);
+    assert.deepEqual([client.isPaused, client.isConnected, client.loss], [true, false, "paused"]);
+    peer.append("/a", 1);
+    const publishing = client.publish("/a", 2);
+    assert.equal(peer.urls.length, 1, "it stays away");
+    page.events.visible();
+    assert.equal(String((await publishing).position), "7.2");
+    assert.deepEqual(await take(subscription, 2), [1, 2]);
+    assert.equal(client.isPaused, false);
+    await client.close();
+    assert.equal(page.isWatched, false);
+  });
+
+  test("that is looked at again soon stays, and is asked for a sign of life", async () => {
+    const peer = new Peer();
+    const { client, page } = openOnPage(peer, { pauseHiddenMs: 60_000, settings: { answerTimeoutMs: 40 } });
+    await client.connected();
+    page.events.hidden();
+    page.events.visible();
+    await peer.hear("ping");
+    assert.equal(peer.urls.length, 1);
+    await client.close();
+  });
+
+  test("whose user paused it is not resumed by being looked at", async () => {
+    const peer = new Peer();
+    const { client, page } = openOnPage(peer, { pauseHiddenMs: 1 });
+    await client.connected();
+    client.pause();
+    await peer.until(() => peer.links.size === 0);
+    page.events.hidden();
+    page.events.visible();
+    assert.equal(client.isPaused, true);
+    client.resume();
+    await peer.hear("connect", 2);
+    await client.close();
+  });
+
+  test("that comes back online tries at once", async () => {
+    const peer = new Peer();
+    peer.isClosed = true;
+    const { client, page } = openOnPage(peer, { settings: { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 } });
+    await peer.until(() => peer.urls.length === 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    peer.isClosed = false;
+    page.events.online();
+    await client.connected();
+    await client.close();
+  });
+
+  test("that is left has saved its places", async () => {
+    const [peer, positions] = [new Peer(), new Map()];
+    const { client, page } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    for (const n of numbers(3)) peer.append("/a", n);
+    await take(subscription, 2);
+    subscription.handled();
+    page.events.leaving();
+    assert.deepEqual(positions.get("/a"), { after: { "/a": "7.2" } });
+    await client.close();
+    const { client: other } = openOnPage(peer, { positions });
+    assert.deepEqual(await take(other.subscribe("/a"), 1), [2]);
+    await other.close();
+  });
+});
+
+describe("the end", LIMITS, () => {
+  test("settles everything, and comes once", async () => {
+    const peer = new Peer();
+    peer.isClosed = true;
+    const client = open(peer);
+    const publishing = client.publish("/a", 1);
+    const requesting = client.request("/a", 1);
+    const reading = take(client.subscribe("/a"), 1);
+    const watching = client.watch("/a")[Symbol.asyncIterator]().next();
+    const settled = Promise.allSettled([publishing, requesting]);
+    await Promise.all([client.close(), client.close()]);
+    for (const { reason } of /** @type {any[]} */ (await settled)) assert.ok(reason instanceof ClientClosed);
+    assert.deepEqual([await reading, (await watching).done], [[], true]);
+    await assert.rejects(client.publish("/a", 1), ClientClosed);
+    assert.throws(() => client.subscribe("/b"), GodwitError);
+  });
+
+  test("of a subscription that is refused is told to its listener", async () => {
+    const peer = new Peer();
+    peer.isMute = true;
+    const client = open(peer);
+    const [connect] = await peer.hear("connect");
+    peer.say({ id: connect.id, ok: "connected", session: "s", node: "n" });
+    const told = [];
+    const subscription = client.subscribe("/a", {}, { message: () => {}, error: (error) => told.push(error) });
+    const [ask] = await peer.hear("subscribe");
+    peer.say({ id: ask.id, error: 4113, name: "SubscribeForbidden", reason: "no", retry: false });
+    await subscription.done;
+    assert.ok(told[0] instanceof CommandRefused);
+    await client.close();
+  });
+
+  test("what cannot be asked is said at once", () => {
+    const peer = new Peer();
+    assert.throws(() => new Client("http://x"), RangeError);
+    assert.throws(() => open(peer, { wire: "xml" }), RangeError);
+    assert.throws(() => open(peer, { settings: { itemsMax: 0 } }), RangeError);
+  });
+
+  test("comes by `await using` too", async () => {
+    const client = open(new Peer());
+    await client[Symbol.asyncDispose]();
+    await assert.rejects(client.connected(), ClientClosed);
+  });
+});
+
+test("gaps and drops among plain messages are logged, never silent", LIMITS, async () => {
+  const [peer, lines] = [new Peer(), []];
+  const client = open(peer, { log: logOf(lines) });
+  const subscription = client.subscribe("/a");
+  const seen = [];
+  client.subscribe("/b", (message) => seen.push(message.json()));
+  await subscription.joined();
+  await peer.hear("subscribe", 2);
+  await client.publish("/c", 1);
+  for (const subject of ["/a", "/b"]) {
+    peer.say({ gap: subject, after: "7.0", at: "7.8", reason: "expired", missed: 8 }, { dropped: subject, count: 3 });
+    peer.say({ message: subject, at: "7.9", time: 1, content: 9 });
+  }
+  assert.deepEqual(await take(subscription, 1), [9]);
+  while (seen.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  for (const subject of ["/a", "/b"]) {
+    assert.ok(lines.some((line) => line.includes(`gap on ${subject}: 8 messages missed (expired)`)), lines.join("\n"));
+    assert.ok(lines.some((line) => line.includes(`3 standard messages dropped on ${subject}`)));
+  }
+  await client.close();
+});

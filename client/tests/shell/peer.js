@@ -1,0 +1,146 @@
+// A server in memory behind a transport of its own: answers as the contract says on the JSON wire, keeps what it was told,
+// and has valves that a test can turn. It shows too what another transport must do.
+
+import { Bell } from "../../src/bell.js";
+
+export class Peer {
+  heard = [];
+  urls = []; // that were opened
+  links = new Set();
+  log = new Map();
+  keys = new Map();
+  news = new Bell();
+  isMute = false; // takes everything, answers nothing
+  isClosed = false; // refuses connections
+  canPause = false;
+  pauses = 0;
+
+  /** @type {import("../../src/transport/transport.js").Transport} */
+  transport = (url, { subprotocol }, events) => {
+    this.urls.push(url);
+    const link = new PeerLink(this, events, subprotocol);
+    this.news.ring();
+    setImmediate(() => (this.isClosed ? link.end(null, "refused") : link.opened()));
+    return this.canPause ? link : { send: (frame) => link.send(frame), close: (...end) => link.close(...end), abort: () => link.abort() };
+  };
+
+  /** Until something is true; looked at whenever something is heard. */
+  async until(isTrue) {
+    while (!isTrue()) await this.news.wait();
+  }
+
+  /** Until so many of a verb were heard, all of which are returned. */
+  async hear(verb, count = 1) {
+    const found = () => this.heard.filter((command) => verb in command);
+    await this.until(() => found().length >= count);
+    return found();
+  }
+
+  say(...objects) {
+    for (const link of this.links) for (const each of objects) link.tell(each);
+  }
+
+  cut(code = null, reason = "cut") {
+    for (const link of [...this.links]) link.end(code, reason);
+  }
+
+  append(subject, content) {
+    if (!this.log.has(subject)) this.log.set(subject, []);
+    const sequence = this.log.get(subject).push(content);
+    const message = { message: subject, at: `7.${sequence}`, time: 1, content };
+    for (const link of this.links) if (link.subjects.has(subject)) link.tell(message);
+    return `7.${sequence}`;
+  }
+}
+
+class PeerLink {
+  subjects = new Set();
+  #peer;
+  #events;
+  #waiting = [];
+  #isPaused = false;
+  #isEnded = false;
+
+  constructor(peer, events, subprotocol) {
+    this.#peer = peer;
+    this.#events = events;
+    this.subprotocol = subprotocol;
+  }
+
+  opened() {
+    if (this.#isEnded) return;
+    this.#peer.links.add(this);
+    this.#events.opened();
+  }
+
+  send(frame) {
+    const read = JSON.parse(frame);
+    for (const command of [read].flat()) {
+      this.#peer.heard.push(command);
+      if (!this.#peer.isMute) setImmediate(() => this.#take(command));
+    }
+    this.#peer.news.ring();
+    return true;
+  }
+
+  close(code, reason) {
+    this.closed = { code, reason };
+    setImmediate(() => this.end(code, reason));
+  }
+
+  abort() {
+    this.end(null, "aborted");
+  }
+
+  pause() {
+    this.#peer.pauses++;
+    this.#isPaused = true;
+  }
+
+  resume() {
+    this.#isPaused = false;
+    while (this.#waiting.length > 0 && !this.#isPaused && !this.#isEnded) this.#events.frame(this.#waiting.shift());
+  }
+
+  tell(object) {
+    const frame = typeof object === "string" ? object : JSON.stringify(object);
+    if (this.#isPaused) this.#waiting.push(frame);
+    else if (!this.#isEnded) this.#events.frame(frame);
+  }
+
+  end(code, reason) {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#peer.links.delete(this);
+    queueMicrotask(() => {
+      this.#events.closed({ code, reason });
+      this.#peer.news.ring();
+    });
+  }
+
+  #take(command) {
+    const { id } = command;
+    if ("connect" in command) {
+      this.tell({ id, ok: "connected", session: "s", node: "n", time: 1, ping_interval_ms: 25_000 });
+    } else if ("subscribe" in command) {
+      const subject = command.subscribe;
+      const kept = this.#peer.log.get(subject) ?? [];
+      const after = Number(command.after?.split(".")[1] ?? 0);
+      this.tell({ id, ok: "subscribed", subject, at: `7.${kept.length}`, outcome: "recovered", count: kept.length - after });
+      kept.slice(after).forEach((content, n) => {
+        this.tell({ message: subject, at: `7.${after + n + 1}`, time: 1, content });
+      });
+      this.subjects.add(subject);
+    } else if ("unsubscribe" in command) {
+      this.subjects.delete(command.unsubscribe);
+      this.tell({ id, ok: "unsubscribed", subject: command.unsubscribe });
+    } else if ("publish" in command) {
+      const key = command.key ?? String(this.#peer.keys.size);
+      const repeat = this.#peer.keys.has(key);
+      if (!repeat) this.#peer.keys.set(key, this.#peer.append(command.publish, command.content));
+      this.tell({ id, ok: "published", at: this.#peer.keys.get(key), repeat });
+    } else {
+      this.tell({ id, ok: "pong", time: 1 });
+    }
+  }
+}
