@@ -22,7 +22,10 @@ pub(crate) struct Histogram {
 pub(crate) struct Percentiles {
     pub(crate) count: u64,
     pub(crate) mean_us: f64,
+    pub(crate) p10_us: f64,
+    pub(crate) p25_us: f64,
     pub(crate) p50_us: f64,
+    pub(crate) p75_us: f64,
     pub(crate) p90_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
@@ -78,7 +81,10 @@ impl Histogram {
         Percentiles {
             count: self.count,
             mean_us: if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 / 1e3 },
+            p10_us: at(0.1),
+            p25_us: at(0.25),
             p50_us: at(0.5),
+            p75_us: at(0.75),
             p90_us: at(0.9),
             p99_us: at(0.99),
             p999_us: at(0.999),

@@ -1,6 +1,7 @@
 //! What the server under test has used, read from the kernel's own accounts of its processes: CPU as the scheduler counts
 //! it for each thread (`/proc/PID/task/*/schedstat`, nanoseconds, kernel work on the process's behalf included), memory as
-//! PSS (`smaps_rollup`), the send queues of its sockets (`/proc/net/tcp`). Linux only: elsewhere everything reads as zero.
+//! PSS (`smaps_rollup`), the send queues of its sockets (`/proc/net/tcp`); and what the kernel itself has used, which it
+//! counts for the whole machine. Linux only: elsewhere everything reads as zero.
 use std::fs;
 
 use serde::Serialize;
@@ -9,11 +10,22 @@ use serde::Serialize;
 pub(crate) struct Reading {
     pub(crate) cpu_ns: u64,
     pub(crate) pss_kb: u64,
+    #[serde(flatten)]
+    pub(crate) machine: Machine,
 }
 
-/// CPU and memory of these processes together.
+/// The whole machine's memory: what both ends of every connection hold in the kernel is only counted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Machine {
+    /// Kernel objects (sockets, files, operations that wait), page tables, stacks, and bytes in TCP's queues.
+    pub(crate) kernel_kb: u64,
+    /// What could still be given to programs.
+    pub(crate) available_kb: u64,
+}
+
+/// CPU and memory of these processes together, and the machine's.
 pub(crate) fn read(pids: &[u32]) -> Reading {
-    let mut reading = Reading::default();
+    let mut reading = Reading { machine: machine(), ..Reading::default() };
     for &pid in pids {
         reading.cpu_ns += cpu_ns(pid);
         reading.pss_kb += pss_kb(pid);
@@ -33,6 +45,27 @@ pub(crate) fn cpu_ns(pid: u32) -> u64 {
 fn pss_kb(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}
+
+fn machine() -> Machine {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let of = |name: &str| memory.lines().find_map(|line| count(line.strip_prefix(name)?)).unwrap_or(0);
+    let sockets = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let pages = sockets.lines().find_map(|line| count(line.strip_prefix("TCP:")?.split_once("mem")?.1)).unwrap_or(0);
+    Machine {
+        kernel_kb: of("Slab:") + of("PageTables:") + of("KernelStack:") + pages * page_kb(),
+        available_kb: of("MemAvailable:"),
+    }
+}
+
+/// The first number of a line's rest.
+fn count(rest: &str) -> Option<u64> {
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+fn page_kb() -> u64 {
+    // SAFETY: asks for a constant of the system.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096) / 1024
 }
 
 /// Unsent bytes of the sockets whose peers have these local ports, largest first.
@@ -65,6 +98,7 @@ mod tests {
         }
         let reading = read(&[std::process::id()]);
         assert!(reading.cpu_ns > 0 && reading.pss_kb > 0, "{reading:?} {sum}");
+        assert!(reading.machine.kernel_kb > 0 && reading.machine.available_kb > 0, "{reading:?}");
     }
 
     #[test]

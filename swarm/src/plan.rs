@@ -49,9 +49,11 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Step {
-    /// Open every connection, subscribe every subscriber.
+    /// Open every connection, subscribe every subscriber; or only so many of them in all, more in a later step.
     Connect {
         name: String,
+        #[serde(default = "everybody")]
+        upto: u32,
     },
     /// Publish so many messages, subject after subject in turn, and wait until all are delivered and acknowledged.
     Publish {
@@ -93,7 +95,7 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Connect { name }
+            Self::Connect { name, .. }
             | Self::Publish { name, .. }
             | Self::Leave { name }
             | Self::Return { name }
@@ -132,9 +134,9 @@ impl Plan {
         (published + subjects - 1 - subject.min(published + subjects - 1)) / subjects
     }
 
-    /// How many deliveries the first `published` messages make.
-    pub(crate) fn deliveries(&self, published: u64) -> u64 {
-        let (subscribers, subjects) = (u64::from(self.subscribers), u64::from(self.subjects));
+    /// How many deliveries the first `published` messages make to the first `subscribers`.
+    pub(crate) fn deliveries(&self, subscribers: u32, published: u64) -> u64 {
+        let (subscribers, subjects) = (u64::from(subscribers), u64::from(self.subjects));
         let listened = subjects.min(subscribers);
         (0..listened)
             .map(|subject| {
@@ -143,6 +145,10 @@ impl Plan {
             })
             .sum()
     }
+}
+
+fn everybody() -> u32 {
+    u32::MAX
 }
 
 fn auto() -> String {
@@ -187,7 +193,7 @@ mod tests {
             let counted: u64 = (0..published)
                 .map(|k| (0..subscribers).filter(|n| u64::from(n % subjects) == k % u64::from(subjects)).count() as u64)
                 .sum();
-            assert_eq!(plan.deliveries(published), counted, "{subscribers} {subjects} {published}");
+            assert_eq!(plan.deliveries(subscribers, published), counted, "{subscribers} {subjects} {published}");
         }
     }
 

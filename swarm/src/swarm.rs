@@ -5,18 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use godwit_engine::driver::{self, DriverOptions, Preference};
+use godwit_engine::driver::{self, DriverOptions, Preference, raise_descriptor_limit};
 use serde::Serialize;
 
 use crate::dialect::{self, Dialect};
 use crate::histogram::Percentiles;
-use crate::meter::{self, Reading};
+use crate::meter::{self, Machine, Reading};
 use crate::plan::{Plan, Step};
 use crate::silent::{Silent, Told};
 use crate::tally::{Sums, Tally};
 use crate::worker::Worker;
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Receive buffers of all threads together (16 kB each).
+const BUFFERS_MAX: u32 = 8_192;
 
 /// One step as it went.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +29,9 @@ pub(crate) struct StepResult {
     pub(crate) cpu_seconds: f64,
     /// Of the server's processes, at the step's end.
     pub(crate) pss_kb: u64,
+    /// At the step's end.
+    #[serde(flatten)]
+    pub(crate) machine: Machine,
     #[serde(flatten)]
     pub(crate) counts: Sums,
     /// From the intended time of a message to its delivery, or from a connection's begin to its subscription.
@@ -41,6 +46,7 @@ pub(crate) struct RunResult {
     pub(crate) driver: String,
     /// Of the server's processes before the first connection.
     pub(crate) pss_kb_before: u64,
+    pub(crate) machine_before: Machine,
     pub(crate) steps: Vec<StepResult>,
     /// Every delivery that was due came once, in order.
     pub(crate) is_exact: bool,
@@ -95,6 +101,8 @@ impl Swarm {
             "readiness" => Preference::Readiness,
             other => return Err(format!("the driver {other:?} is not known")),
         };
+        // One that cannot be raised is met where it binds: at a connect, which says so.
+        let _ = raise_descriptor_limit();
         self.start = Instant::now();
         let run = Run {
             plan: Arc::clone(&self.plan),
@@ -106,6 +114,8 @@ impl Swarm {
             reading: Reading::default(),
             seconds: 0.0,
             expected: 0,
+            due: 0,
+            subscribed: 0,
             is_away: false,
             silent: None,
         };
@@ -170,6 +180,10 @@ struct Run {
     seconds: f64,
     /// Messages published by the steps so far.
     expected: u64,
+    /// The deliveries these make to those who were subscribed when they were published.
+    due: u64,
+    /// Subscribers that were asked to connect.
+    subscribed: u32,
     is_away: bool,
     silent: Option<Silent>,
 }
@@ -177,9 +191,13 @@ struct Run {
 impl Run {
     fn run(mut self) -> RunResult {
         let threads: Vec<_> = (0..self.plan.threads).filter_map(|index| self.open_thread(index)).collect();
-        let mut result =
-            RunResult { pss_kb_before: meter::read(&self.plan.pids).pss_kb, is_exact: true, ..RunResult::default() };
         self.reading = meter::read(&self.plan.pids);
+        let mut result = RunResult {
+            pss_kb_before: self.reading.pss_kb,
+            machine_before: self.reading.machine,
+            is_exact: true,
+            ..RunResult::default()
+        };
         self.seconds = self.start.elapsed().as_secs_f64();
         let plan = Arc::clone(&self.plan);
         for (place, step) in plan.steps.iter().enumerate() {
@@ -213,7 +231,8 @@ impl Run {
             if let Some(core) = plan.core {
                 stay_on(core);
             }
-            let options = DriverOptions { preference, buffers_max: 1_024, ..DriverOptions::default() };
+            let buffers_max = (BUFFERS_MAX / plan.threads).clamp(64, 1_024) as u16;
+            let options = DriverOptions { preference, buffers_max, ..DriverOptions::default() };
             match driver::open(&options) {
                 Ok(opened) => {
                     let name = opened.name.to_owned();
@@ -233,9 +252,17 @@ impl Run {
     fn take(&mut self, step: &Step) -> Option<Told> {
         let plan = Arc::clone(&self.plan);
         match step {
-            Step::Publish { messages, .. } => self.expected += messages,
+            Step::Publish { messages, .. } => {
+                let before = plan.deliveries(self.subscribed, self.expected);
+                self.expected += messages;
+                self.due += plan.deliveries(self.subscribed, self.expected) - before;
+            }
             Step::Leave { .. } => self.is_away = true,
-            Step::Return { .. } | Step::Connect { .. } => self.is_away = false,
+            Step::Return { .. } => self.is_away = false,
+            Step::Connect { upto, .. } => {
+                self.is_away = false;
+                self.subscribed = plan.subscribers.min(*upto);
+            }
             Step::Pause { seconds, .. } => {
                 let end = Instant::now() + Duration::from_secs_f64(*seconds);
                 while Instant::now() < end && !self.tally.is_stopped() {
@@ -282,9 +309,9 @@ impl Run {
 
     fn is_done(&self, step: &Step, sums: &Sums) -> bool {
         let plan = &self.plan;
-        let all = u64::from(plan.subscribers) + u64::from(plan.publishers);
+        let all = u64::from(self.subscribed) + u64::from(plan.publishers);
         let is_published = sums.published == self.expected && (!plan.is_acked || sums.acked == self.expected);
-        let is_delivered = sums.delivered + sums.lost + sums.missed >= plan.deliveries(self.expected);
+        let is_delivered = sums.delivered + sums.lost + sums.missed >= self.due;
         match step {
             Step::Connect { .. } => sums.live == all,
             Step::Leave { .. } => sums.live == u64::from(plan.publishers),
@@ -301,6 +328,7 @@ impl Run {
             seconds: seconds - self.seconds,
             cpu_seconds: (reading.cpu_ns - self.reading.cpu_ns.min(reading.cpu_ns)) as f64 / 1e9,
             pss_kb: reading.pss_kb,
+            machine: reading.machine,
             counts: sums.since(&self.sums),
             latency: Percentiles::default(),
             told: None,

@@ -136,7 +136,8 @@ impl Worker {
     fn act(&mut self, now_ns: u64) -> Result<Duration, String> {
         let plan = Arc::clone(&self.plan);
         match self.step.and_then(|step| plan.steps.get(step)) {
-            Some(Step::Connect { .. } | Step::Return { .. }) => self.open_more(now_ns)?,
+            Some(Step::Connect { upto, .. }) => self.open_more(*upto, now_ns)?,
+            Some(Step::Return { .. }) => self.open_more(u32::MAX, now_ns)?,
             Some(Step::Leave { .. }) => self.close_subscribers(),
             Some(Step::Publish { .. }) => return Ok(self.publish_due(now_ns)),
             _ => {}
@@ -144,9 +145,12 @@ impl Worker {
         Ok(WAIT_MAX)
     }
 
-    fn open_more(&mut self, now_ns: u64) -> Result<(), String> {
+    /// Begins connections, those of the publishers and of the first `upto` subscribers.
+    fn open_more(&mut self, upto: u32, now_ns: u64) -> Result<(), String> {
         let opening_max = self.plan.opening_max.div_ceil(self.plan.threads);
-        while self.opening < opening_max && self.next < self.clients.len() {
+        let mine = upto.saturating_sub(self.index).div_ceil(self.plan.threads) as usize;
+        let last = mine.saturating_add(self.publishers()).min(self.clients.len());
+        while self.opening < opening_max && self.next < last {
             let index = self.next;
             self.next += 1;
             if self.clients[index].stage != Stage::Away {
@@ -156,7 +160,7 @@ impl Worker {
             let socket = self
                 .driver
                 .connect(self.plan.address, from)
-                .map_err(|error| format!("a connection could not be begun: {error}"))?;
+                .map_err(|error| say_begin(&error, self.counts.live))?;
             let client = &mut self.clients[index];
             (client.stage, client.socket, client.began_ns) = (Stage::Connecting, socket, now_ns);
             if self.by_socket.len() <= socket as usize {
@@ -281,6 +285,11 @@ impl Worker {
         Ok(())
     }
 
+    /// How many of this thread's clients, the first of them, publish.
+    fn publishers(&self) -> usize {
+        if self.index == 0 { self.plan.publishers as usize } else { 0 }
+    }
+
     fn client_of(&self, socket: u32) -> Option<usize> {
         self.by_socket.get(socket as usize).filter(|&&index| index != u32::MAX).map(|&index| index as usize)
     }
@@ -329,8 +338,7 @@ impl Worker {
     fn store(&self) {
         let Some(shared) = self.tally.counts.get(self.index as usize) else { return };
         let counts = &self.counts;
-        let publishers = if self.index == 0 { self.plan.publishers as usize } else { 0 };
-        let slowest = self.numbers.get(publishers..).and_then(|numbers| numbers.iter().min().copied());
+        let slowest = self.numbers.get(self.publishers()..).and_then(|numbers| numbers.iter().min().copied());
         for (place, value) in [
             (&shared.live, counts.live),
             (&shared.delivered, counts.delivered),
@@ -348,6 +356,16 @@ impl Worker {
             place.store(value, Ordering::Release);
         }
     }
+}
+
+/// Why a connection could not be begun; where a thread's table is full, what to do.
+fn say_begin(error: &std::io::Error, live: u64) -> String {
+    if error.raw_os_error() == Some(libc::EMFILE) {
+        return format!(
+            "a thread of the generator holds {live} connections and no more descriptors: it needs more threads, or RLIMIT_NOFILE raised"
+        );
+    }
+    format!("a connection could not be begun: {error}")
 }
 
 fn wait_until(due_ns: u64, start: Instant, waits_in_ms: bool) -> Duration {

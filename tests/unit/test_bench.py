@@ -13,9 +13,10 @@ from click.testing import CliRunner
 from godwit.bench import bench
 from godwit.bench.command import choose_targets, describe_outcome
 from godwit.bench.generator import run_plan
-from godwit.bench.loads import LOADS, Load, Shape
+from godwit.bench.loads import LOADS, Load
 from godwit.bench.result import build_outcome, describe_machine
 from godwit.bench.rounds import Measured, _fit, run_rounds
+from godwit.bench.shape import Shape
 from godwit.bench.targets import TARGETS, BenchFailed
 
 

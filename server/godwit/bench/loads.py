@@ -10,29 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Figures = dict[str, float]
-Steps = dict[str, dict[str, Any]]
-"""A run's steps by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One run of a load, without the server's address."""
-
-    subscribers: int
-    subjects: int
-    steps: list[dict[str, Any]]
-    publishers: int = 0
-    is_acked: bool = False
-    keeps_places: bool = False
-    threads: int = 1
-    opening_max: int = 256
-
-    def plan(self) -> dict[str, Any]:
-        """The part of swarm/src/plan.rs that the load decides."""
-        names = ("subscribers", "subjects", "publishers", "is_acked", "keeps_places", "threads", "opening_max", "steps")
-        return {name: getattr(self, name) for name in names}
-
+from .million import LIMITS, check_machine, plan_million, read_million
+from .shape import Figures, Shape, connect, pause, publish, steps_of
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -49,23 +28,8 @@ class Load:
     """Paced so that every message leaves alone; where a busy machine made a server merge, the round says nothing."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """What the node has to be told to take this load."""
-
-
-def connect() -> dict[str, Any]:
-    return {"do": "connect", "name": "connect"}
-
-
-def pause(seconds: float, name: str = "pause") -> dict[str, Any]:
-    return {"do": "pause", "name": name, "seconds": seconds}
-
-
-def publish(name: str, messages: int, **pace: float) -> dict[str, Any]:
-    return {"do": "publish", "name": name, "messages": max(1, messages), **pace}
-
-
-def steps_of(result: dict[str, Any]) -> Steps:
-    """A result's steps by name."""
-    return {step["name"]: step for step in result["steps"]}
+    check: Callable[[Shape], None] | None = None
+    """Raises where the machine cannot take it."""
 
 
 def _per_delivery(step: dict[str, Any]) -> Figures:
@@ -260,6 +224,15 @@ LOADS = {
             _slow_figures,
             (),
             is_one_frame_a_send=True,
+        ),
+        Load(
+            "million",
+            "1,000,000 connections, each subscribed, ten broadcasts to all of them",
+            plan_million,
+            read_million,
+            (),
+            limits=LIMITS,
+            check=check_machine,
         ),
     )
 }

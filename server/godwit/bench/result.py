@@ -64,7 +64,7 @@ def build_outcome(load: Load, measured: Mapping[str, Measured], driver: str, siz
         "settings": {
             "driver": driver,
             "size": size,
-            "shards": load.shards,
+            "shards": max(shape.shards or load.shards for shape in load.shapes(size)),
             "cpu": "sum of /proc/PID/task/*/schedstat of the server's processes",
             "memory": "PSS of the server's processes",
             "runs": [shape.plan() for shape in load.shapes(size)],

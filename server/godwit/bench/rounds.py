@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .generator import run_plan
-from .loads import Figures, Load, Shape
+from .loads import Load
+from .shape import Figures, Shape
 from .targets import BenchFailed, Order, Target, start_target
 
 Show = Callable[[str], None]
@@ -78,8 +79,10 @@ def _has_merged(figures: dict[str, Figures]) -> bool:
 
 
 def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show) -> dict[str, Any]:
+    if load.check is not None:
+        load.check(shape)
     server_core, generator_core = choose_cores()
-    order = Order(driver=target.driver or driver, shards=load.shards, limits=load.limits)
+    order = Order(driver=target.driver or driver, shards=shape.shards or load.shards, limits=load.limits)
     with start_target(target, order, server_core) as running:
         plan = {
             **shape.plan(),

@@ -1,0 +1,58 @@
+"""One run of a load as the generator takes it: how many connect, and what they do, step by step. Pure values.
+
+Shapes of steps are those of swarm/src/plan.rs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Figures = dict[str, float]
+Steps = dict[str, dict[str, Any]]
+"""A run's steps by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One run of a load, without the server's address."""
+
+    subscribers: int
+    subjects: int
+    steps: list[dict[str, Any]]
+    publishers: int = 0
+    is_acked: bool = False
+    keeps_places: bool = False
+    threads: int = 1
+    opening_max: int = 256
+    content_bytes: int = 144
+    seconds_max: float = 300.0
+    shards: int = 0
+    """Of the node; 0: as many as the load says."""
+
+    def plan(self) -> dict[str, Any]:
+        """The part of swarm/src/plan.rs that the load decides."""
+        return {name: getattr(self, name) for name in PLANNED}
+
+
+PLANNED = (
+    *("subscribers", "subjects", "publishers", "is_acked", "keeps_places", "threads", "opening_max"),
+    *("content_bytes", "seconds_max", "steps"),
+)
+
+
+def connect(name: str = "connect", **upto: int) -> dict[str, Any]:
+    return {"do": "connect", "name": name, **upto}
+
+
+def pause(seconds: float, name: str = "pause") -> dict[str, Any]:
+    return {"do": "pause", "name": name, "seconds": seconds}
+
+
+def publish(name: str, messages: int, **pace: float) -> dict[str, Any]:
+    return {"do": "publish", "name": name, "messages": max(1, messages), **pace}
+
+
+def steps_of(result: dict[str, Any]) -> Steps:
+    """A result's steps by name."""
+    return {step["name"]: step for step in result["steps"]}
