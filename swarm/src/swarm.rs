@@ -217,14 +217,17 @@ impl Run {
         if result.fault.is_none() {
             self.tally.is_stopped.store(true, Ordering::Release);
         }
+        result.driver = self.tally.driver();
         for thread in threads {
-            result.driver = thread.join().unwrap_or_else(|_| "a thread of the load failed".to_owned());
+            if thread.join().is_err() {
+                result.fault.get_or_insert_with(|| "a thread of the load failed".to_owned());
+            }
         }
         result.is_exact &= result.fault.is_none();
         result
     }
 
-    fn open_thread(&self, index: u32) -> Option<JoinHandle<String>> {
+    fn open_thread(&self, index: u32) -> Option<JoinHandle<()>> {
         let (plan, tally, dialect) = (Arc::clone(&self.plan), Arc::clone(&self.tally), Arc::clone(&self.dialect));
         let (preference, start) = (self.preference, self.start);
         let thread = std::thread::Builder::new().name(format!("swarm-{index}")).spawn(move || {
@@ -235,14 +238,15 @@ impl Run {
             let options = DriverOptions { preference, buffers_max, ..DriverOptions::default() };
             match driver::open(&options) {
                 Ok(opened) => {
-                    let name = opened.name.to_owned();
-                    Worker::new(index, plan, tally, dialect, opened, start).run();
-                    name
+                    tally.use_driver(opened.name);
+                    let is_last = plan.is_last;
+                    let mut worker = Worker::new(index, plan, tally, dialect, opened, start);
+                    worker.run();
+                    if is_last {
+                        std::mem::forget(worker);
+                    }
                 }
-                Err(error) => {
-                    tally.fail(format!("the generator's driver cannot be opened: {error}"));
-                    String::new()
-                }
+                Err(error) => tally.fail(format!("the generator's driver cannot be opened: {error}")),
             }
         });
         thread.map_err(|error| self.tally.fail(format!("no thread for the load: {error}"))).ok()

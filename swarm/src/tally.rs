@@ -69,6 +69,7 @@ pub(crate) struct Tally {
     pub(crate) is_stopped: AtomicBool,
     pub(crate) counts: Vec<Counts>,
     fault: Mutex<Option<String>>,
+    driver: Mutex<&'static str>,
     /// Latencies and times to join of the step that ended last, added by each thread when it sees the next.
     pub(crate) latency: Mutex<Histogram>,
     /// How many threads have handed in their latencies of steps before `step`.
@@ -82,6 +83,7 @@ impl Tally {
             is_stopped: AtomicBool::new(false),
             counts: (0..threads).map(|_| Counts::default()).collect(),
             fault: Mutex::new(None),
+            driver: Mutex::default(),
             latency: Mutex::default(),
             handed_in: AtomicUsize::new(0),
         }
@@ -97,6 +99,17 @@ impl Tally {
 
     pub(crate) fn fault(&self) -> Option<String> {
         self.fault.lock().ok()?.clone()
+    }
+
+    /// Notes the driver a thread has opened.
+    pub(crate) fn use_driver(&self, name: &'static str) {
+        if let Ok(mut place) = self.driver.lock() {
+            *place = name;
+        }
+    }
+
+    pub(crate) fn driver(&self) -> String {
+        self.driver.lock().map_or_else(|_| String::new(), |name| (*name).to_owned())
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -157,10 +157,8 @@ impl Worker {
                 continue;
             }
             let from = source_address(self.plan.address, self.round, index as u32 * self.plan.threads + self.index);
-            let socket = self
-                .driver
-                .connect(self.plan.address, from)
-                .map_err(|error| say_begin(&error, self.counts.live))?;
+            let socket =
+                self.driver.connect(self.plan.address, from).map_err(|error| say_begin(&error, self.counts.live))?;
             let client = &mut self.clients[index];
             (client.stage, client.socket, client.began_ns) = (Stage::Connecting, socket, now_ns);
             if self.by_socket.len() <= socket as usize {

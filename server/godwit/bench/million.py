@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import resource
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def plan_million(size: float) -> list[Shape]:
         steps += [connect(f"connect {upto}", upto=upto), pause(3 * min(1.0, size * 10), f"idle {upto}")]
         steps += [publish(f"broadcast {place + 1} to {upto}", 1, in_flight=1) for place in range(BROADCASTS)]
     threads = choose_threads(count, read_descriptors())
-    return [Shape(count, 1, steps, publishers=1, is_acked=True, threads=threads, shards=threads, seconds_max=900.0)]
+    shape = Shape(count, 1, steps, publishers=1, is_acked=True, threads=threads, shards=threads, seconds_max=900.0)
+    return [replace(shape, is_last=True)]
 
 
 def read_descriptors() -> int:

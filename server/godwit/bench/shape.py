@@ -27,6 +27,8 @@ class Shape:
     opening_max: int = 256
     content_bytes: int = 144
     seconds_max: float = 300.0
+    is_last: bool = False
+    """Nothing is measured after it in this process: what it opened goes with the processes, not one by one."""
     shards: int = 0
     """Of the node; 0: as many as the load says."""
 
@@ -37,7 +39,7 @@ class Shape:
 
 PLANNED = (
     *("subscribers", "subjects", "publishers", "is_acked", "keeps_places", "threads", "opening_max"),
-    *("content_bytes", "seconds_max", "steps"),
+    *("content_bytes", "seconds_max", "is_last", "steps"),
 )
 
 

@@ -45,6 +45,8 @@ class Order:
     driver: str = "auto"
     shards: int = 1
     limits: Mapping[str, int] | None = None
+    is_killed: bool = False
+    """Ended without a word: a drain of a million clients is not what is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,8 @@ def start_target(target: Target, order: Order, core: int | None) -> Iterator[Run
             if process.poll() is not None:
                 raise BenchFailed(f"{target.name} ended by itself: {_tail(log)}")
         finally:
+            if order.is_killed:
+                process.kill()
             _end(process)
 
 
