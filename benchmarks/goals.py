@@ -65,6 +65,7 @@ def _ratio(sentence: str, load: str, figure: str, bound: float, server: str = "g
 
 URING, READY = "io_uring", "readiness"
 CPU = "cpu_us_per_delivery"
+MEMORY = "user_kb_per_connection"
 
 GOALS = (
     _at_most(f"idle connection of 10,000, own memory, {URING}", "idle", "memory_kb_per_connection", 0.40, "kB"),
@@ -84,6 +85,8 @@ GOALS = (
         1.2,
         "kB",
     ),
+    _at_most(f"idle connection of 1,000,000 in one process, own memory, {URING}", "million", MEMORY, 0.40, "kB"),
+    Goal("… and each gets each of ten broadcasts once, in order", "million", "exact", 1, "", is_at_least=True),
     _ratio(f"connect and subscribe, server CPU, {URING}", "connect", "cpu_ms_per_1000", 1.4),
     _ratio(f"connect and subscribe, server CPU, {READY}", "connect", "cpu_ms_per_1000", 2.0, "godwit-readiness"),
     _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {URING}", "fanout", CPU, 1.0),

@@ -15,6 +15,7 @@ from typing import Any
 
 from .charts import draw_chart
 from .goals import GOALS, Goal, Outcomes
+from .million import describe_sizes, draw_memory, draw_spread
 from .readme import put_figures
 
 HERE = Path(__file__).parent
@@ -95,14 +96,18 @@ def _show(value: float) -> str:
 
 def _describe_load(name: str, outcome: dict[str, Any]) -> list[str]:
     servers = outcome["servers"]
+    rounds = len(next(iter(servers.values()))["rounds"])
     lines = [
         f"### {name}",
         "",
-        f"{outcome['sentence']}. {len(next(iter(servers.values()))['rounds'])} rounds, commit {outcome['commit']}.",
+        f"{outcome['sentence']}. {rounds} round{'s' * (rounds > 1)}, commit {outcome['commit']}.",
         "",
     ]
     if name in CHARTS:
         lines += [f"![{CHARTS[name][1]}](charts/{name}.svg)", ""]
+    if name == "million":
+        lines += ["![How far a broadcast has come by when](charts/million.svg)", ""]
+        return [*lines, "![Memory of one connection](charts/million-memory.svg)", "", *describe_sizes(outcome), ""]
     lines += ["| |" + "|".join(servers) + "|", "|---|" + "---|" * len(servers)]
     for figure in dict.fromkeys(figure for server in servers.values() for figure in server["median"]):
         cells = [server["median"].get(figure) for server in servers.values()]
@@ -124,6 +129,9 @@ def build_files(results: Path) -> dict[Path, str]:
     for name, (figure, title, scale) in CHARTS.items():
         if name in outcomes:
             files[DOCS / "charts" / f"{name}.svg"] = draw_chart(outcomes[name], figure, title, scale)
+    if "million" in outcomes:
+        files[DOCS / "charts" / "million.svg"] = draw_spread(outcomes["million"])
+        files[DOCS / "charts" / "million-memory.svg"] = draw_memory(outcomes["million"])
     return files
 
 

@@ -39,3 +39,9 @@ def test_a_client_that_never_read_is_told_exactly_what_it_missed() -> None:
 def test_many_subjects_of_their_own_on_many_shards() -> None:
     figures = run_rounds(LOADS["own"], [TARGETS["godwit"]], 1, "auto", SIZE, print, 0)["godwit"].figures[0]
     assert figures["memory_kb_per_connection"] > 0
+
+
+def test_a_load_that_grows_delivers_each_broadcast_to_all_who_were_there() -> None:
+    figures = run_rounds(LOADS["million"], [TARGETS["godwit"]], 1, "auto", 0.0005, print, 0)["godwit"].figures[0]
+    assert figures["exact"] == figures["exact_at_50"] == 1
+    assert figures["max_ms"] >= figures["p50_ms"] > 0

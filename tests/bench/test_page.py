@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.charts import draw_chart
 from benchmarks.goals import GOALS
+from benchmarks.million import describe_sizes, draw_memory, draw_spread
 from benchmarks.page import HERE, build_files, build_page
 from benchmarks.run import AGAINST
 from godwit.bench.loads import LOADS
@@ -46,3 +47,20 @@ def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:
     svg = draw_chart(outcome(godwit={"a": 2.0}, floor={"a": 1.0}, other={"b": 1.0}), "a", "A & B")
     root = ElementTree.fromstring(svg)
     assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 2
+
+
+def test_the_million_has_a_curve_and_a_row_for_each_size() -> None:
+    latency = {
+        f"{share}_us": 1e3 * place for place, share in enumerate(("p10", "p25", "p50", "p75", "p90", "p99", "max"))
+    }
+    steps = [
+        {"name": f"{what} {size}", "latency": latency} for size in (10, 1000) for what in ("idle", "broadcast 1 to")
+    ]
+    median = {
+        f"{name}{at}": 1.0 for name in ("user_kb_per_connection", "kernel_kb_per_socket") for at in ("", "_at_10")
+    }
+    found = {"servers": {"godwit": {"median": median, "runs": [[{"steps": steps}]]}}}
+    svg = "{http://www.w3.org/2000/svg}"
+    assert len(ElementTree.fromstring(draw_spread(found)).findall(f"{svg}polyline")) == 2
+    assert len(ElementTree.fromstring(draw_memory(found)).findall(f"{svg}rect")) == 4
+    assert "|user_kb_per_connection|1|1|" in describe_sizes(found)

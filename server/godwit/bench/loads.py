@@ -13,6 +13,7 @@ from typing import Any
 from .million import LIMITS, check_machine, plan_million, read_million
 from .shape import Figures, Shape, connect, pause, publish, steps_of
 
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """A load: its runs (most have one) and what is read from them."""

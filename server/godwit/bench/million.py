@@ -121,7 +121,6 @@ def _figures_at(result: dict[str, Any], count: int) -> Figures:
     return {
         "user_kb_per_connection": (idle["pss_kb"] - result["pss_kb_before"]) / count,
         "kernel_kb_per_socket": (idle["kernel_kb"] - before["kernel_kb"]) / sockets,
-        "machine_kb_per_connection": (before["available_kb"] - idle["available_kb"]) / count,
         **latency,
         "cpu_us_per_delivery": sum(step["cpu_seconds"] for step in broadcasts) * 1e6 / max(1, delivered),
         "broadcast_seconds": statistics.median(step["seconds"] for step in broadcasts),

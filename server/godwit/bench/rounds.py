@@ -82,7 +82,9 @@ def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show)
     if load.check is not None:
         load.check(shape)
     server_core, generator_core = choose_cores()
-    order = Order(driver=target.driver or driver, shards=shape.shards or load.shards, limits=load.limits, is_killed=shape.is_last)
+    order = Order(
+        driver=target.driver or driver, shards=shape.shards or load.shards, limits=load.limits, is_killed=shape.is_last
+    )
     with start_target(target, order, server_core) as running:
         plan = {
             **shape.plan(),
