@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from godwit.children import follow_parent
+
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 
@@ -67,6 +69,7 @@ async def start_node(settings: dict[str, object] | None = None, *, log: int | No
         *(sys.executable, "-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options),
         stdout=asyncio.subprocess.PIPE,
         stderr=log,
+        preexec_fn=follow_parent(),
     )
     assert process.stdout is not None
     async with asyncio.timeout(START_TIMEOUT_S):

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psutil
 
+from ..children import follow_parent
 from ..errors import GodwitError
 
 START_SECONDS_MAX = 20.0
@@ -161,7 +162,9 @@ def start_target(target: Target, order: Order, core: int | None) -> Iterator[Run
         command = target.command(directory, port, order)
         log = directory / "stderr"
         with log.open("wb") as errors, _stay_on(core):
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=directory)
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, cwd=directory, preexec_fn=follow_parent()
+            )
         try:
             address = _read_address(process, log) if target.says_address else f"127.0.0.1:{port}"
             _wait_for(address, process, log)

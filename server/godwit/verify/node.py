@@ -7,7 +7,6 @@ wall clock can be moved where libfaketime is installed.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import resource
 import signal
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from ..children import follow_parent
 from ..errors import NodeFailed
 
 START_TIMEOUT_S = 30.0
@@ -100,7 +100,7 @@ class Node:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=environment,
-                preexec_fn=_prepare(os.getpid()),
+                preexec_fn=_prepare(),
             )
         self.address = await self._read_address(self._process)
         self.starts += 1
@@ -165,13 +165,12 @@ class Node:
         return self.pid is not None
 
 
-def _prepare(parent: int) -> Callable[[], None]:
+def _prepare() -> Callable[[], None]:
     """In the child: die with the parent, and open few files."""
+    follow = follow_parent()
 
     def prepare() -> None:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+        follow()
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         limit = FILES_MAX if hard == resource.RLIM_INFINITY else min(FILES_MAX, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
