@@ -107,6 +107,14 @@ impl Engine {
         found.iter().map(|row| rows::connection(py, row)).collect()
     }
 
+    fn configure(&self, py: Python<'_>, settings_json: &str) -> PyResult<()> {
+        py.detach(|| self.0.configure(settings_json)).map_err(PyValueError::new_err)
+    }
+
+    fn purge(&self, py: Python<'_>, subject: &str) -> Option<usize> {
+        py.detach(|| self.0.purge(subject))
+    }
+
     fn drain(&self, py: Python<'_>, grace_ms: u64, spread_ms: u64) {
         py.detach(|| self.0.drain(grace_ms, spread_ms));
     }

@@ -10,16 +10,22 @@ use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 type RuleTuple = (String, String, String);
+type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>);
 
 pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
     let verb = order.get_item(0)?;
     match verb.extract::<&str>()? {
         "grant" => {
-            let (_, id, identity, rules, expires_ms): (String, u64, String, Vec<RuleTuple>, Option<u64>) =
-                order.extract()?;
+            let (_, id, identity, rules, expires_ms, token): GrantTuple = order.extract()?;
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
             let rights = Arc::new(Rights::compile(&rules).map_err(invalid)?);
-            Ok(Order::Grant { connection: ConnectionId(id), identity: identity.into(), rights, expires_ms })
+            Ok(Order::Grant {
+                connection: ConnectionId(id),
+                identity: identity.into(),
+                rights,
+                expires_ms,
+                token: token.map(Into::into),
+            })
         }
         "refuse" => {
             let (connection, code, reason) = ending(order)?;
@@ -28,6 +34,10 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
         "close" => {
             let (connection, code, reason) = ending(order)?;
             Ok(Order::Close { connection, code, reason })
+        }
+        "revoke" => {
+            let (_, identity, token, number): (String, Option<String>, Option<String>, u16) = order.extract()?;
+            Ok(Order::Revoke { identity: identity.map(Into::into), token: token.map(Into::into), code: code(number)? })
         }
         "answer" => {
             let (_, id, rule): (String, u64, RuleTuple) = order.extract()?;
@@ -40,8 +50,11 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
 
 fn ending(order: &Bound<'_, PyTuple>) -> PyResult<(ConnectionId, Code, String)> {
     let (_, id, number, reason): (String, u64, u16, String) = order.extract()?;
-    let code = Code::from_number(number).ok_or_else(|| PyValueError::new_err(format!("{number} is no code")))?;
-    Ok((ConnectionId(id), code, reason))
+    Ok((ConnectionId(id), code(number)?, reason))
+}
+
+fn code(number: u16) -> PyResult<Code> {
+    Code::from_number(number).ok_or_else(|| PyValueError::new_err(format!("{number} is no code")))
 }
 
 fn rule_settings((pattern, actions, verdict): RuleTuple) -> RuleSettings {

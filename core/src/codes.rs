@@ -32,6 +32,8 @@ pub enum Code {
     TokenExpired = 4003,
     /// The authorizer refused this client.
     ConnectRefused = 4004,
+    /// The token, or the identity it names, has been revoked.
+    TokenRevoked = 4005,
     /// What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id.
     CommandMalformed = 4100,
     /// The name is no subject that this wire can use.
@@ -128,6 +130,8 @@ pub enum Code {
     ConnectionFault = 4206,
     /// An operator asks this client to connect to another node.
     MovedByOperator = 4207,
+    /// This address or identity connects, or fails to, more often than it may, or holds as many connections as it may.
+    ConnectsTooMany = 4208,
 }
 
 struct Row {
@@ -139,7 +143,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 61] = [
+static ROWS: [Row; 63] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -153,6 +157,7 @@ static ROWS: [Row; 61] = [
     Row { code: Code::TokenInvalid, name: "TokenInvalid", retry: false, http: 401, sentence: "The token is not one this node accepts." },
     Row { code: Code::TokenExpired, name: "TokenExpired", retry: false, http: 401, sentence: "The token expired and was not renewed in time." },
     Row { code: Code::ConnectRefused, name: "ConnectRefused", retry: false, http: 403, sentence: "The authorizer refused this client." },
+    Row { code: Code::TokenRevoked, name: "TokenRevoked", retry: false, http: 401, sentence: "The token, or the identity it names, has been revoked." },
     Row { code: Code::CommandMalformed, name: "CommandMalformed", retry: false, http: 400, sentence: "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id." },
     Row { code: Code::SubjectInvalid, name: "SubjectInvalid", retry: false, http: 400, sentence: "The name is no subject that this wire can use." },
     Row { code: Code::PatternInvalid, name: "PatternInvalid", retry: false, http: 400, sentence: "The name is neither a subject nor a pattern." },
@@ -201,6 +206,7 @@ static ROWS: [Row; 61] = [
     Row { code: Code::HeldTooMuch, name: "HeldTooMuch", retry: true, http: 503, sentence: "Half-received messages use held_bytes_max on this node." },
     Row { code: Code::ConnectionFault, name: "ConnectionFault", retry: true, http: 500, sentence: "The server met a fault of its own and gave this connection up." },
     Row { code: Code::MovedByOperator, name: "MovedByOperator", retry: true, http: 503, sentence: "An operator asks this client to connect to another node." },
+    Row { code: Code::ConnectsTooMany, name: "ConnectsTooMany", retry: true, http: 429, sentence: "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may." },
 ];
 
 impl Code {

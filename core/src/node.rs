@@ -30,6 +30,7 @@ pub use feed::{Entry, Lag, Lost, SHARDS_MAX};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
+pub use room::Purged;
 pub use snapshot::Snapshot;
 pub use walk::{Stride, Walk};
 

@@ -8,6 +8,7 @@ use crate::command::Outcome;
 use crate::message::LogId;
 use crate::position::Position;
 use crate::rights::{Action, Rights, Rule};
+use crate::settings::Settings;
 
 /// A connection for as long as the node runs: shard (8 bits), serial (32), slot (24). Never reused within 2³² connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,6 +130,14 @@ pub enum Order {
         identity: Arc<str>,
         rights: Arc<Rights>,
         expires_ms: Option<u64>,
+        /// The token's own name, which a revocation may name.
+        token: Option<Arc<str>>,
+    },
+    /// Closes every connection of an identity, or that came with a token of this name.
+    Revoke {
+        identity: Option<Arc<str>>,
+        token: Option<Arc<str>>,
+        code: Code,
     },
     /// Answers `Authorize` with a no: the connection is closed with the code.
     Refuse {
@@ -151,6 +160,13 @@ pub enum Order {
         grace_ms: u64,
         spread_ms: u64,
     },
+    /// A subject's messages were taken back: encoded copies of them go too.
+    Purge {
+        subject: Arc<str>,
+        log: LogId,
+    },
+    /// Other settings; those of the start (listeners, driver, shards) stay.
+    Configure(Arc<Settings>),
     ListConnections {
         ask: u64,
         after: ConnectionId,

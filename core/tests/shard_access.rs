@@ -45,7 +45,8 @@ fn a_token_that_expires_soon_is_warned_of_at_once_and_one_that_has_expired_does_
     for (in_ms, said) in [(500, "token_expiring"), (0, "close")] {
         let (place, connection) = asking(&mut world);
         let expires_ms = Some(world.now.wall_ms + in_ms);
-        let grant = Order::Grant { connection, identity: "ann".into(), rights: Arc::clone(&rules), expires_ms };
+        let grant =
+            Order::Grant { connection, identity: "ann".into(), rights: Arc::clone(&rules), expires_ms, token: None };
         world.order(0, grant);
         world.turn(0);
         let heard: Vec<String> = world.heard(place).iter().map(ToString::to_string).collect();
@@ -116,4 +117,32 @@ fn lists_and_roles_that_are_none_are_refused_before_a_node_starts() {
     assert!(check_access(&Settings { publisher_addresses: vec!["here".into()], ..Settings::default() }).is_err());
     assert!(check_access(&Settings { trusted_proxies: vec!["10.0.0.1/8".into()], ..Settings::default() }).is_err());
     assert!(check_access(&Settings::default()).is_ok());
+}
+
+#[test]
+fn a_revocation_closes_whom_it_names_and_nobody_else() {
+    let mut world = World::new(Settings { asks_on_connect: true, ..open_settings() }, 1, false);
+    let rights = Rights::compile(&open_settings().anonymous.unwrap_or_default()).map(Arc::new).expect("rules");
+    let mut come = |identity: &str, token: Option<&str>| {
+        let (place, connection) = asking(&mut world);
+        let token = token.map(Into::into);
+        let rights = Arc::clone(&rights);
+        world.order(0, Order::Grant { connection, identity: identity.into(), rights, expires_ms: None, token });
+        world.turn(0);
+        world.reports.clear();
+        place
+    };
+    let places = [come("ann", Some("t1")), come("ann", None), come("bob", Some("t1")), come("bob", Some("t2"))];
+    let code = Code::TokenRevoked;
+    world.order(0, Order::Revoke { identity: Some("nobody".into()), token: None, code });
+    world.order(0, Order::Revoke { identity: None, token: None, code });
+    let closed = |world: &mut World| {
+        world.turn(0);
+        places.map(|place| world.heard(place).iter().any(|line| line.to_string().contains("4005")))
+    };
+    assert_eq!(closed(&mut world), [false; 4]);
+    world.order(0, Order::Revoke { identity: Some("ann".into()), token: None, code });
+    assert_eq!(closed(&mut world), [true, true, false, false]);
+    world.order(0, Order::Revoke { identity: None, token: Some("t2".into()), code });
+    assert_eq!(closed(&mut world), [false, false, false, true]);
 }

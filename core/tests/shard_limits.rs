@@ -165,7 +165,13 @@ fn new_rights_end_what_they_no_longer_cover() {
     let rights = Arc::new(Rights::compile(&rules).unwrap());
     world.order(
         0,
-        Order::Grant { connection, identity: "ann".into(), rights, expires_ms: Some(world.now.wall_ms + 90_000) },
+        Order::Grant {
+            connection,
+            identity: "ann".into(),
+            rights,
+            expires_ms: Some(world.now.wall_ms + 90_000),
+            token: None,
+        },
     );
     world.turn_all();
     let heard = world.heard(client);

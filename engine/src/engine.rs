@@ -57,7 +57,9 @@ pub struct Stats {
 
 /// See the module.
 pub struct Engine {
+    /// Those of the start; what has been changed since stands in `current`.
     settings: Arc<Settings>,
+    current: Mutex<Arc<Settings>>,
     node: Arc<Mutex<Node>>,
     board: Arc<Board>,
     clock: Clock,
@@ -71,11 +73,7 @@ impl Engine {
     /// # Errors
     /// A sentence that says what does not fit.
     pub fn new(settings: &str) -> Result<Self, String> {
-        let mut settings: Settings = serde_json::from_str(settings).map_err(|error| error.to_string())?;
-        node::check_patterns(&settings.patterns).map_err(|refusal| refusal.reason)?;
-        Rights::compile(settings.anonymous.as_deref().unwrap_or_default()).map_err(|refusal| refusal.reason)?;
-        check_access(&settings).map_err(|refusal| refusal.reason)?;
-        preference(&settings.driver)?;
+        let mut settings = read_settings(settings)?;
         if usize::from(settings.shards) > SHARDS_MAX {
             return Err(format!("shards: {} are more than {SHARDS_MAX}", settings.shards));
         }
@@ -87,9 +85,11 @@ impl Engine {
             settings.seed = RandomState::new().hash_one(settings.run);
         }
         let board = Board::new(usize::from(settings.shards)).map_err(|error| error.to_string())?;
+        let settings = Arc::new(settings);
         Ok(Self {
             node: Arc::new(Mutex::new(Node::new(&settings))),
-            settings: Arc::new(settings),
+            current: Mutex::new(Arc::clone(&settings)),
+            settings,
             board: Arc::new(board),
             clock: Clock::start(),
             asks: AtomicU64::new(0),
@@ -201,7 +201,11 @@ impl Engine {
                 | Order::Answer { connection, .. }
                 | Order::Close { connection, .. } => Some(*connection),
                 Order::ListConnections { after, .. } => Some(*after),
-                Order::Drain { .. } | Order::Stop => None,
+                Order::Drain { .. }
+                | Order::Revoke { .. }
+                | Order::Purge { .. }
+                | Order::Configure(_)
+                | Order::Stop => None,
             };
             match connection {
                 Some(connection) => self.board.order(usize::from(connection.shard()), order),
@@ -215,9 +219,47 @@ impl Engine {
         self.order(vec![Order::Drain { grace_ms, spread_ms }]);
     }
 
+    /// Takes over other settings while the node runs; those of its start (listeners, shards, driver, names) stay as they are.
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit, and nothing has changed.
+    pub fn configure(&self, settings: &str) -> Result<(), String> {
+        let mut settings = read_settings(settings)?;
+        let start = &self.settings;
+        (settings.node, settings.driver) = (start.node.clone(), start.driver.clone());
+        (settings.run, settings.seed, settings.epoch, settings.shards) =
+            (start.run, start.seed, start.epoch, start.shards);
+        settings.listeners.clone_from(&start.listeners);
+        settings.asks_on_connect = start.asks_on_connect;
+        settings.limits.connections_max = start.limits.connections_max;
+        let settings = Arc::new(settings);
+        *lock(&self.current) = Arc::clone(&settings);
+        lock(&self.node).configure(&settings);
+        let mut from = Some(0);
+        while let Some(slot) = from {
+            from = lock(&self.node).resolve_again(slot);
+        }
+        self.order(vec![Order::Configure(settings)]);
+        Ok(())
+    }
+
+    /// Takes back what a subject keeps, up to now; how many messages went, none where there is no such subject.
+    pub fn purge(&self, subject: &str) -> Option<usize> {
+        let mut purged = lock(&self.node).purge(subject, None)?;
+        let mut messages = purged.messages;
+        while purged.has_more
+            && let Some(more) = lock(&self.node).purge(subject, Some(purged.end))
+        {
+            messages += more.messages;
+            purged = more;
+        }
+        self.order(vec![Order::Purge { subject: subject.into(), log: purged.log }]);
+        Some(messages)
+    }
+
     /// An empty list of what the node itself is to publish.
     pub fn publications(&self) -> Publications {
-        let limits = &self.settings.limits;
+        let limits = &lock(&self.current).limits;
         Publications::new(limits.message_bytes_max, limits.content_depth_max)
     }
 
@@ -271,6 +313,15 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn read_settings(text: &str) -> Result<Settings, String> {
+    let settings: Settings = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    node::check_patterns(&settings.patterns).map_err(|refusal| refusal.reason)?;
+    Rights::compile(settings.anonymous.as_deref().unwrap_or_default()).map_err(|refusal| refusal.reason)?;
+    check_access(&settings).map_err(|refusal| refusal.reason)?;
+    preference(&settings.driver)?;
+    Ok(settings)
 }
 
 fn preference(name: &str) -> Result<Preference, String> {

@@ -36,7 +36,8 @@ class Engine:
     def order(self, orders: list[tuple[object, ...]]) -> None:
         """Carries out a batch; ValueError or TypeError, and none of it is carried out, where one does not fit.
 
-        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None), ("refuse" | "close",
+        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None, token_id | None), ("revoke",
+        identity | None, token_id | None, code), ("refuse" | "close",
         connection, code, reason), ("answer", connection, (pattern, actions, verdict)).
         """
 
@@ -51,6 +52,12 @@ class Engine:
 
     def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, object]]:
         """Connections in the order of their ids after one, as ConnectionRow of core/src/report.rs."""
+
+    def configure(self, settings_json: str) -> None:
+        """Takes over other settings, but for those of the start; ValueError, and nothing has changed, where they do not fit."""
+
+    def purge(self, subject: str) -> int | None:
+        """Takes back what a subject keeps; how many messages went, None where there is no such subject."""
 
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         """Begins; the report ("drained",) says that it is done."""

@@ -25,6 +25,7 @@ class Code(IntEnum):
     TOKEN_INVALID = 4002
     TOKEN_EXPIRED = 4003
     CONNECT_REFUSED = 4004
+    TOKEN_REVOKED = 4005
     COMMAND_MALFORMED = 4100
     SUBJECT_INVALID = 4101
     PATTERN_INVALID = 4102
@@ -73,6 +74,7 @@ class Code(IntEnum):
     HELD_TOO_MUCH = 4205
     CONNECTION_FAULT = 4206
     MOVED_BY_OPERATOR = 4207
+    CONNECTS_TOO_MANY = 4208
 
 
 class CodeFacts(NamedTuple):
@@ -137,6 +139,10 @@ CODES: dict[int, CodeFacts] = {
     Code.CONNECT_REFUSED: CodeFacts(
         4004, "ConnectRefused", False, 403,
         "The authorizer refused this client.",
+    ),
+    Code.TOKEN_REVOKED: CodeFacts(
+        4005, "TokenRevoked", False, 401,
+        "The token, or the identity it names, has been revoked.",
     ),
     Code.COMMAND_MALFORMED: CodeFacts(
         4100, "CommandMalformed", False, 400,
@@ -329,6 +335,10 @@ CODES: dict[int, CodeFacts] = {
     Code.MOVED_BY_OPERATOR: CodeFacts(
         4207, "MovedByOperator", True, 503,
         "An operator asks this client to connect to another node.",
+    ),
+    Code.CONNECTS_TOO_MANY: CodeFacts(
+        4208, "ConnectsTooMany", True, 429,
+        "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may.",
     ),
 }
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .config import Address, Config
 from .config.tree import list_values
-from .errors import ListenFailed, NodeFailed
+from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
 
 RuleTuple = tuple[str, str, str]
@@ -31,6 +31,8 @@ class CompiledEngine(Protocol):
     def stats(self) -> dict[str, Any]: ...
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]: ...
     def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, Any]]: ...
+    def configure(self, settings_json: str) -> None: ...
+    def purge(self, subject: str) -> int | None: ...
     def drain(self, grace_ms: int, spread_ms: int) -> None: ...
     def stop(self) -> None: ...
 
@@ -61,6 +63,7 @@ class GrantOrder(NamedTuple):
     identity: str
     rules: list[RuleTuple]
     expires_ms: int | None
+    token_id: str | None = None
 
 
 class RefuseOrder(NamedTuple):
@@ -80,8 +83,23 @@ class CloseOrder(NamedTuple):
     reason: str
 
 
-Order = GrantOrder | RefuseOrder | AnswerOrder | CloseOrder
-_VERBS: dict[type, str] = {GrantOrder: "grant", RefuseOrder: "refuse", AnswerOrder: "answer", CloseOrder: "close"}
+class RevokeOrder(NamedTuple):
+    """Closes every connection of an identity, or of a token id."""
+
+    identity: str | None
+    token_id: str | None
+    code: int
+
+
+Answer = GrantOrder | RefuseOrder | AnswerOrder
+Order = Answer | CloseOrder | RevokeOrder
+_VERBS: dict[type, str] = {
+    GrantOrder: "grant",
+    RefuseOrder: "refuse",
+    AnswerOrder: "answer",
+    CloseOrder: "close",
+    RevokeOrder: "revoke",
+}
 
 
 class Draft(NamedTuple):
@@ -113,6 +131,7 @@ class Engine:
         self.stats = compiled.stats
         self.subjects = compiled.subjects
         self.connections = compiled.connections
+        self.purge = compiled.purge
         self.drain = compiled.drain
         self.stop = compiled.stop
 
@@ -123,6 +142,13 @@ class Engine:
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
         return Listening(Address.parse(told["client"]), str(told["driver"]), str(told.get("driver_reason") or ""))
+
+    def configure(self, config: Config, start: Start) -> None:
+        """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""
+        try:
+            self.compiled.configure(json.dumps(make_settings(config, start)))
+        except ValueError as error:
+            raise ConfigInvalid("configuration", "", f"is not one the engine takes: {error}") from error
 
     def order(self, orders: Iterable[Order]) -> None:
         """Sends a batch of decisions."""
@@ -173,8 +199,10 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "epoch": start.epoch,
         "shards": config.node.shards,
         "driver": config.node.driver,
-        "listeners": [{"name": "client", "address": str(config.client.address)}],
+        "listeners": [{"name": "client", "address": str(config.client.address), "role": config.client.role}],
         "origins": list(config.client.origins),
+        "publisher_addresses": list(config.access.publisher_addresses),
+        "trusted_proxies": list(config.client.trusted_proxies),
         "limits": dict(config.limits),
         "anonymous": None if start.anonymous is None else rules,
         "asks_on_connect": start.asks,

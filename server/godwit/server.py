@@ -11,22 +11,24 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .access.entitlement import BasicAuthorizer, build_entitlement, list_tokens
+from .access.entitlement import build_entitlement
 from .access.gate import Gate
-from .admin.guard import Guard
+from .access.revocation import Revocation, Revocations
+from .access.rights import Rule
+from .admin.guard import Guard, read_admin_token
 from .codes import Code
 from .config import Address, Config
-from .config.changes import compare_configs
+from .config.changes import compare_configs, take_over
 from .data import DataDirectory
-from .engine import CloseOrder, Engine, Listening, OpenEngine, Start, make_ask, make_authorize, open_engine
-from .errors import AuthorizerFailed
+from .engine import Engine, Listening, OpenEngine, RevokeOrder, RuleTuple, Start, make_ask, make_authorize, open_engine
+from .errors import AuthorizerFailed, ConfigInvalid
 from .logs import read_logger
 from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
@@ -61,15 +63,24 @@ class Listeners:
 class Node:
     """One node. `start`, then `drain` (or not), then `stop`; `run` in cli/serve.py does it with signals."""
 
-    def __init__(self, config: Config, *, open_engine: OpenEngine = open_engine) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        open_engine: OpenEngine = open_engine,
+        read_config: Callable[[], Config] | None = None,
+    ) -> None:
+        self._read_config = read_config
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
         self.counts: Counter[str] = Counter()
         self.guard = Guard(config.admin)
-        self._entitlement = build_entitlement(config.access)
+        self._entitlement = build_entitlement(config.access, config.issuers)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
-            self.engine: Engine = open_engine(self.config, self._decide_start())
+            self.revocations = Revocations(Path(config.node.data_directory) if self._data else None)
+            self._start = self._decide_start()
+            self.engine: Engine = open_engine(self.config, self._start)
         except BaseException:
             self._close_data()
             raise
@@ -78,6 +89,7 @@ class Node:
             self.engine.order,
             timeout_ms=config.access.authorizer_timeout_ms,
             calls_max=config.access.authorizer_calls_max,
+            revocations=self.revocations,
         )
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
@@ -135,28 +147,36 @@ class Node:
         self._close_data()
         read_logger().info("node_stopped")
 
-    async def reload(self, config: Config) -> None:
+    async def reload(self, config: Config) -> dict[str, Any]:
         """Takes over what a running node can, and names what waits for its next start.
 
         Raises ConfigInvalid, and then nothing has changed. Clients whose publishing token is none any more are closed.
         """
         before = self.config
-        changes = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
-        authorizer, access, gone = self._entitlement.authorizer, before.access, []
-        if isinstance(authorizer, BasicAuthorizer) and config.access.entitlement == "basic":
-            gone = authorizer.replace_tokens(list_tokens(config.access))
-            tokens, file = config.access.publish_tokens, config.access.publish_tokens_file
-            access = replace(access, publish_tokens=tokens, publish_tokens_file=file)
-        self.config = replace(
-            before,
-            access=access,
-            drain=config.drain,
-            logging=replace(config.logging, format=before.logging.format),
-        )
+        live, waiting = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
+        after = take_over(before, config, live)
+        # all that can be wrong first; nothing below can fail
+        read_admin_token(after.admin)
+        entitlement = build_entitlement(after.access, after.issuers) if after.access.entitlement != "custom" else None
+        if entitlement is not None:
+            rules = entitlement.anonymous
+            self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])
+        await asyncio.to_thread(self.engine.configure, after, self._start)
+        self.guard.configure(after.admin)
+        gone = self._entitlement.adopt(entitlement) if entitlement is not None else []
+        self.config = after
         for identity in gone:
-            await asyncio.to_thread(self._close_identity, identity)
-        told = {"taken_over": changes.live, "waits_for_restart": changes.waiting, "tokens_gone": len(gone)}
+            self.engine.order([RevokeOrder(identity, None, int(Code.TOKEN_INVALID))])
+        told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
         read_logger().info("config_reloaded", **told)
+        return told
+
+    def revoke(self, revocation: Revocation) -> None:
+        """Refuses an identity or a token id from now on, and closes whoever is connected with it."""
+        self.revocations.add(revocation)
+        order = RevokeOrder(revocation.identity, revocation.token_id, int(Code.TOKEN_REVOKED))
+        self.engine.order([order])
+        read_logger().info("access_revoked", **revocation.describe())
 
     def describe(self) -> dict[str, Any]:
         """The node's own facts, as /v1/stats shows them."""
@@ -198,17 +218,9 @@ class Node:
             run=secrets.randbits(63),
             seed=secrets.randbits(64),
             epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
-            anonymous=None if rules is None else [(r.pattern, str(r.actions), str(r.verdict)) for r in rules],
+            anonymous=None if rules is None else [_flatten(rule) for rule in rules],
             asks=self._entitlement.authorizer is not None,
         )
-
-    def _close_identity(self, identity: str) -> None:
-        after, page = 0, 1_000
-        while rows := self.engine.connections(after, page, identity):
-            connections = [row["connection"] for row in rows if row["identity"] == identity]
-            why = "this token may not publish any more"
-            self.engine.order(CloseOrder(connection, int(Code.TOKEN_INVALID), why) for connection in connections)
-            after = rows[-1]["connection"]
 
     def _close_data(self) -> None:
         if self._data is not None:
@@ -217,11 +229,18 @@ class Node:
 
     async def _start_admin(self, listening: Listening) -> Address:
         from .admin.app import AdminPort
+        from .admin.changes import Changes
         from .admin.view import NodeView
 
         view = NodeView(self.engine, self.health, listening.client, self.describe, self.count)
-        self._admin = AdminPort(self.config.admin, view, self.guard)
+        changes = Changes(self.revocations, self.revoke, self.engine.purge, self._reload_from_sources)
+        self._admin = AdminPort(self.config.admin, view, self.guard, changes)
         return await self._admin.start()
+
+    async def _reload_from_sources(self) -> dict[str, Any]:
+        if self._read_config is None:
+            raise ConfigInvalid("configuration", "", "was given as values: there is nothing to read again")
+        return await self.reload(self._read_config())
 
     def _start_demo(self) -> None:
         from .demo import Demo
@@ -275,6 +294,10 @@ class Node:
         for kind, *fields in reports:
             if kind in _SESSION_FIELDS:
                 read_logger().info(f"session_{kind}", **dict(zip(_SESSION_FIELDS[kind], fields, strict=True)))
+
+
+def _flatten(rule: Rule) -> RuleTuple:
+    return rule.pattern, str(rule.actions), str(rule.verdict)
 
 
 def is_loopback(host: str) -> bool:

@@ -160,5 +160,5 @@ def test_what_a_running_node_takes_over_is_told_from_what_waits_for_its_next_sta
     after = build('[logging]\nlevel = "debug"\nformat = "json"\n[node]\nshards = 3\n[patterns."/a"]\nsnapshot = false')
     assert compare_configs(before, before) == ([], [])
     assert compare_configs(before, after) == (
-        ["logging.level"], ["node.shards", "limits.keys_max", "logging.format", "patterns"]
+        ["logging.level", "patterns"], ["node.shards", "limits.keys_max", "logging.format"]
     )  # fmt: skip

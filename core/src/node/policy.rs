@@ -1,5 +1,7 @@
 //! What the settings say about one subject: the limits, and what patterns change of them. The most specific pattern that
 //! names a value decides it. Resolved once for each log; logs that are treated alike share one policy.
+mod configure;
+
 use super::ages::{Age, Ages};
 use crate::codes::Code;
 use crate::command::Refusal;
@@ -44,6 +46,12 @@ impl Policies {
         }
         let basis = compile_basis(&settings.limits, ages);
         Self { patterns, known: vec![basis.clone()], basis }
+    }
+
+    /// Other patterns and another basis. Policies that are in use keep their numbers.
+    pub(super) fn replace(&mut self, settings: &Settings, ages: &mut Ages) {
+        let fresh = Self::new(settings, ages);
+        (self.patterns, self.basis) = (fresh.patterns, fresh.basis);
     }
 
     /// The number of the subject's policy.

@@ -1,4 +1,8 @@
 //! Letting go: of what is too much or too old in one log, and of the largest when the node is full.
+mod purge;
+
+pub use purge::Purged;
+
 use super::Node;
 use super::log::Log;
 use super::report::Counts;

@@ -107,6 +107,22 @@ impl Shard {
         Step::Again
     }
 
+    /// Closes the connections that came as an identity, or with a token of a name.
+    pub(super) fn revoke(&mut self, identity: Option<&str>, token: Option<&str>, code: Code) {
+        self.commit();
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+            let is_meant = access.is_some_and(|access| {
+                (identity.is_some() && identity == Some(&*access.identity))
+                    || (token.is_some() && token == access.token.as_deref())
+            });
+            if is_meant {
+                self.close(socket, code, code.sentence());
+            }
+        }
+    }
+
     /// Whether an address's word about where a client comes from is taken.
     pub fn trusts(&self, address: SocketAddr) -> bool {
         self.doors.proxies.contains(address.ip())

@@ -27,7 +27,10 @@ pub(super) enum Phase {
 pub(super) struct Access {
     pub identity: Arc<str>,
     pub rights: Arc<Rights>,
+    pub token: Option<Arc<str>>,
     pub is_anonymous: bool,
+    /// It is what every connection without a token has, of the settings.
+    pub is_basis: bool,
 }
 
 impl Access {
@@ -35,11 +38,17 @@ impl Access {
     pub(super) fn anonymous(settings: &Settings) -> Option<Arc<Self>> {
         let rules = settings.anonymous.as_ref()?;
         let rights = Rights::compile(rules).unwrap_or_default();
-        Some(Arc::new(Self { identity: Arc::from(""), rights: Arc::new(rights), is_anonymous: true }))
+        Some(Arc::new(Self {
+            identity: Arc::from(""),
+            rights: Arc::new(rights),
+            token: None,
+            is_anonymous: true,
+            is_basis: true,
+        }))
     }
 
-    pub(super) fn granted(identity: Arc<str>, rights: Arc<Rights>) -> Arc<Self> {
-        Arc::new(Self { is_anonymous: identity.is_empty(), identity, rights })
+    pub(super) fn granted(identity: Arc<str>, rights: Arc<Rights>, token: Option<Arc<str>>) -> Arc<Self> {
+        Arc::new(Self { is_anonymous: identity.is_empty(), identity, rights, token, is_basis: false })
     }
 
     /// The same identity with one more rule.
@@ -47,7 +56,9 @@ impl Access {
         Arc::new(Self {
             identity: Arc::clone(&self.identity),
             rights: Arc::new(self.rights.with(rule)),
+            token: self.token.clone(),
             is_anonymous: self.is_anonymous,
+            is_basis: self.is_basis,
         })
     }
 }

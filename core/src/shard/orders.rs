@@ -1,5 +1,6 @@
 //! What the server decided, carried out: rights granted or refused, connections closed, the drain. Owns the drain's
 //! course: clients are told when to reconnect, spread over time, and what is left at the end is closed.
+use super::access::Doors;
 use super::connection::Access;
 use super::connection::Phase;
 use super::{Outlet, Shard};
@@ -8,8 +9,10 @@ use std::sync::Arc;
 
 use crate::command::Push;
 use crate::cursor::NONE;
+use crate::message::LogId;
 use crate::report::{ConnectionId, ConnectionRow, Order, Report};
 use crate::rights::{Action, Verdict};
+use crate::settings::Settings;
 use crate::subject::Selector;
 use crate::wire;
 
@@ -25,10 +28,10 @@ pub(super) struct Drain {
 impl Shard {
     pub fn order<O: Outlet>(&mut self, order: Order, out: &mut O) {
         match order {
-            Order::Grant { connection, identity, rights, expires_ms } => {
+            Order::Grant { connection, identity, rights, expires_ms, token } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 let Some(found) = self.connections.get_mut(socket) else { return };
-                found.access = Some(Access::granted(identity, rights));
+                found.access = Some(Access::granted(identity, rights, token));
                 let details = found.details();
                 (details.expires_ms, details.is_warned) = (expires_ms, false);
                 if let Some(id) = details.connect_id.take() {
@@ -49,9 +52,41 @@ impl Shard {
                 found.access = found.access.as_ref().map(|access| access.with(rule));
                 self.unpark(socket, out);
             }
+            Order::Revoke { identity, token, code } => self.revoke(identity.as_deref(), token.as_deref(), code),
+            Order::Purge { subject, log } => self.purge(&subject, log),
+            Order::Configure(settings) => self.configure(settings),
             Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
             Order::ListConnections { ask, after, limit, search } => self.list(ask, after, limit, search.as_deref()),
             Order::Stop => {}
+        }
+    }
+
+    /// Lets go of the windows that hold frames of a subject; whoever stands in one is caught up from the logs.
+    fn purge(&mut self, subject: &str, log: LogId) {
+        let mut concerned = Vec::new();
+        self.streams.concerned(log, subject, &mut concerned);
+        for stream in concerned {
+            self.close_window(stream);
+        }
+    }
+
+    /// Takes other settings. Who is anonymous gets the new rights, and loses what they no longer cover.
+    fn configure(&mut self, settings: Arc<Settings>) {
+        self.commit();
+        self.doors = Doors::new(&settings);
+        self.anonymous = Access::anonymous(&settings);
+        self.settings = settings;
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let Some(connection) = self.connections.get_mut(socket) else { continue };
+            connection.door = self.doors.door(connection.listener, connection.peer.address(), &self.settings);
+            // A token of no identity is anonymous too, but its rights are its own.
+            if connection.access.as_ref().is_some_and(|access| access.is_basis) {
+                connection.access = self.anonymous.clone();
+            }
+            if connection.phase == Phase::Open {
+                self.judge_again(socket);
+            }
         }
     }
 

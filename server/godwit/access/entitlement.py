@@ -1,7 +1,8 @@
 """The entitlements that come with Godwit: who may do what before anybody writes an authorizer.
 
-`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `custom`:
-a user's authorizer decides about everybody. The node's own subjects `/$…` may not be published on by anybody.
+`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a signed
+token says what its holder may do (tokens/). `custom`: a user's authorizer decides about everybody. The
+node's own subjects `/$…` may not be published on by anybody.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import hashlib
 import hmac
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..codes import Code
 from ..config.checks import check_token
-from ..config.tree import AccessConfig
+from ..config.tree import AccessConfig, IssuerConfig
 from ..errors import ConfigInvalid
 from .authorizer import Authorizer, ConnectQuestion
 from .rights import Grant, Refusal, Rule
@@ -31,18 +33,21 @@ class Entitlement:
     anonymous: tuple[Rule, ...] | None
     authorizer: Authorizer | None
 
+    def adopt(self, other: Entitlement) -> list[str]:
+        """Judges as another of the same kind does, from now on; the identities that are none any more."""
+        adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.authorizer, "adopt", None)
+        return adopt(other.authorizer) if adopt is not None else []
+
 
 class BasicAuthorizer(Authorizer):
     """Tokens that may publish. All are compared, in constant time, so that timing tells nothing about any."""
 
     def __init__(self, tokens: tuple[str, ...]) -> None:
-        self._digests: list[bytes] = []
-        self.replace_tokens(tokens)
-
-    def replace_tokens(self, tokens: tuple[str, ...]) -> list[str]:
-        """Takes other tokens from now on; returns the identities whose token is none any more."""
-        before = self._digests
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+
+    def adopt(self, other: BasicAuthorizer) -> list[str]:
+        """Takes another's tokens; returns the identities whose token is none any more."""
+        before, self._digests = self._digests, other._digests
         return [_name(digest) for digest in before if digest not in self._digests]
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
@@ -60,12 +65,17 @@ def _name(digest: bytes) -> str:
     return f"publisher-{digest.hex()[:16]}"
 
 
-def build_entitlement(access: AccessConfig) -> Entitlement:
+def build_entitlement(access: AccessConfig, issuers: tuple[IssuerConfig, ...] = ()) -> Entitlement:
     """The entitlement that the configuration asks for; raises ConfigInvalid."""
     if access.entitlement == "none":
         return Entitlement(EVERYTHING, None)
     if access.entitlement == "basic":
         return Entitlement(LISTENING, BasicAuthorizer(list_tokens(access)))
+    if access.entitlement == "jwt":
+        from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
+
+        rules = tuple(Rule.allow(pattern, "subscribe") for pattern in access.anonymous_subscribe) or None
+        return Entitlement(rules, TokenAuthorizer(issuers, verified_tokens_max=access.verified_tokens_max))
     return Entitlement(None, load_authorizer(access.authorizer))
 
 

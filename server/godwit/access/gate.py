@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..codes import Code
-from ..engine import AnswerOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
+from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder
 from ..errors import AuthorizerFailed
 from ..logs import read_logger
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .revocation import Revocations
 from .rights import Grant, Refusal, Rule
 
 Question = AuthorizeReport | AskReport
@@ -25,15 +26,22 @@ class Gate:
     """One for a node. `send` takes the orders; answers of one turn of the event loop leave as one batch."""
 
     def __init__(
-        self, authorizer: Authorizer | None, send: Callable[[list[Order]], None], *, timeout_ms: int, calls_max: int
+        self,
+        authorizer: Authorizer | None,
+        send: Callable[[Sequence[Answer]], None],
+        *,
+        timeout_ms: int,
+        calls_max: int,
+        revocations: Revocations | None = None,
     ) -> None:
-        self.counts: Counter[str] = Counter(asked=0, granted=0, refused=0, failed=0)
+        self.counts: Counter[str] = Counter(asked=0, granted=0, refused=0, failed=0, revoked=0)
         self._authorizer = authorizer
         self._send = send
+        self._revocations = Revocations() if revocations is None else revocations
         self._timeout_s = timeout_ms / 1000
         self._places = asyncio.Semaphore(calls_max)
-        self._waiting: dict[int, tuple[asyncio.Task[Order], asyncio.TimerHandle]] = {}
-        self._answers: list[Order] = []
+        self._waiting: dict[int, tuple[asyncio.Task[Answer], asyncio.TimerHandle]] = {}
+        self._answers: list[Answer] = []
 
     def ask(self, question: Question) -> None:
         """Begins to answer; returns at once."""
@@ -68,7 +76,7 @@ class Gate:
         task.cancel()
         self._fail(question, f"no answer in {self._timeout_s:g} s")
 
-    def _finish(self, question: Question, done: asyncio.Task[Order]) -> None:
+    def _finish(self, question: Question, done: asyncio.Task[Answer]) -> None:
         waiting = self._waiting.get(question.connection)
         if waiting is None or waiting[0] is not done:
             _ = done.cancelled() or done.exception()  # withdrawn, or refused for being late: nobody wants its outcome
@@ -89,21 +97,28 @@ class Gate:
         read_logger().warning("authorizer_failed", connection=question.connection, why=why)
         self._reply(_fail_closed(question))
 
-    def _reply(self, order: Order) -> None:
+    def _reply(self, order: Answer) -> None:
         self.counts["refused" if _is_no(order) else "granted"] += 1
         if not self._answers:
             asyncio.get_running_loop().call_soon(self._flush)
         self._answers.append(order)
 
     def _flush(self) -> None:
-        answers, self._answers = self._answers, []
+        answers, self._answers = [self._refuse_revoked(answer) for answer in self._answers], []
         try:
             self._send(answers)
         except ValueError:
             for answer in answers:
                 self._send_alone(answer)
 
-    def _send_alone(self, answer: Order) -> None:
+    def _refuse_revoked(self, answer: Answer) -> Answer:
+        """Looked at when the answer leaves: an order that revokes cannot fall between."""
+        if isinstance(answer, GrantOrder) and self._revocations.covers(answer.identity, answer.token_id):
+            self.counts["revoked"] += 1
+            return RefuseOrder(answer.connection, int(Code.TOKEN_REVOKED), "this token has been revoked")
+        return answer
+
+    def _send_alone(self, answer: Answer) -> None:
         """One answer that the engine cannot compile must not take the others' with it."""
         try:
             self._send([answer])
@@ -112,11 +127,11 @@ class Gate:
             read_logger().warning("authorizer_failed", connection=answer.connection, why=str(error))
             self._send([RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer was none")])
 
-    async def _judge_in_turn(self, question: Question) -> Order:
+    async def _judge_in_turn(self, question: Question) -> Answer:
         async with self._places:
             return await self._judge(question)
 
-    async def _judge(self, question: Question) -> Order:
+    async def _judge(self, question: Question) -> Answer:
         if self._authorizer is None:
             raise AuthorizerFailed("nobody can answer: there is no authorizer")
         if isinstance(question, AskReport):
@@ -126,12 +141,13 @@ class Gate:
         )
         answer = await (self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put))
         if isinstance(answer, Grant):
-            return GrantOrder(question.connection, answer.identity, _compile(answer.rules), answer.expires_ms)
+            rules = _compile(answer.rules)
+            return GrantOrder(question.connection, answer.identity, rules, answer.expires_ms, answer.token_id)
         if isinstance(answer, Refusal):
             return RefuseOrder(question.connection, int(answer.code), answer.reason)
         raise AuthorizerFailed(f"connect answered a {type(answer).__name__}, neither Grant nor Refusal")
 
-    async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Order:
+    async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Answer:
         put = SelectorQuestion(question.connection, question.identity, question.selector)
         answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
         if not isinstance(answer, bool):
@@ -143,11 +159,11 @@ def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
     return [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
 
 
-def _fail_closed(question: Question) -> Order:
+def _fail_closed(question: Question) -> Answer:
     if isinstance(question, AskReport):
         return AnswerOrder(question.connection, (question.selector, question.action, "deny"))
     return RefuseOrder(question.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the authorizer did not answer")
 
 
-def _is_no(order: Order) -> bool:
+def _is_no(order: Answer) -> bool:
     return isinstance(order, RefuseOrder) or (isinstance(order, AnswerOrder) and order.rule[2] == "deny")

@@ -66,17 +66,26 @@ class Rule:
 class Grant:
     """A yes: who this is, what they may do (what no rule allows is denied), and until when (Unix ms; None: no end).
 
+    A token id, where there is one, is what a revocation names.
     The identity scopes idempotence keys and stands in logs and the connections list; it must hold no secret.
     """
 
     identity: str
     rules: tuple[Rule, ...] = ()
     expires_ms: int | None = None
+    token_id: str | None = None
 
-    def __init__(self, identity: str, rules: Iterable[Rule] = (), expires_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        identity: str,
+        rules: Iterable[Rule] = (),
+        expires_ms: int | None = None,
+        token_id: str | None = None,
+    ) -> None:
         object.__setattr__(self, "identity", identity)
         object.__setattr__(self, "rules", tuple(rules))
         object.__setattr__(self, "expires_ms", expires_ms)
+        object.__setattr__(self, "token_id", token_id)
         if not 1 <= len(identity.encode()) <= IDENTITY_BYTES_MAX or not identity.isprintable():
             raise ValueError(f"an identity is 1 to {IDENTITY_BYTES_MAX} bytes of printable text")
         if len(self.rules) > RULES_MAX or not all(isinstance(rule, Rule) for rule in self.rules):

@@ -13,7 +13,8 @@ from aiohttp import web
 from ..config import Address
 from ..config.tree import AdminConfig
 from ..errors import ListenFailed
-from . import health, lists, metrics, page
+from . import changes, health, lists, metrics, page
+from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
 from .view import NodeView
@@ -24,9 +25,9 @@ REQUEST_BYTES_MAX = 16_384
 class AdminPort:
     """Listens from start to stop."""
 
-    def __init__(self, config: AdminConfig, view: NodeView, guard: Guard) -> None:
+    def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> None:
         self._config = config
-        self._app = build_app(config, view, guard)
+        self._app = build_app(config, view, guard, alter)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> Address:
@@ -48,7 +49,7 @@ class AdminPort:
             await self._runner.cleanup()
 
 
-def build_app(config: AdminConfig, view: NodeView, guard: Guard) -> web.Application:
+def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> web.Application:
     """All routes over one node."""
 
     @web.middleware
@@ -71,6 +72,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard) -> web.Applicat
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
     lists.add_routes(app.router, view)
+    changes.add_routes(app.router, alter)
     page.add_routes(app.router, view)
     return app
 

@@ -29,7 +29,7 @@ def check(file: Path | None, settings: tuple[str, ...]) -> None:
     from ..access.entitlement import build_entitlement
 
     found = read_config(file, settings)
-    build_entitlement(found.access)  # token files and authorizers are opened too
+    build_entitlement(found.access, found.issuers)  # token files and authorizers are opened too
     count = sum(source != "default" for source in found.sources.values()) + len(found.patterns)
     click.echo(f"the configuration is valid; {count} of its values are not defaults")
 

@@ -63,7 +63,7 @@ async def run_node(read: Callable[[], Config]) -> int:
     config = read()
     start_logs(config.logging, config.node.name or read_host_name())
     signals = _listen_to_signals()
-    node = Node(config)
+    node = Node(config, read_config=read)
     listeners = await node.start()
     reloads = _reload_on_hangup(node, read)
     click.echo(str(listeners))

@@ -5,13 +5,20 @@ Pure. Whatever is not live (ports, limits, shards, the authorizer) is named as w
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from .tree import OPTIONS, Config, read_value
+from .tree import OPTIONS, SECTIONS, Config, read_value
 
+_LIVE_SECTIONS = ("logging.", "drain.", "limits.")
+_OF_THE_START = {
+    *("logging.format", "limits.connections_max", "limits.feed_entries_max", "limits.feed_bytes_max"),
+    *("limits.keys_max", "limits.keys_age_ms_max", "limits.interest_hold_ms"),
+}
 LIVE_KEYS = frozenset(
-    {"access.publish_tokens", "access.publish_tokens_file"}
-    | {key for key in OPTIONS if key.startswith(("logging.", "drain."))} - {"logging.format"}
+    {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
+    | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.reads_need_token"}
+    | {key for key in OPTIONS if key.startswith(_LIVE_SECTIONS)} - _OF_THE_START
 )
 """Keys that a running node takes over."""
 
@@ -27,6 +34,23 @@ def compare_configs(before: Config, after: Config) -> Changes:
     """The changes from one to the other, by key; patterns as one."""
     changed = [key for key in OPTIONS if read_value(before, key) != read_value(after, key)]
     waiting = [key for key in changed if key not in LIVE_KEYS]
-    if before.patterns != after.patterns:
-        waiting.append("patterns")
-    return Changes([key for key in changed if key in LIVE_KEYS], waiting)
+    live = [key for key in changed if key in LIVE_KEYS]
+    live += [name for name in ("patterns", "issuers") if getattr(before, name) != getattr(after, name)]
+    if before.access.entitlement != after.access.entitlement:  # what the new one needs cannot be had without it
+        waiting += [name for name in live if name.startswith(("access.", "issuers"))]
+        live = [name for name in live if name not in waiting]
+    return Changes(live, waiting)
+
+
+def take_over(before: Config, after: Config, live: list[str]) -> Config:
+    """The configuration in force once the live changes are taken over."""
+    sections: dict[str, Any] = {}
+    for name in SECTIONS:
+        keys = [key for key in live if key.startswith(name + ".")]
+        values = {key.split(".")[1]: read_value(after, key) for key in keys}
+        section = getattr(before, name)
+        sections[name] = type(section)({**section, **values}) if name == "limits" else replace(section, **values)
+    sources = {key: (after if key in live else before).sources.get(key, "") for key in OPTIONS}
+    patterns = after.patterns if "patterns" in live else before.patterns
+    issuers = after.issuers if "issuers" in live else before.issuers
+    return Config(**sections, patterns=patterns, issuers=issuers, sources=sources)

@@ -5,6 +5,8 @@ Pure; whether a file or module named here exists is found out by who opens it, s
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from ..errors import ConfigInvalid
 from .tree import Config
 
@@ -42,6 +44,7 @@ def check_config(config: Config) -> None:
         )
     if access.authorizer and access.authorizer.count(":") != 1:
         raise _refuse(config, "access.authorizer", access.authorizer, "must be module:attribute")
+    _check_issuers(config)
     for token in access.publish_tokens:
         check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
     for lower, upper in _RISING:
@@ -50,6 +53,30 @@ def check_config(config: Config) -> None:
             raise _refuse(config, f"limits.{lower}", config.limits[lower], bound)
     if config.client.address == config.admin.address and config.client.address.port:
         raise _refuse(config, "admin.address", str(config.admin.address), "is the client port's address too")
+
+
+def _check_issuers(config: Config) -> None:
+    entitlement = config.access.entitlement
+    if entitlement == "jwt" and not config.issuers:
+        raise _refuse(
+            config, "access.entitlement", entitlement, 'needs a table [issuers."ISSUER"] for each who signs tokens'
+        )
+    if entitlement != "jwt" and config.issuers:
+        hint = 'set it to "jwt", or remove the issuers'
+        raise _refuse(config, "access.entitlement", entitlement, "uses no tokens' issuers, yet some are set", hint=hint)
+    for issuer in config.issuers:
+        key = f'issuers."{issuer.issuer}"'
+        if bool(issuer.keys_file) == bool(issuer.keys_url):
+            raise ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
+        url = urlsplit(issuer.keys_url)
+        is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in ("localhost", "127.0.0.1", "::1"))
+        if issuer.keys_url and not (is_safe and url.hostname):
+            raise ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
+        if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
+            raise ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
+    if len({issuer.identity_prefix for issuer in config.issuers}) < len(config.issuers):
+        names = [issuer.issuer for issuer in config.issuers]
+        raise ConfigInvalid("issuers", names, "must differ in identity_prefix", hint="else one names another's holders")
 
 
 def check_token(token: str, key: str, source: str) -> None:

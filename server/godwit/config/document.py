@@ -6,7 +6,7 @@ Pure texts made from the tree; who prints them is the command line.
 from __future__ import annotations
 
 from .option import Option, list_options, show
-from .tree import OPTIONS, SECTIONS, Config, PatternConfig, list_values, read_value
+from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_values, read_value
 
 
 def show_config(config: Config) -> str:
@@ -23,6 +23,9 @@ def show_config(config: Config) -> str:
         lines.append(f"[patterns.{show(pattern.pattern)}]")
         given = {name: value for name, value in list_values(pattern).items() if value is not None}
         lines += [f"{name} = {show(value)}" for name, value in given.items() if name != "pattern"] + [""]
+    for issuer in config.issuers:
+        lines.append(f"[issuers.{show(issuer.issuer)}]")
+        lines += [f"{name} = {show(value)}" for name, value in list_values(issuer).items() if name != "issuer"] + [""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -38,6 +41,8 @@ def describe_config() -> str:
         parts.append(f"## [{name}]\n\n{section.__doc__}\n\n{_make_table(_options_of(name))}")
     options = list_options(PatternConfig, 'patterns."PATTERN"')
     parts.append(f'## [patterns."PATTERN"]\n\n{PatternConfig.__doc__}\n\n{_make_table(options, has_variable=False)}')
+    options = list_options(IssuerConfig, 'issuers."ISSUER"')
+    parts.append(f'## [issuers."ISSUER"]\n\n{IssuerConfig.__doc__}\n\n{_make_table(options, has_variable=False)}')
     return "\n\n".join(parts) + "\n"
 
 

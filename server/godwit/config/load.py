@@ -15,7 +15,8 @@ from typing import Any
 
 from ..errors import ConfigInvalid, SubjectInvalid
 from .checks import check_config
-from .tree import OPTIONS, SECTIONS, Config, PatternConfig, list_pattern_options
+from .option import Option
+from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_issuer_options, list_pattern_options
 
 CONFIG_VARIABLE = "GODWIT_CONFIG"
 """Names the configuration file where no --config flag does."""
@@ -63,7 +64,7 @@ def build_config(
     """The configuration of sources given as values; later ones win."""
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
-    patterns = _take_table(table, f"file {file_name}", values, sources)
+    patterns, issuers = _take_table(table, f"file {file_name}", values, sources)
     for variable, text in environment.items():
         if variable.startswith("GODWIT_") and variable not in _NOT_OF_THE_TREE:
             if variable not in _BY_VARIABLE:
@@ -78,7 +79,7 @@ def build_config(
         name: section(**{key.split(".")[1]: values[key] for key in OPTIONS if key.startswith(name + ".")})
         for name, section in SECTIONS.items()
     }
-    config = Config(**sections, patterns=patterns, sources=MappingProxyType(sources))
+    config = Config(**sections, patterns=patterns, issuers=issuers, sources=MappingProxyType(sources))
     if check:
         check_config(config)
     return config
@@ -86,23 +87,26 @@ def build_config(
 
 def _take_table(
     table: Mapping[str, Any], source: str, values: dict[str, Any], sources: dict[str, str]
-) -> tuple[PatternConfig, ...]:
+) -> tuple[tuple[PatternConfig, ...], tuple[IssuerConfig, ...]]:
     patterns: tuple[PatternConfig, ...] = ()
+    issuers: tuple[IssuerConfig, ...] = ()
     for name, section in table.items():
-        if name != "patterns" and name not in SECTIONS:
-            raise ConfigInvalid(
-                name, section, "is no known section", hint=_name_nearest(name, [*SECTIONS, "patterns"]), source=source
-            )
+        if name not in ("patterns", "issuers") and name not in SECTIONS:
+            hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
+            raise ConfigInvalid(name, section, "is no known section", hint=hint, source=source)
         if not isinstance(section, dict):
             raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=source)
         if name == "patterns":
             patterns = tuple(_take_pattern(pattern, given, source) for pattern, given in section.items())
             continue
+        if name == "issuers":
+            issuers = tuple(_take_issuer(issuer, given, source) for issuer, given in section.items())
+            continue
         for key, value in section.items():
             found = _find_option(f"{name}.{key}", value, source)
             values[found.key] = found.accept(value, source)
             sources[found.key] = source
-    return patterns
+    return patterns, issuers
 
 
 def _take_pattern(pattern: str, given: object, source: str) -> PatternConfig:
@@ -110,15 +114,23 @@ def _take_pattern(pattern: str, given: object, source: str) -> PatternConfig:
         known = list_pattern_options(pattern)
     except SubjectInvalid as error:
         raise ConfigInvalid("patterns", pattern, error.reason, hint="e.g. /stocks/**", source=source) from error
+    return PatternConfig(pattern=pattern, **_take_named(f'patterns."{pattern}"', known, given, source))
+
+
+def _take_issuer(issuer: str, given: object, source: str) -> IssuerConfig:
+    return IssuerConfig(issuer, **_take_named(f'issuers."{issuer}"', list_issuer_options(issuer), given, source))
+
+
+def _take_named(prefix: str, known: Mapping[str, Option], given: object, source: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise ConfigInvalid(f'patterns."{pattern}"', given, "must be a table", source=source)
+        raise ConfigInvalid(prefix, given, "must be a table", source=source)
     taken = {}
     for name, value in given.items():
         if name not in known:
             hint = _name_nearest(name, known)
-            raise ConfigInvalid(f'patterns."{pattern}".{name}', value, "is no known key", hint=hint, source=source)
+            raise ConfigInvalid(f"{prefix}.{name}", value, "is no known key", hint=hint, source=source)
         taken[name] = known[name].accept(value, source)
-    return PatternConfig(pattern=pattern, **taken)
+    return taken
 
 
 def _find_option(key: str, value: object, source: str) -> Any:

@@ -7,6 +7,7 @@ Invariant: a Config that load.py returned is complete and consistent; nothing el
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,21 @@ from ..subject import check_pattern
 from .option import Address, Option, list_options, option
 
 HOUR_MS = 3_600_000
+TOKEN_ALGORITHMS = (
+    "HS256",
+    "HS384",
+    "HS512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+)
 
 
 _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?", re.ASCII)
@@ -28,6 +44,32 @@ def check_origins(origins: tuple[str, ...]) -> None:
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"holds {origin!r}, which is no origin such as https://a.example or http://127.0.0.1:8801")
+
+
+def check_networks(networks: tuple[str, ...]) -> None:
+    """Addresses, or networks whose host bits are zero; raises ValueError."""
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            raise ValueError(f"holds {network!r}, which is no address and no network such as 10.0.0.0/8") from error
+
+
+def check_patterns(patterns: tuple[str, ...]) -> None:
+    """Patterns of subjects; raises SubjectInvalid, a ValueError."""
+    for pattern in patterns:
+        check_pattern(pattern)
+
+
+def check_algorithms(algorithms: tuple[str, ...]) -> None:
+    """Algorithms that one kind of key can have: secrets and public keys do not mix; raises ValueError."""
+    unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]
+    if unknown or not algorithms:
+        raise ValueError(f"holds {unknown}, known are {', '.join(TOKEN_ALGORITHMS)}")
+    if len({name.startswith("HS") for name in algorithms}) > 1:
+        raise ValueError(
+            "mixes algorithms of secrets (HS…) and of public keys: a public key must never serve as a secret"
+        )
 
 
 class LimitsConfig(dict[str, int]):
@@ -70,6 +112,13 @@ class ClientConfig:
         check=check_origins,
     )
 
+    trusted_proxies: tuple[str, ...] = option(
+        (),
+        "Addresses and networks of proxies whose word about a client's address is taken: X-Forwarded-For, PROXY protocol.",
+        check=check_networks,
+    )
+    role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
+
 
 @dataclass(frozen=True, slots=True)
 class AdminConfig:
@@ -92,11 +141,25 @@ class AccessConfig:
 
     entitlement: str = option(
         "none",
-        "none: everybody may publish and subscribe; basic: publishing needs a token; custom: the authorizer decides.",
-        choices=("none", "basic", "custom"),
+        "none: everybody may publish and subscribe; basic: publishing needs a token; jwt: a signed token says what its holder "
+        "may do; custom: the authorizer decides.",
+        choices=("none", "basic", "jwt", "custom"),
     )
     publish_tokens: tuple[str, ...] = option((), "With basic: the tokens that may publish.", is_secret=True)
     publish_tokens_file: str = option("", "With basic: a file with one publishing token a line; # begins a comment.")
+    anonymous_subscribe: tuple[str, ...] = option(
+        (),
+        "With jwt: patterns that clients without a token may subscribe to; empty: they are refused.",
+        check=check_patterns,
+    )
+    verified_tokens_max: int = option(
+        100_000, "With jwt: verified tokens that are remembered.", minimum=1, maximum=10_000_000
+    )
+    publisher_addresses: tuple[str, ...] = option(
+        (),
+        "Addresses and networks, such as 10.0.0.0/8, from which publishing is possible at all; empty: from everywhere.",
+        check=check_networks,
+    )
     authorizer: str = option("", "With custom: the authorizer as module:attribute, see godwit.access.")
     authorizer_timeout_ms: int = option(
         5_000, "An authorizer that takes longer has said no.", minimum=10, maximum=60_000
@@ -162,6 +225,32 @@ class PatternConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class IssuerConfig:
+    """Who signs tokens (entitlement jwt); the table's name is the claim `iss`, and keys are looked up by it alone."""
+
+    issuer: str
+    algorithms: tuple[str, ...] = option(
+        ("RS256", "ES256", "EdDSA"), "The algorithms its tokens may be signed with.", check=check_algorithms
+    )
+    keys_file: str = option("", "Its keys: public keys or certificates (PEM), a JWK Set, or secrets, one a line.")
+    keys_url: str = option("", "Its JWK Set, instead: https, or http on this machine.")
+    keys_age_ms_max: int = option(
+        600_000,
+        "Keys of keys_url serve so long; where they cannot be had anew, nobody is let in.",
+        minimum=1_000,
+        maximum=24 * HOUR_MS,
+    )
+    refresh_ms_min: int = option(10_000, "The least time between two looks at keys_url.", minimum=100, maximum=HOUR_MS)
+    audience: str = option("", "What the claim aud must hold; empty: tokens that name an audience are refused.")
+    leeway_ms: int = option(0, "How far its clock may differ from ours.", minimum=0, maximum=600_000)
+    identity_claim: str = option("sub", "The claim that names the holder.")
+    identity_prefix: str = option("", "Stands before it, to keep the holders of several issuers apart.")
+    permissions_claim: str = option("permissions", "The claim that says what the holder may do.")
+    subscribe: tuple[str, ...] = option((), "Patterns that each of its tokens may subscribe to.", check=check_patterns)
+    publish: tuple[str, ...] = option((), "Patterns that each of its tokens may publish on.", check=check_patterns)
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole tree. `sources` says of every key where its value came from."""
 
@@ -174,6 +263,7 @@ class Config:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     demo: DemoConfig = field(default_factory=DemoConfig)
     patterns: tuple[PatternConfig, ...] = ()
+    issuers: tuple[IssuerConfig, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -211,6 +301,12 @@ def list_pattern_options(pattern: str) -> dict[str, Option]:
     """The options of one pattern's table by their name, with keys as an operator would write them."""
     prefix = f'patterns."{check_pattern(pattern)}"'
     return {found.key.removeprefix(prefix + "."): found for found in list_options(PatternConfig, prefix)}
+
+
+def list_issuer_options(issuer: str) -> dict[str, Option]:
+    """The options of one issuer's table by their name."""
+    prefix = f'issuers."{issuer}"'
+    return {found.key.removeprefix(prefix + "."): found for found in list_options(IssuerConfig, prefix)}
 
 
 def read_value(config: Config, key: str) -> object:

@@ -76,6 +76,12 @@ class FakeEngine:
         rows = [row for row in self.connection_rows if row["connection"] > after and (search or "") in str(row)]
         return rows[:limit]
 
+    def configure(self, settings_json: str) -> None:
+        self.settings = json.loads(settings_json)
+
+    def purge(self, subject: str) -> int | None:
+        return self._subjects.pop(subject, (None, b""))[0]
+
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         self.drains.append((grace_ms, spread_ms))
         self.tell(("drained",))

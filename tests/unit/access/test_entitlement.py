@@ -79,6 +79,6 @@ async def test_replaced_tokens_hold_at_once_and_the_gone_are_named() -> None:
     authorizer = BasicAuthorizer((TOKEN, OTHER))
     granted = await authorizer.connect(ask(TOKEN))
     assert isinstance(granted, Grant)
-    assert authorizer.replace_tokens((OTHER,)) == [granted.identity]
+    assert authorizer.adopt(BasicAuthorizer((OTHER,))) == [granted.identity]
     assert isinstance(await authorizer.connect(ask(TOKEN)), Refusal)
     assert isinstance(await authorizer.connect(ask(OTHER)), Grant)

@@ -70,7 +70,7 @@ async def cling() -> Any:
 async def test_a_grant_crosses_as_compiled_rules() -> None:
     order, gate = await run(say(Grant("ann", [Rule.allow("/a/**", "subscribe")], 99)), CONNECT)
     assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 99)
-    assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0}
+    assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0, "revoked": 0}
 
 
 async def test_a_refusal_keeps_its_code() -> None:

@@ -1,0 +1,33 @@
+//! Other settings for a running node. Owns which of them it can take over: limits that are looked at when they are used, and what
+//! patterns say. The sizes of feed and keys, and what names the node, stay as they were at its start.
+use super::super::Node;
+use crate::settings::Settings;
+
+/// Subjects whose policy is found anew under one acquisition.
+const EACH: u32 = 4_096;
+
+impl Node {
+    /// Takes other limits and patterns; `resolve_again` brings them to the subjects there are.
+    pub fn configure(&mut self, settings: &Settings) {
+        let mut limits = settings.limits.clone();
+        let old = &self.limits;
+        limits.feed_entries_max = old.feed_entries_max;
+        limits.feed_bytes_max = old.feed_bytes_max;
+        limits.keys_max = old.keys_max;
+        limits.keys_age_ms_max = old.keys_age_ms_max;
+        limits.interest_hold_ms = old.interest_hold_ms;
+        self.limits = limits;
+        self.policies.replace(settings, &mut self.ages);
+    }
+
+    /// Finds the policies of some subjects anew, from a slot on; where to go on, none at the end.
+    pub fn resolve_again(&mut self, from: u32) -> Option<u32> {
+        let slots = self.names.slots();
+        let end = slots.min(from.saturating_add(EACH));
+        for slot in from..end {
+            let Some(log) = self.names.log_at_mut(slot) else { continue };
+            log.policy = self.policies.resolve(&log.subject, &mut self.ages);
+        }
+        (end < slots).then_some(end)
+    }
+}

@@ -1,0 +1,41 @@
+//! Taking back what a subject keeps, because an operator says so: its messages and its snapshot. Positions go on from where they
+//! were; who is behind hears of a gap.
+use super::super::Node;
+use super::super::log::Log;
+use super::drop_snapshot;
+use crate::command::GapReason;
+use crate::message::LogId;
+
+/// Messages let go under one acquisition of the node.
+const EACH: usize = 1_024;
+
+/// How far a purge has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purged {
+    pub log: LogId,
+    /// It goes up to this arrival: what was accepted after it began, stays.
+    pub end: u64,
+    pub messages: usize,
+    pub has_more: bool,
+}
+
+impl Node {
+    /// Lets go of the subject's oldest messages; none where there is no such subject. Without an `end` it begins, and drops the
+    /// snapshot, which may hold fields of many messages; with the last answer's `end` it goes on, until nothing is left.
+    pub fn purge(&mut self, subject: &str, end: Option<u64>) -> Option<Purged> {
+        let id = self.names.find(subject)?;
+        let log = self.names.get_mut(id)?;
+        if end.is_none() {
+            drop_snapshot(log, &mut self.counts);
+        }
+        let end = end.unwrap_or(self.index.head());
+        let is_meant = |log: &Log| log.oldest().is_some_and(|oldest| oldest.arrival <= end);
+        let mut messages = 0;
+        while messages < EACH && is_meant(log) {
+            self.counts.bytes -= log.evict(GapReason::Expired);
+            self.counts.messages -= 1;
+            messages += 1;
+        }
+        Some(Purged { log: id, end, messages, has_more: is_meant(log) })
+    }
+}

@@ -1,0 +1,90 @@
+"""What a verified token says: who its holder is, until when, and which subjects it covers.
+
+Pure. The permissions claim names patterns by what they are for, allowed or denied:
+
+    "permissions": {"allow": {"subscribe": ["/news/**"], "publish": ["/rooms/ann/**"], "both": ["/desk/*"]},
+                    "deny": {"both": ["/news/internal/**"]}}
+
+Whatever no pattern covers is denied; the most specific pattern decides a subject, ties deny; a wildcard subscription is granted
+whole or refused. Invariant: a claim that is not exactly this is refused, never half understood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ...config.tree import IssuerConfig
+from ..rights import RULES_MAX, Action, Grant, Rule, Verdict
+
+TOKEN_ID_BYTES_MAX = 256
+EXPIRES_S_MAX = 253_402_300_799
+"""The last second of the year 9999: a later end is a slip or an attack."""
+
+
+class ClaimsInvalid(ValueError):
+    """A token that is well signed and still says something it may not; the sentence is for the client."""
+
+
+def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
+    """The grant of verified claims; raises ClaimsInvalid."""
+    name = claims.get(issuer.identity_claim)
+    if not isinstance(name, str) or not name:
+        raise ClaimsInvalid(f"the claim {issuer.identity_claim} must name the holder")
+    try:
+        return Grant(
+            issuer.identity_prefix + name,
+            read_rules(claims.get(issuer.permissions_claim), issuer),
+            expires_ms=read_end_ms(claims.get("exp")),
+            token_id=read_token_id(claims.get("jti")),
+        )
+    except ClaimsInvalid:
+        raise
+    except ValueError as error:
+        raise ClaimsInvalid(str(error)) from error
+
+
+def read_end_ms(end_s: object) -> int:
+    """`exp` in milliseconds."""
+    if isinstance(end_s, bool) or not isinstance(end_s, int | float) or not math.isfinite(end_s):
+        raise ClaimsInvalid("the claim exp must be a number of seconds")
+    if not 0 <= end_s <= EXPIRES_S_MAX:
+        raise ClaimsInvalid("the claim exp lies outside the years that are")
+    return int(end_s * 1000)
+
+
+def read_token_id(token_id: object) -> str | None:
+    """`jti`, which a revocation names."""
+    if token_id is None:
+        return None
+    if not isinstance(token_id, str) or not 1 <= len(token_id.encode()) <= TOKEN_ID_BYTES_MAX:
+        raise ClaimsInvalid(f"the claim jti must be a text of 1 to {TOKEN_ID_BYTES_MAX} bytes")
+    return token_id
+
+
+def read_rules(permissions: object, issuer: IssuerConfig) -> list[Rule]:
+    """The rules of a permissions claim, after those every token of the issuer has; raises ClaimsInvalid, ValueError."""
+    rules = [Rule.allow(pattern, "subscribe") for pattern in issuer.subscribe]
+    rules += [Rule.allow(pattern, "publish") for pattern in issuer.publish]
+    if permissions is None:
+        return rules
+    claim = issuer.permissions_claim
+    if not isinstance(permissions, dict):
+        raise ClaimsInvalid(f"the claim {claim} must be an object")
+    for verdict, by_action in permissions.items():
+        if verdict not in ("allow", "deny") or not isinstance(by_action, dict):
+            raise ClaimsInvalid(f"the claim {claim} holds objects allow and deny, nothing else")
+        for action, patterns in by_action.items():
+            if action not in tuple(Action) or not isinstance(patterns, list):
+                raise ClaimsInvalid(f"{claim}.{verdict} holds lists subscribe, publish and both, nothing else")
+            if len(rules) + len(patterns) > RULES_MAX:
+                raise ClaimsInvalid(f"the claim {claim} holds more than {RULES_MAX:,} patterns")
+            rules += [_make_rule(pattern, action, verdict, claim) for pattern in patterns]
+    return rules
+
+
+def _make_rule(pattern: object, action: str, verdict: str, claim: str) -> Rule:
+    if not isinstance(pattern, str):
+        raise ClaimsInvalid(f"{claim}.{verdict}.{action} holds something that is no text")
+    return Rule(pattern, Action(action), Verdict(verdict))

@@ -1,0 +1,167 @@
+"""The authorizer of entitlement `jwt`: from a token to a grant.
+
+Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
+batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, or `verified_tokens_max`
+others came since; so a storm of known clients costs no signatures at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from ...codes import Code
+from ...config.tree import IssuerConfig
+from ..authorizer import Authorizer, ConnectQuestion
+from ..rights import Grant, Refusal
+from .claims import ClaimsInvalid, read_grant
+from .key_source import Fetch, KeySource
+from .keys import KeyRing
+from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify
+
+BATCH_MAX = 64
+
+
+class _Work(NamedTuple):
+    token: str
+    outline: Outline
+    issuer: IssuerConfig
+    ring: KeyRing
+    done: asyncio.Future[Grant]
+
+
+class _Verified(NamedTuple):
+    grant: Grant
+    issuer: str
+    ring: KeyRing
+
+
+class TokenAuthorizer(Authorizer):
+    """One for a node. `anonymous` is what a client gets that shows no token; None: it is refused."""
+
+    def __init__(
+        self,
+        issuers: tuple[IssuerConfig, ...],
+        *,
+        anonymous: Grant | None = None,
+        verified_tokens_max: int = 100_000,
+        fetch: Fetch | None = None,
+        now_ms: Callable[[], float] = lambda: time.time() * 1000,
+    ) -> None:
+        self._anonymous = anonymous
+        self._now_ms = now_ms
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        self._verified_tokens_max = verified_tokens_max
+        self._thread: ThreadPoolExecutor | None = None
+        self._work: list[_Work] = []
+        self._is_working = False
+        self._issuers = {issuer.issuer: (issuer, KeySource(issuer, fetch=fetch)) for issuer in issuers}
+        self.verifications = 0
+
+    def adopt(self, other: TokenAuthorizer) -> list[str]:
+        """Trusts another's issuers from now on; keys that came over the network are kept where nothing about them changed."""
+        kept = {
+            name: pair
+            for name, pair in self._issuers.items()
+            if pair[0].keys_url and name in other._issuers and other._issuers[name][0] == pair[0]
+        }
+        self._issuers = {**other._issuers, **kept}
+        self._verified.clear()
+        return []
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        if question.token is None:
+            return self._anonymous or Refusal("this node asks for a token", Code.CONNECT_MISSING)
+        try:
+            return await self.judge(question.token)
+        except TokenRefused as refused:
+            return Refusal(str(refused), Code.TOKEN_EXPIRED if refused.is_expired else Code.TOKEN_INVALID)
+
+    async def judge(self, token: str) -> Grant:
+        """The grant of a token; raises TokenRefused, or AuthorizerFailed where the issuer's keys cannot be had."""
+        if len(token) > TOKEN_BYTES_MAX:
+            raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._verified.get(digest)
+        outline = None if known else read_outline(token)
+        found = self._issuers.get(known.issuer if known else outline.issuer if outline else "")
+        if found is None:
+            raise TokenRefused("the token's issuer is not one this node trusts")
+        issuer, source = found
+        if known is not None:
+            if await source.keys(None) is known.ring:
+                self._check_end(known.grant)
+                self._verified.move_to_end(digest)
+                return known.grant
+            outline = read_outline(token)
+        assert outline is not None
+        if outline.algorithm not in issuer.algorithms:
+            raise TokenRefused("the token's algorithm is not one of its issuer's")
+        ring = await source.keys(outline.key_id)
+        grant = await self._verify(token, outline, issuer, ring)
+        self._check_end(grant)
+        self._verified[digest] = _Verified(grant, issuer.issuer, ring)
+        if len(self._verified) > self._verified_tokens_max:
+            self._verified.popitem(last=False)
+        return grant
+
+    async def stop(self) -> None:
+        for _, source in self._issuers.values():
+            await source.stop()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _check_end(self, grant: Grant) -> None:
+        if grant.expires_ms is not None and grant.expires_ms <= self._now_ms():
+            raise TokenRefused("the token has expired", is_expired=True)
+
+    async def _verify(self, token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) -> Grant:
+        done: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
+        self._work.append(_Work(token, outline, issuer, ring, done))
+        if not self._is_working:
+            self._begin_batch()
+        return await done
+
+    def _begin_batch(self) -> None:
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="godwit-tokens")
+        batch, self._work = self._work[:BATCH_MAX], self._work[BATCH_MAX:]
+        self._is_working = True
+        running = asyncio.get_running_loop().run_in_executor(self._thread, verify_batch, batch)
+        running.add_done_callback(lambda ran: self._finish_batch(batch, ran))
+
+    def _finish_batch(self, batch: list[_Work], ran: asyncio.Future[list[Grant | Exception]]) -> None:
+        self._is_working = False
+        self.verifications += len(batch)
+        error = asyncio.CancelledError() if ran.cancelled() else ran.exception()
+        outcomes = [error] * len(batch) if error is not None else ran.result()
+        for work, outcome in zip(batch, outcomes, strict=True):
+            if work.done.done():
+                continue
+            if isinstance(outcome, Grant):
+                work.done.set_result(outcome)
+            elif isinstance(outcome, asyncio.CancelledError):
+                work.done.cancel()
+            else:
+                work.done.set_exception(outcome)
+        if self._work and not ran.cancelled():
+            self._begin_batch()
+
+
+def verify_batch(batch: list[_Work]) -> list[Grant | Exception]:
+    """On the thread: each token's grant, or why it has none. Who has given up waiting is passed over."""
+    outcomes: list[Grant | Exception] = []
+    for work in batch:
+        try:
+            if work.done.cancelled():
+                raise TokenRefused("nobody waits for this")
+            outcomes.append(read_grant(verify(work.token, work.outline, work.issuer, work.ring), work.issuer))
+        except ClaimsInvalid as error:
+            outcomes.append(TokenRefused(str(error)))
+        except Exception as error:  # all of it is this token's: the others' answers must not be lost
+            outcomes.append(error)
+    return outcomes

@@ -1,0 +1,125 @@
+"""Where an issuer's keys come from: a file, or its JWK Set over HTTPS, asked for by one at a time and kept for a while.
+
+One source for each configured issuer, so that no issuer's key ever verifies another's token. The address is the operator's; none
+that a token names is ever opened. Fails closed: without keys, or with keys too old, nobody is let in. A key that is not known
+makes the source look again, but not more often than `refresh_ms_min`, so that strangers cannot make it hammer the issuer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from ...config.tree import IssuerConfig
+from ...errors import AuthorizerFailed, ConfigInvalid
+from ...logs import read_logger
+from .keys import KeyRing, read_key_set, read_keys
+
+KEY_SET_BYTES_MAX = 1_048_576
+FETCH_TIMEOUT_S = 5.0
+Fetch = Callable[[str], Awaitable[bytes]]
+
+
+class KeySource:
+    """The keys of one issuer. `fetch` gets a URL's body, `now_s` is a clock that never runs back."""
+
+    def __init__(
+        self, issuer: IssuerConfig, *, fetch: Fetch | None = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._issuer = issuer
+        self._fetch = fetch or fetch_url
+        self._now_s = now_s
+        self._ring: KeyRing | None = read_key_file(issuer) if issuer.keys_file else None
+        self._content = b""
+        self._fetched_s = float("-inf")
+        self._tried_s = float("-inf")
+        self._fetching: asyncio.Task[None] | None = None
+        self.fetches = 0
+
+    async def keys(self, key_id: str | None) -> KeyRing:
+        """Keys that are fresh enough, looked for once more where `key_id` is none of them; raises AuthorizerFailed."""
+        if self._issuer.keys_file:
+            assert self._ring is not None
+            return self._ring
+        age_ms = (self._now_s() - self._fetched_s) * 1000
+        is_stale = self._ring is None or age_ms >= self._issuer.keys_age_ms_max
+        if is_stale or not (self._ring and self._ring.knows(key_id)):
+            await self._refresh()
+            age_ms = (self._now_s() - self._fetched_s) * 1000
+        elif age_ms >= self._issuer.keys_age_ms_max / 2 and self._may_try():
+            self._begin()  # in the background: whoever comes meanwhile is judged by what is known
+        if self._ring is None or age_ms >= self._issuer.keys_age_ms_max:
+            raise AuthorizerFailed(f"the keys of {self._issuer.issuer} cannot be had")
+        return self._ring
+
+    async def stop(self) -> None:
+        """Ends a fetch under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.gather(self._fetching, return_exceptions=True)
+
+    def _may_try(self) -> bool:
+        return (self._now_s() - self._tried_s) * 1000 >= self._issuer.refresh_ms_min
+
+    async def _refresh(self) -> None:
+        """Single flight: who comes while a fetch is under way waits for that one."""
+        if self._fetching is None and not self._may_try():
+            return
+        # shielded: a client that gives up must not take the others' fetch with it
+        await asyncio.shield(self._begin())
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._fetching is None:
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch_keys())
+        return self._fetching
+
+    async def _fetch_keys(self) -> None:
+        self._tried_s = self._now_s()
+        self.fetches += 1
+        try:
+            content = await self._fetch(self._issuer.keys_url)
+            if (
+                self._ring is None or content != self._content
+            ):  # the same keys stay the same ring: what they verified, stays verified
+                self._ring, self._content = read_key_set(content), content
+            self._fetched_s = self._now_s()
+        except (
+            Exception
+        ) as error:  # whatever a network and a stranger's file can do: the keys that were, stay until they are old
+            why = f"{type(error).__name__}: {error}"
+            read_logger().warning("keys_not_fetched", issuer=self._issuer.issuer, url=self._issuer.keys_url, why=why)
+        finally:
+            self._fetching = None
+
+
+def read_key_file(issuer: IssuerConfig) -> KeyRing:
+    """The keys of an issuer's file; raises ConfigInvalid."""
+    key = f'issuers."{issuer.issuer}".keys_file'
+    try:
+        ring = read_keys(Path(issuer.keys_file).read_bytes())
+    except OSError as error:
+        raise ConfigInvalid(key, issuer.keys_file, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigInvalid(key, issuer.keys_file, str(error)) from error
+    if not any(found.algorithms & set(issuer.algorithms) for found in ring.keys):
+        hint = "name the algorithm that the keys are for in algorithms"
+        raise ConfigInvalid(key, issuer.keys_file, f"holds no key for {', '.join(issuer.algorithms)}", hint=hint)
+    return ring
+
+
+async def fetch_url(url: str) -> bytes:
+    """A URL's body, at most KEY_SET_BYTES_MAX, following no redirection; raises what went wrong."""
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=FETCH_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout) as http, http.get(url, allow_redirects=False) as answer:
+        if answer.status != 200:
+            raise ValueError(f"answered {answer.status}")
+        body = bytearray()
+        async for chunk in answer.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > KEY_SET_BYTES_MAX:
+                raise ValueError(f"answered more than {KEY_SET_BYTES_MAX:,} bytes")
+        return bytes(body)

@@ -1,0 +1,134 @@
+"""The keys that may have signed: read from PEM, JSON Web Key Sets, or files of secrets.
+
+Pure: bytes in, keys out. Each key knows the algorithms it can be used with, by what it is: a public key never becomes an HMAC
+secret, whatever a token's header says. Invariant: a KeyRing holds at least one key, and none that is too weak for its use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jwt
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}
+"""RFC 7518, 3.2: a secret is at least as long as the hash."""
+RSA_BITS_MIN = 2048
+RSA_BITS_MAX = 8192
+_CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+_RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+KEYS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key; `material` is what the library takes, `algorithms` all it may ever verify."""
+
+    algorithms: frozenset[str]
+    material: Any = field(repr=False)
+    key_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """All keys of one issuer."""
+
+    keys: tuple[Key, ...]
+
+    def find(self, algorithm: str, key_id: str | None) -> list[Key]:
+        """The keys that may have signed so: of the named ones only the one that is named, and all that have no name."""
+        fit = [key for key in self.keys if algorithm in key.algorithms]
+        return fit if key_id is None else [key for key in fit if key.key_id in (None, key_id)]
+
+    def knows(self, key_id: str | None) -> bool:
+        """Whether looking at the source again cannot help."""
+        return key_id is None or any(key.key_id in (None, key_id) for key in self.keys)
+
+
+def read_keys(content: bytes) -> KeyRing:
+    """The keys of a file: a JWK Set or JWK, PEM blocks (public keys, certificates), or secrets, one a line; raises ValueError."""
+    text = content.lstrip()
+    if text.startswith(b"{"):
+        return read_key_set(content)
+    if text.startswith(b"-----BEGIN"):
+        return _make_ring(_read_pem(content))
+    lines = [line.strip() for line in content.splitlines()]
+    return _make_ring(_make_secret(line) for line in lines if line and not line.startswith(b"#"))
+
+
+def read_key_set(content: bytes) -> KeyRing:
+    """The keys of a JWK Set; those of kinds not known here, or not for signatures, are passed over; raises ValueError."""
+    try:
+        told = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("nests too deep") from error
+    if not isinstance(told, dict):
+        raise ValueError("is no JWK Set")
+    rows = told.get("keys", [told])
+    if not isinstance(rows, list) or len(rows) > KEYS_MAX:
+        raise ValueError(f"holds no list of at most {KEYS_MAX} keys")
+    return _make_ring(key for row in rows if (key := _read_key(row)) is not None)
+
+
+def _make_ring(keys: Iterable[Key]) -> KeyRing:
+    ring = KeyRing(tuple(keys))
+    if not ring.keys:
+        raise ValueError("holds no key that can be used")
+    return ring
+
+
+def _read_key(row: object) -> Key | None:
+    if not isinstance(row, dict) or row.get("use", "sig") != "sig" or "verify" not in row.get("key_ops", ["verify"]):
+        return None
+    key_id = row.get("kid")
+    try:
+        found = _bind(jwt.PyJWK(row).key)
+    except (jwt.PyJWTError, ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    algorithms = found.algorithms & {row["alg"]} if isinstance(row.get("alg"), str) else found.algorithms
+    if not algorithms:
+        return None
+    return Key(algorithms, found.material, key_id if isinstance(key_id, str) else None)
+
+
+def _read_pem(content: bytes) -> list[Key]:
+    keys = []
+    for block in content.split(b"-----BEGIN ")[1:]:
+        whole = b"-----BEGIN " + block
+        if block.startswith(b"CERTIFICATE"):
+            keys.append(_bind(x509.load_pem_x509_certificate(whole).public_key()))
+        elif block.startswith((b"PUBLIC KEY", b"RSA PUBLIC KEY")):
+            keys.append(_bind(load_pem_public_key(whole)))
+        else:
+            raise ValueError("holds a PEM block that is neither a public key nor a certificate")
+    return keys
+
+
+def _bind(material: Any) -> Key:
+    """A key and what it can verify; raises ValueError for a weak or unknown one."""
+    if isinstance(material, bytes):
+        return _make_secret(material)
+    if isinstance(material, rsa.RSAPublicKey):
+        if not RSA_BITS_MIN <= material.key_size <= RSA_BITS_MAX:
+            raise ValueError(
+                f"holds an RSA key of {material.key_size} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are taken"
+            )
+        return Key(_RSA, material)
+    if isinstance(material, ec.EllipticCurvePublicKey) and material.curve.name in _CURVES:
+        return Key(frozenset({_CURVES[material.curve.name]}), material)
+    if isinstance(material, ed25519.Ed25519PublicKey | ed448.Ed448PublicKey):
+        return Key(frozenset({"EdDSA"}), material)
+    raise ValueError(f"holds a key that cannot be used: {type(material).__name__}")
+
+
+def _make_secret(secret: bytes) -> Key:
+    fit = frozenset(name for name, length in SECRET_BYTES.items() if len(secret) >= length)
+    if not fit:
+        raise ValueError("holds a secret of less than 32 bytes")
+    return Key(fit, secret)

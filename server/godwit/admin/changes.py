@@ -1,0 +1,103 @@
+"""What an operator changes while the node runs: revocations, a purge, the configuration read again.
+
+POST /v1/revocations {"identity": NAME} or {"token_id": ID}, "until_ms" with either · GET /v1/revocations · DELETE
+/v1/revocations?identity=NAME or ?token_id=ID · POST /v1/purge?subject=S · POST /v1/reload. The guard has asked for the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from ..access.revocation import Revocation, Revocations
+from ..errors import ConfigInvalid, NodeFailed, SubjectInvalid
+from ..subject import check_subject
+
+REVOCATIONS_SHOWN_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the server lets the admin port change.
+
+    `revoke` closes whom it names too; `purge` returns how many messages went, None where there is no such subject; `reload`
+    returns what was taken over and what waits for a restart, and raises ConfigInvalid with nothing changed.
+    """
+
+    revocations: Revocations
+    revoke: Callable[[Revocation], None]
+    purge: Callable[[str], int | None]
+    reload: Callable[[], Awaitable[dict[str, Any]]]
+
+
+def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
+    """Answers are JSON; what is wrong is a 400 with a sentence."""
+
+    async def list_revocations(_request: web.Request) -> web.Response:
+        rows = [one.describe() for one in changes.revocations.list()]
+        return web.json_response({"rows": rows[:REVOCATIONS_SHOWN_MAX], "count": len(rows)})
+
+    async def revoke(request: web.Request) -> web.Response:
+        told = await _read_object(request)
+        try:
+            revocation = Revocation(**told)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise web.HTTPBadRequest(reason=_line(str(error))) from error
+        try:
+            changes.revoke(revocation)
+        except NodeFailed as error:
+            raise web.HTTPInsufficientStorage(reason=_line(str(error))) from error
+        return web.json_response(revocation.describe(), status=201)
+
+    async def lift(request: web.Request) -> web.Response:
+        named = {name: request.query[name] for name in ("identity", "token_id") if name in request.query}
+        if len(named) != 1:
+            raise web.HTTPBadRequest(reason="name either identity or token_id")
+        if not changes.revocations.lift(**named):
+            raise web.HTTPNotFound(reason="there is no such revocation")
+        return web.json_response({**named, "lifted": True})
+
+    async def purge(request: web.Request) -> web.Response:
+        subject = request.query.get("subject", "")
+        try:
+            check_subject(subject)
+        except SubjectInvalid as error:
+            raise web.HTTPBadRequest(reason=f"subject {error.reason}") from error
+        purged = await asyncio.to_thread(changes.purge, subject)
+        if purged is None:
+            raise web.HTTPNotFound(reason="there is no such subject")
+        return web.json_response({"subject": subject, "purged": purged})
+
+    async def reload(_request: web.Request) -> web.Response:
+        try:
+            return web.json_response(await changes.reload())
+        except ConfigInvalid as error:
+            raise web.HTTPConflict(reason=_line(str(error))) from error
+
+    router.add_get("/v1/revocations", list_revocations)
+    router.add_post("/v1/revocations", revoke)
+    router.add_delete("/v1/revocations", lift)
+    router.add_post("/v1/purge", purge)
+    router.add_post("/v1/reload", reload)
+
+
+async def _read_object(request: web.Request) -> dict[str, Any]:
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(reason="the body must be application/json")
+    try:
+        told = json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
+        raise web.HTTPBadRequest(reason="the body is not JSON") from error
+    if not isinstance(told, dict):
+        raise web.HTTPBadRequest(reason="the body must be an object")
+    return told
+
+
+def _line(text: str) -> str:
+    """A reason stands on one line of the answer."""
+    return " ".join(text.split())[:500]

@@ -1,0 +1,111 @@
+"""`godwit revoke, purge, reload`: what an operator changes in a running node, through its admin port.
+
+The admin token is that of the node's own configuration: GODWIT_ADMIN_TOKEN, or --token-file; never on the command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from ..errors import ConfigInvalid, NodeFailed
+from .client_options import read_token
+
+ADMIN_DEFAULT = "127.0.0.1:8801"
+TIMEOUT_S = 30
+
+
+def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--admin and --token-file."""
+    token = click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file with the admin token; or GODWIT_ADMIN_TOKEN.",
+    )
+    admin = click.option(
+        "--admin", metavar="URL", help=f"The node's admin port; or GODWIT_ADMIN_ADDRESS ({ADMIN_DEFAULT})."
+    )
+    return admin(token(command))
+
+
+@click.command()
+@admin_options
+@click.option("--identity", help="Whoever is this is closed and refused.")
+@click.option("--token-id", help="Whoever shows the token with this id (jti) is closed and refused.")
+@click.option("--until", "until_ms", type=int, metavar="UNIX_MS", help="Until then; without it until it is lifted.")
+@click.option("--lift", is_flag=True, help="Take the revocation back.")
+@click.option("--list", "is_list", is_flag=True, help="Print what is revoked.")
+def revoke(
+    admin: str | None,
+    token_file: Path | None,
+    identity: str | None,
+    token_id: str | None,
+    until_ms: int | None,
+    lift: bool,
+    is_list: bool,
+) -> None:
+    """Refuse an identity or a token from now on, and close whoever is connected with it."""
+    if is_list:
+        for row in call(admin, token_file, "GET", "/v1/revocations")["rows"]:
+            click.echo(json.dumps(row))
+        return
+    named = {name: value for name, value in (("identity", identity), ("token_id", token_id)) if value}
+    if len(named) != 1:
+        raise ConfigInvalid("revoke", named, "needs either --identity or --token-id")
+    if lift:
+        call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
+    else:
+        call(admin, token_file, "POST", "/v1/revocations", {**named, "until_ms": until_ms})
+    click.echo("lifted" if lift else "revoked")
+
+
+@click.command()
+@admin_options
+@click.argument("subject")
+def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
+    """Take back what a node keeps of SUBJECT: its messages and its snapshot."""
+    told = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
+    click.echo(f"{told['purged']} messages of {told['subject']} are gone")
+
+
+@click.command()
+@admin_options
+def reload(admin: str | None, token_file: Path | None) -> None:
+    """Make a node read its configuration again; where that is wrong, the old one stays."""
+    told = call(admin, token_file, "POST", "/v1/reload")
+    click.echo(f"taken over: {', '.join(told['taken_over']) or 'nothing'}")
+    if told["waits_for_restart"]:
+        click.echo(f"waits for a restart: {', '.join(told['waits_for_restart'])}")
+
+
+def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:
+    """One request; raises NodeFailed with the node's own sentence."""
+    address = admin or os.environ.get("GODWIT_ADMIN_ADDRESS") or ADMIN_DEFAULT
+    base = address.rstrip("/") if "://" in address else f"http://{address}"
+    token = read_token(token_file) if token_file else os.environ.get("GODWIT_ADMIN_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            told: dict[str, Any] = json.loads(answer.read())
+            return told
+    except urllib.error.HTTPError as error:
+        try:
+            reason = json.loads(error.read())["title"]
+        except (ValueError, KeyError, TypeError):
+            reason = error.reason
+        raise NodeFailed(f"the node refused: {reason}") from error
+    except (OSError, ValueError) as error:
+        raise NodeFailed(f"{base} cannot be reached: {error}") from error

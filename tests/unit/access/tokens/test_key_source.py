@@ -1,0 +1,112 @@
+"""Where keys come from: asked for by one at a time, kept for a while, and never too old."""
+
+import asyncio
+import json
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+from godwit.access.tokens.key_source import KeySource, read_key_file
+from godwit.config.tree import IssuerConfig
+from godwit.errors import AuthorizerFailed, ConfigInvalid
+
+ISSUER = IssuerConfig(
+    "i", algorithms=("EdDSA",), keys_url="https://i/keys", keys_age_ms_max=100_000, refresh_ms_min=10_000
+)
+
+
+class Endpoint:
+    """A JWK Set that a test turns off and changes, and a clock."""
+
+    def __init__(self) -> None:
+        self.now_s, self.asked, self.is_down = 1000.0, 0, False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.rotate("k1")
+        self.source = KeySource(ISSUER, fetch=self.fetch, now_s=lambda: self.now_s)
+
+    def rotate(self, *names: str) -> None:
+        rows = []
+        for name in names:
+            public = ed25519.Ed25519PrivateKey.generate().public_key()
+            rows.append({**json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(public)), "kid": name})
+        self.content = json.dumps({"keys": rows}).encode()
+
+    async def fetch(self, url: str) -> bytes:
+        assert url == "https://i/keys"
+        self.asked += 1
+        await self.gate.wait()
+        if self.is_down:
+            raise OSError("down")
+        return self.content
+
+
+async def test_many_who_come_at_once_cost_one_fetch_and_one_who_gives_up_takes_nobody_with_it() -> None:
+    endpoint = Endpoint()
+    endpoint.gate.clear()
+    waiting = [asyncio.ensure_future(endpoint.source.keys("k1")) for _ in range(100)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    endpoint.gate.set()
+    rings = await asyncio.gather(*waiting[1:])
+    assert endpoint.asked == 1 and len({id(ring) for ring in rings}) == 1
+    await endpoint.source.keys(None)
+    assert endpoint.asked == 1
+
+
+async def test_an_unknown_key_makes_it_look_again_but_not_often() -> None:
+    endpoint = Endpoint()
+    first = await endpoint.source.keys("k1")
+    for _ in range(50):
+        assert await endpoint.source.keys("forged") is first
+    assert endpoint.asked == 1, "strangers cannot make it hammer the issuer"
+    endpoint.rotate("k1", "k2")
+    endpoint.now_s += 11
+    assert (await endpoint.source.keys("k2")).knows("k2") and endpoint.asked == 2
+
+
+async def test_keys_that_have_not_changed_stay_the_same_ring() -> None:
+    endpoint = Endpoint()
+    first = await endpoint.source.keys("k1")
+    endpoint.now_s += 101
+    assert await endpoint.source.keys("k1") is first and endpoint.asked == 2
+
+
+async def test_while_the_endpoint_is_down_known_keys_serve_until_they_are_old_and_then_nobody_comes_in() -> None:
+    endpoint = Endpoint()
+    await endpoint.source.keys("k1")
+    endpoint.is_down = True
+    endpoint.now_s += 60
+    assert (await endpoint.source.keys("k1")).knows("k1")
+    await asyncio.sleep(0)
+    assert endpoint.asked == 2, "looked for in the background, before they are old"
+    endpoint.now_s += 41
+    with pytest.raises(AuthorizerFailed):
+        await endpoint.source.keys("k1")
+    for _ in range(20):
+        with pytest.raises(AuthorizerFailed):
+            await endpoint.source.keys("k1")
+    assert endpoint.asked == 3
+    endpoint.is_down = False
+    endpoint.now_s += 11
+    assert (await endpoint.source.keys("k1")).knows("k1")
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b'{"keys": []}', b"[" * 100_000, b'{"keys": [{"kty": "oct"}]}'])
+async def test_an_endpoint_that_answers_nonsense_is_an_endpoint_that_is_down(content: bytes) -> None:
+    endpoint = Endpoint()
+    endpoint.content = content
+    with pytest.raises(AuthorizerFailed):
+        await endpoint.source.keys("k1")
+    await endpoint.source.stop()
+
+
+def test_a_file_is_read_before_the_node_starts(tmp_path: object) -> None:
+    with pytest.raises(ConfigInvalid, match="cannot be read"):
+        read_key_file(IssuerConfig("i", keys_file=f"{tmp_path}/none"))
+    file = f"{tmp_path}/secret"
+    with open(file, "w") as opened:
+        opened.write("s" * 64)
+    with pytest.raises(ConfigInvalid, match="no key for RS256"):
+        read_key_file(IssuerConfig("i", keys_file=file, algorithms=("RS256",)))

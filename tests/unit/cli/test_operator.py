@@ -1,0 +1,66 @@
+"""An operator's commands against a node's admin port: what they change, and the node's own sentence where it refuses."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from click.testing import CliRunner
+
+from godwit import testing
+from godwit.cli.operator import call, purge, reload, revoke
+from godwit.engine import Draft
+from godwit.errors import ConfigInvalid, NodeFailed
+from godwit.testing.fake_engine import open_fake_engine
+
+TOKEN = "an-admin-token-of-length"
+
+
+@pytest.fixture
+async def node(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[testing.RunningNode]:
+    monkeypatch.setenv("GODWIT_ADMIN_TOKEN", TOKEN)
+    async with testing.node({"admin": {"token": TOKEN}}, open_engine=open_fake_engine) as running:
+        yield running
+
+
+async def run(command: object, *words: str) -> str:
+    def invoke() -> str:
+        ran = CliRunner().invoke(command, words, catch_exceptions=False)  # type: ignore[arg-type]  # a click command
+        assert ran.exit_code == 0, ran.output
+        return ran.output.splitlines(keepends=True)[-1] if words[-1] != "--list" else ran.output
+
+    return await asyncio.to_thread(invoke)
+
+
+async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
+    admin = ("--admin", str(node.admin))
+    assert await run(revoke, *admin, "--identity", "ann") == "revoked\n"
+    assert await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999") == "revoked\n"
+    listed = await run(revoke, *admin, "--list")
+    assert '"identity": "ann"' in listed and '"until_ms": 99999999999999' in listed
+    assert await run(revoke, *admin, "--identity", "ann", "--lift") == "lifted\n"
+    assert '"identity"' not in await run(revoke, *admin, "--list")
+    with pytest.raises(NodeFailed, match="no such revocation"):
+        await run(revoke, *admin, "--identity", "ann", "--lift")
+    with pytest.raises(ConfigInvalid, match="either"):
+        await run(revoke, *admin)
+
+
+async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.RunningNode) -> None:
+    node.node.engine.publish_many([Draft("/a", b"1")])
+    assert await run(purge, "--admin", node.admin_url, "/a") == "1 messages of /a are gone\n"
+    for subject, why in (("/a", "no such subject"), ("a", "subject")):
+        with pytest.raises(NodeFailed, match=why):
+            await run(purge, "--admin", node.admin_url, subject)
+
+
+async def test_without_the_token_or_the_node_nothing_happens(
+    node: testing.RunningNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GODWIT_ADMIN_TOKEN", "another-one-altogether")
+    with pytest.raises(NodeFailed, match="needs the admin token"):
+        await run(purge, "--admin", str(node.admin), "/a")
+    with pytest.raises(NodeFailed, match="nothing to read again"):
+        monkeypatch.setenv("GODWIT_ADMIN_TOKEN", TOKEN)
+        await run(reload, "--admin", str(node.admin))
+    with pytest.raises(NodeFailed, match="cannot be reached"):
+        await asyncio.to_thread(call, "127.0.0.1:1", None, "GET", "/v1/revocations")
