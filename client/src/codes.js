@@ -30,6 +30,8 @@ export const Code = Object.freeze({
   TokenExpired: 4003,
   /** The authorizer refused this client. */
   ConnectRefused: 4004,
+  /** The token, or the identity it names, has been revoked. */
+  TokenRevoked: 4005,
   /** What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id. */
   CommandMalformed: 4100,
   /** The name is no subject that this wire can use. */
@@ -126,6 +128,8 @@ export const Code = Object.freeze({
   ConnectionFault: 4206,
   /** An operator asks this client to connect to another node. */
   MovedByOperator: 4207,
+  /** This address or identity connects, or fails to, more often than it may, or holds as many connections as it may. */
+  ConnectsTooMany: 4208,
 });
 
 /** @typedef {{ number: number, name: string, retry: boolean, sentence: string }} CodeFacts one row of codes.toml */
@@ -145,6 +149,7 @@ export const CODES = new Map([
   [4002, { number: 4002, name: "TokenInvalid", retry: false, sentence: "The token is not one this node accepts." }],
   [4003, { number: 4003, name: "TokenExpired", retry: false, sentence: "The token expired and was not renewed in time." }],
   [4004, { number: 4004, name: "ConnectRefused", retry: false, sentence: "The authorizer refused this client." }],
+  [4005, { number: 4005, name: "TokenRevoked", retry: false, sentence: "The token, or the identity it names, has been revoked." }],
   [4100, { number: 4100, name: "CommandMalformed", retry: false, sentence: "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id." }],
   [4101, { number: 4101, name: "SubjectInvalid", retry: false, sentence: "The name is no subject that this wire can use." }],
   [4102, { number: 4102, name: "PatternInvalid", retry: false, sentence: "The name is neither a subject nor a pattern." }],
@@ -193,6 +198,7 @@ export const CODES = new Map([
   [4205, { number: 4205, name: "HeldTooMuch", retry: true, sentence: "Half-received messages use held_bytes_max on this node." }],
   [4206, { number: 4206, name: "ConnectionFault", retry: true, sentence: "The server met a fault of its own and gave this connection up." }],
   [4207, { number: 4207, name: "MovedByOperator", retry: true, sentence: "An operator asks this client to connect to another node." }],
+  [4208, { number: 4208, name: "ConnectsTooMany", retry: true, sentence: "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may." }],
 ]);
 
 /**
