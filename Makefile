@@ -50,7 +50,7 @@ test-rust: tools-test
 test-javascript: tools-test .make/engine .make/node_modules
 	cd client && npm run --silent test
 
-test-python: tools-test .make/engine .make/chromium
+test-python: tools-test .make/engine .make/chromium .make/node_modules
 	$(BIN)/pytest -q -m "not long" $(ARGS)
 
 test-all: test-rust .make/engine .make/chromium .make/node_modules ## every test, the long ones too

@@ -1,0 +1,65 @@
+"""What the tests of the JavaScript client share: its package as `npm pack` makes it, served statically beside pages."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.console.conftest import chromium, page
+
+__all__ = ["chromium", "package", "page", "serve"]  # the browser is the console tests' own
+
+Serve = Callable[[str], Awaitable[str]]
+
+
+@pytest.fixture(scope="session")
+def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package's folder, unpacked: what a user gets, and nothing else."""
+    folder = tmp_path_factory.mktemp("package")
+    npm = shutil.which("npm")
+    assert npm is not None, "npm is missing: make check names the way to get it"
+
+    async def pack() -> bytes:
+        process = await asyncio.create_subprocess_exec(
+            *(npm, "pack", "--json", "--pack-destination", str(folder)),
+            cwd=root / "client",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        output, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return output
+
+    packed = json.loads(asyncio.run(pack()))
+    [entry] = packed if isinstance(packed, list) else packed.values()  # npm has changed its mind about it
+    shutil.unpack_archive(folder / entry["filename"], folder)
+    return folder / "package"
+
+
+@pytest.fixture
+async def serve(package: Path) -> AsyncIterator[Serve]:
+    """Serves a page with the package beside it; returns its address."""
+    runners: list[web.AppRunner] = []
+
+    async def begin(html: str) -> str:
+        async def show(request: web.Request) -> web.Response:
+            return web.Response(text=html, content_type="text/html")
+
+        app = web.Application()
+        app.router.add_get("/", show)
+        app.router.add_static("/godwit-client", package)
+        runner = web.AppRunner(app)
+        runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        return f"http://{host}:{port}/"
+
+    yield begin
+    for runner in runners:
+        await runner.cleanup()
