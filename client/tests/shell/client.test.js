@@ -1,42 +1,11 @@
-// The shell around the session: what it does when a reader is slow, a server is mute, a page is hidden, a token grows old.
+// The shell around the session: what it does when a reader is slow, a connection is lost, a limit is met, and at its end.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { Client as AnyClient } from "../../src/client.js";
 import { Client, ClientClosed, CommandRefused, GodwitError, PublishQueueFull, SessionClosed } from "../../src/node.js";
-import { node } from "../../src/platform/node.js";
+import { LIMITS, QUICK, logOf, numbers, open, take } from "./opening.js";
 import { Peer } from "./peer.js";
-
-const QUICK = { reconnectFirstMs: 2, reconnectMaxMs: 8 };
-const LIMITS = { timeout: 20_000 };
-
-const logOf = (lines) => ({ info: () => {}, warn: (...all) => lines.push(all.join(" ")), error: (...all) => lines.push(all.join(" ")) });
-
-function open(peer, options = {}) {
-  const { settings, ...rest } = options;
-  return new Client("ws://x", { transport: peer.transport, settings: { ...QUICK, ...settings }, log: logOf([]), ...rest });
-}
-
-/** A page whose life a test decides. */
-function openOnPage(peer, options) {
-  const page = { events: null, isWatched: true };
-  const watchPage = (events) => {
-    page.events = events;
-    return () => (page.isWatched = false);
-  };
-  const settings = { ...QUICK, ...options.settings };
-  const client = new AnyClient("ws://x", { log: logOf([]), ...options, settings, transport: peer.transport }, { ...node, watchPage });
-  return { client, page };
-}
-
-async function take(subscription, count) {
-  const found = [];
-  for await (const message of subscription) if (found.push(message.json()) === count) break;
-  return found;
-}
-
-const numbers = (count, first = 0) => Array.from({ length: count }, (_, n) => n + first);
 
 describe("a slow reader", LIMITS, () => {
   test("makes a link that can stop stop, and misses nothing", async () => {
@@ -272,117 +241,6 @@ describe("limits", LIMITS, () => {
     await second;
     assert.equal(sent, 3);
     await client.close();
-  });
-});
-
-describe("tokens", LIMITS, () => {
-  test("are asked for at each connect, and again when one is about to expire", async () => {
-    const peer = new Peer();
-    let count = 0;
-    const client = open(peer, { token: async () => `t${++count}`, settings: { answerTimeoutMs: 40 } });
-    await client.connected();
-    peer.say({ notice: "token_expiring", in_ms: 60_000 });
-    const renewed = await peer.hear("connect", 2);
-    peer.cut();
-    const all = await peer.hear("connect", 3);
-    assert.deepEqual(all.map(({ connect }) => connect.token), ["t1", "t2", "t3"]);
-    assert.equal(renewed.length, 2);
-    await client.close();
-  });
-
-  test("that cannot be had are tried again, and it is said", async () => {
-    const [peer, lines] = [new Peer(), []];
-    let count = 0;
-    const token = () => (++count < 3 ? Promise.reject(new Error("no")) : "t");
-    const client = open(peer, { token, log: logOf(lines) });
-    await client.connected();
-    assert.equal(lines.filter((line) => line.includes("no token")).length, 2);
-    await client.close();
-  });
-
-  test("that expired while the client slept are fetched anew", async () => {
-    const peer = new Peer();
-    let count = 0;
-    const client = open(peer, { token: () => `t${++count}` });
-    await client.connected();
-    peer.cut(4003, "");
-    assert.equal((await peer.hear("connect", 2))[1].connect.token, "t2");
-    await client.close();
-  });
-});
-
-describe("a page", LIMITS, () => {
-  test("that is hidden for long leaves the server, and goes on where it stood when it is looked at", async () => {
-    const peer = new Peer();
-    const { client, page } = openOnPage(peer, { pauseHiddenMs: 5 });
-    const subscription = client.subscribe("/a");
-    await subscription.joined();
-    page.events.hidden();
-    await peer.until(() => peer.links.size === 0);
-    assert.deepEqual([client.isPaused, client.isConnected, client.loss], [true, false, "paused"]);
-    peer.append("/a", 1);
-    const publishing = client.publish("/a", 2);
-    assert.equal(peer.urls.length, 1, "it stays away");
-    page.events.visible();
-    assert.equal(String((await publishing).position), "7.2");
-    assert.deepEqual(await take(subscription, 2), [1, 2]);
-    assert.equal(client.isPaused, false);
-    await client.close();
-    assert.equal(page.isWatched, false);
-  });
-
-  test("that is looked at again soon stays, and is asked for a sign of life", async () => {
-    const peer = new Peer();
-    const { client, page } = openOnPage(peer, { pauseHiddenMs: 60_000, settings: { answerTimeoutMs: 40 } });
-    await client.connected();
-    page.events.hidden();
-    page.events.visible();
-    await peer.hear("ping");
-    assert.equal(peer.urls.length, 1);
-    await client.close();
-  });
-
-  test("whose user paused it is not resumed by being looked at", async () => {
-    const peer = new Peer();
-    const { client, page } = openOnPage(peer, { pauseHiddenMs: 1 });
-    await client.connected();
-    client.pause();
-    await peer.until(() => peer.links.size === 0);
-    page.events.hidden();
-    page.events.visible();
-    assert.equal(client.isPaused, true);
-    client.resume();
-    await peer.hear("connect", 2);
-    await client.close();
-  });
-
-  test("that comes back online tries at once", async () => {
-    const peer = new Peer();
-    peer.isClosed = true;
-    const { client, page } = openOnPage(peer, { settings: { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 } });
-    await peer.until(() => peer.urls.length === 1);
-    await new Promise((resolve) => setImmediate(resolve));
-    await new Promise((resolve) => setImmediate(resolve));
-    peer.isClosed = false;
-    page.events.online();
-    await client.connected();
-    await client.close();
-  });
-
-  test("that is left has saved its places", async () => {
-    const [peer, positions] = [new Peer(), new Map()];
-    const { client, page } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
-    const subscription = client.subscribe("/a");
-    await subscription.joined();
-    for (const n of numbers(3)) peer.append("/a", n);
-    await take(subscription, 2);
-    subscription.handled();
-    page.events.leaving();
-    assert.deepEqual(positions.get("/a"), { after: { "/a": "7.2" } });
-    await client.close();
-    const { client: other } = openOnPage(peer, { positions });
-    assert.deepEqual(await take(other.subscribe("/a"), 1), [2]);
-    await other.close();
   });
 });
 
