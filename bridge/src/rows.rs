@@ -1,8 +1,10 @@
 //! Figures and rows as dictionaries whose keys are the fields' names.
+use godwit_core::command::GapReason;
 use godwit_core::report::{ConnectionRow, SubjectRow};
+use godwit_core::shard::Counters;
 use godwit_engine::{Figures, Stats};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 
 macro_rules! put {
     ($dict:expr, $from:expr, $($field:ident),+ $(,)?) => {
@@ -54,6 +56,7 @@ fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>
         streams,
         window_bytes,
         held_bytes,
+        catching_up,
         accepted,
         refused,
         disconnected,
@@ -72,14 +75,50 @@ fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>
         caught_up,
         fell_off,
         reports_dropped,
-        faults,
     );
     put!(dict, figures, turns, has_failed);
+    dict.set_item("cpu_seconds", figures.cpu.map(|cpu| cpu.as_secs_f64()))?;
+    let counters = &figures.shard;
+    dict.set_item("wires", wires(py, counters)?)?;
+    let reasons = GapReason::ALL.iter().map(|reason| reason.name()).zip(counters.gap_reasons);
+    dict.set_item("gap_reasons", reasons.into_py_dict(py)?)?;
+    dict.set_item("refused_codes", counters.codes.refused.each().into_py_dict(py)?)?;
+    dict.set_item("publish_codes", counters.codes.publishes.each().into_py_dict(py)?)?;
+    dict.set_item("command_codes", counters.codes.commands.each().into_py_dict(py)?)?;
+    dict.set_item("close_codes", counters.codes.closes.each().into_py_dict(py)?)?;
     dict.set_item("sockets", figures.driver.sockets)?;
     dict.set_item("sockets_refused", figures.driver.refused)?;
     dict.set_item("receives_starved", figures.driver.starved)?;
     dict.set_item("enters", figures.driver.enters)?;
     Ok(dict)
+}
+
+/// Each wire's counters by its name.
+fn wires<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let by_name = PyDict::new(py);
+    for (name, wire) in counters.wires.each() {
+        let dict = PyDict::new(py);
+        put!(
+            dict,
+            wire,
+            connections,
+            subscriptions,
+            slow_readers,
+            connects,
+            disconnects,
+            messages_in,
+            messages_out,
+            bytes_in,
+            bytes_out,
+            publishes_refused,
+            gaps,
+            recovered,
+            resynced,
+            dropped,
+        );
+        by_name.set_item(name, dict)?;
+    }
+    Ok(by_name)
 }
 
 pub(crate) fn subject<'py>(py: Python<'py>, row: &SubjectRow) -> PyResult<Bound<'py, PyDict>> {

@@ -159,6 +159,9 @@ pub enum GapReason {
 }
 
 impl GapReason {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::Expired, Self::Overrun, Self::Epoch, Self::Ahead, Self::Unknown];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Expired => "expired",

@@ -31,6 +31,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<String>,
     /// A shown token is judged by the server. False: tokens are ignored and all are anonymous.
     pub asks_on_connect: bool,
+    /// Whether connects, subscriptions and their ends are reported: nobody pays for what nobody reads.
+    pub reports_sessions: bool,
     pub patterns: Vec<PatternSettings>,
 }
 

@@ -27,6 +27,8 @@ struct Segment {
     /// A large frame, alone in its segment: whoever was cut within it holds on to it, and nobody copies it.
     large: Option<Arc<Vec<u8>>>,
     frames: Vec<FrameEnd>,
+    /// Which frames are no messages but marks; seldom any.
+    asides: Vec<u32>,
 }
 
 impl Segment {
@@ -134,6 +136,29 @@ impl Window {
         }
     }
 
+    /// Appends a frame that is no message.
+    pub fn append_mark(&mut self, frame: &[u8], arrival: u64, standard: u32) {
+        self.append(frame, arrival, standard, 0);
+        if let Some(segment) = self.segments.back_mut() {
+            segment.asides.push(segment.frames.len() as u32 - 1);
+        }
+    }
+
+    /// How many messages begin between the boundary `from` and the place `to` of the same segment.
+    #[inline]
+    pub fn messages(&self, from: u64, to: u64) -> u64 {
+        let Some(segment) = self.segments.iter().rev().find(|segment| from >= segment.start) else { return 0 };
+        let ends_by = |place: u64| segment.frames.partition_point(|f| segment.start + u64::from(f.end) <= place);
+        let begins = ends_by(from);
+        let end = match to {
+            to if to >= segment.end() => segment.frames.len(),
+            to if to > from => ends_by(to - 1) + 1,
+            _ => begins,
+        };
+        let marks = segment.asides.iter().filter(|&&frame| (begins..end).contains(&(frame as usize))).count();
+        (end.saturating_sub(begins) - marks) as u64
+    }
+
     fn begin_segment(&mut self, frame_bytes: usize) {
         let grown = self.segments.back().map_or(SEGMENT_BYTES_MIN, |s| (s.data.capacity() * 2).min(SEGMENT_BYTES_MAX));
         let is_large = frame_bytes >= LARGE_FRAME_BYTES;
@@ -141,7 +166,7 @@ impl Window {
         self.bytes += if is_large { frame_bytes } else { data.capacity() };
         self.begun += 1;
         self.is_sealed = false;
-        self.segments.push_back(Segment { start: self.head.place, data, large: None, frames: Vec::new() });
+        self.segments.push_back(Segment { start: self.head.place, data, large: None, frames: Vec::new(), asides: Vec::new() });
     }
 
     /// The bytes from `place` to its segment's end, empty at the head; none if the window has moved past `place`.

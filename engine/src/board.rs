@@ -1,6 +1,7 @@
 //! What the shards of a node and Python's thread share beside the node itself: who is to be woken, the orders of each, the
 //! reports of all, and the figures each shows once a turn.
 
+use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
 use crate::queue::{Orders, Reports, lock};
 use godwit_core::report::{ConnectionRow, Order, Report};
@@ -17,6 +18,8 @@ pub struct Figures {
     pub shard: Counters,
     pub driver: driver::Counters,
     pub turns: u64,
+    /// Time of a processor that the thread has used; none where the system does not tell.
+    pub cpu: Option<Duration>,
     /// The shard gave up; its other figures are the last it showed.
     pub has_failed: bool,
 }
@@ -26,6 +29,16 @@ pub(crate) struct Seat {
     pub(crate) orders: Orders,
     pub(crate) waker: OnceLock<Waker>,
     pub(crate) figures: Mutex<Figures>,
+    pub(crate) cpu: OnceLock<ThreadClock>,
+}
+
+impl Seat {
+    /// The figures as of the end of the shard's last turn, and its thread's time as of now.
+    pub(crate) fn show(&self) -> Figures {
+        let mut figures = lock(&self.figures).clone();
+        figures.cpu = self.cpu.get().and_then(ThreadClock::read);
+        figures
+    }
 }
 
 pub(crate) struct Board {

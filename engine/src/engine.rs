@@ -1,7 +1,7 @@
 //! A node's threads, started and stopped together, and what another thread (Python's) may ask of them.
 //! Invariant: after `stop`, and after a failed `start`, no thread and no descriptor of the node's sockets is left.
 
-use crate::board::{Board, Figures};
+use crate::board::{Board, Figures, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
 use crate::publications::Publications;
@@ -273,7 +273,7 @@ impl Engine {
 
     pub fn stats(&self) -> Stats {
         let totals = lock(&self.node).totals();
-        let shards = self.board.seats.iter().map(|seat| lock(&seat.figures).clone()).collect();
+        let shards = self.board.seats.iter().map(Seat::show).collect();
         Stats { totals, reports_dropped: self.board.reports.dropped(), shards }
     }
 

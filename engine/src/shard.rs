@@ -3,7 +3,7 @@
 //! up, the failure is counted and reported, and the other shards go on.
 
 use crate::board::Board;
-use crate::clock::Clock;
+use crate::clock::{Clock, ThreadClock};
 use crate::driver::{self, DriverOptions, Event, Sent};
 use crate::outlet::{Sockets, outcome};
 use crate::queue::lock;
@@ -95,6 +95,9 @@ impl Turning {
         if let Some(seat) = plan.board.seats.get(index) {
             // A seat is taken once: shards are numbered.
             let _ = seat.waker.set(opened.driver.waker());
+            if let Some(clock) = ThreadClock::of_this_thread() {
+                let _ = seat.cpu.set(clock);
+            }
         }
         let turning = Self {
             index,

@@ -49,7 +49,6 @@ impl Shard {
 
     fn drain(&mut self, node: &mut Node) -> bool {
         if let Some(lost) = node.fell_off(self.index) {
-            self.counters.fell_off += 1;
             self.fall_off_feed(&lost);
         }
         let has_more = node.drain(self.index, &mut self.entries, DRAIN_ENTRIES);

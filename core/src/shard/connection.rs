@@ -101,6 +101,8 @@ pub(super) struct Connection {
     pub heard_s: u32,
     pub phase: Phase,
     pub wire: Wire,
+    /// Its place in the counters by wire.
+    pub counted: u8,
     /// The socket takes nothing; `writable` will come.
     pub is_blocked: bool,
     /// A send is not answered yet.
@@ -175,6 +177,7 @@ impl Connection {
             heard_s: now_s,
             phase: Phase::Http,
             wire: Wire::Json,
+            counted: 0,
             is_blocked: false,
             is_sending: false,
             has_rest: false,

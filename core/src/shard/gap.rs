@@ -112,7 +112,7 @@ impl Shard {
         let gap =
             Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };
         wire::push(stream.wire, out, &gap);
-        self.counters.gaps += 1;
+        self.counters.count_gap(self.connections.get(cursor.connection), missing.reason);
         if from_oldest {
             return Some(missing.oldest_arrival);
         }
@@ -152,6 +152,7 @@ impl Shard {
         if let Source::Subject(_) = stream.source {
             cursor.announced = told.version;
         }
+        self.count_told(id, 1);
         true
     }
 
@@ -162,6 +163,9 @@ impl Shard {
         }
         self.counters.dropped += u64::from(lost);
         let Some(cursor) = self.cursors.get(id) else { return };
+        if let Some(connection) = self.connections.get(cursor.connection) {
+            self.counters.of(connection).dropped += u64::from(lost);
+        }
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();
         wire::push(stream.wire, &mut bytes, &Push::Dropped { selector: &stream.name, count: u64::from(lost) });
@@ -176,6 +180,14 @@ impl Shard {
         let mut bytes = Vec::new();
         wire::push(stream.wire, &mut bytes, &Push::Mark { mark, pattern: &stream.name });
         self.tell(id, &bytes);
+    }
+
+    /// Counts messages written among a connection's private bytes.
+    pub(super) fn count_told(&mut self, id: u32, messages: usize) {
+        let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
+        if let Some(connection) = connection {
+            self.counters.of(connection).messages_out += messages as u64;
+        }
     }
 
     /// Appends to a cursor's connection what is that client's alone.

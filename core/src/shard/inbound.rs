@@ -22,15 +22,16 @@ impl Shard {
             (self.connections.len() >= share).then_some(Code::ConnectionsTooMany)
         };
         if let Some(code) = code {
-            self.counters.refused += 1;
+            self.counters.count_refused(code);
             self.report(Report::Refused { address, code, reason: String::new() });
             out.close(socket);
             return;
         }
         self.serial = self.serial.wrapping_add(1);
         let door = self.doors.door(listener, address, &self.settings);
-        self.connections.insert_at(socket, Connection::new(self.serial, address, listener, door, self.now_s()));
-        self.counters.accepted += 1;
+        let connection = Connection::new(self.serial, address, listener, door, self.now_s());
+        self.counters.count_accepted(&connection);
+        self.connections.insert_at(socket, connection);
         self.counters.connections = self.connections.len() as u64;
     }
 
@@ -39,6 +40,7 @@ impl Shard {
         let now_s = self.now_s();
         self.counters.bytes_in += bytes.len() as u64;
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        self.counters.of(connection).bytes_in += bytes.len() as u64;
         connection.heard_s = now_s;
         connection.is_pinged = false;
         match connection.phase {
@@ -78,6 +80,7 @@ impl Shard {
                 connection.details = None;
                 connection.phase = Phase::Open;
                 connection.wire = upgrade.wire;
+                self.counters.count_opened(connection, upgrade.wire);
                 connection.access = self.anonymous.clone();
                 connection.private.extend_from_slice(&upgrade.answer);
                 self.make_ready(socket);
@@ -93,7 +96,7 @@ impl Shard {
             Err(refused) => {
                 connection.private.extend_from_slice(&refused.answer);
                 let address = connection.peer.address();
-                self.counters.refused += 1;
+                self.counters.count_refused(refused.code);
                 self.report(Report::Refused {
                     address,
                     code: refused.code,
@@ -265,7 +268,7 @@ impl Shard {
     }
 
     pub(super) fn refuse(&mut self, socket: u32, id: &Id, refusal: &crate::command::Refusal) {
-        self.counters.commands_refused += 1;
+        self.counters.count_refused_command(refusal.code);
         self.reply(socket, id, &Reply::Error { code: refusal.code, reason: &refusal.reason });
     }
 

@@ -36,7 +36,8 @@ impl Shard {
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
         wire::push(stream.wire, &mut bytes, &Push::PatternGap { pattern: &stream.name, reason });
-        self.counters.gaps += 1;
+        let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
+        self.counters.count_gap(connection, reason);
         self.tell(id, &bytes);
     }
 
@@ -181,6 +182,7 @@ impl Shard {
                 encode::private_frame(stream, next_number, &Item::message(message), &mut told, out);
             }
         }
+        self.count_told(id, messages.len());
         let is_done = read.reached >= bound;
         if let Some(join) = self.join(id) {
             advance(join, (!is_done).then_some(read.reached));

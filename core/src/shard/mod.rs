@@ -8,6 +8,7 @@ mod catch_up;
 mod conflate;
 mod congestion;
 mod connection;
+mod counters;
 mod encode;
 mod gap;
 mod inbound;
@@ -36,6 +37,7 @@ use crate::slab::Slab;
 
 pub use access::check as check_access;
 use connection::{Access, Connection};
+pub use counters::{Codes, Counters, Tally, WireCounters, Wires};
 use outbound::{Flight, Frames};
 use streams::Streams;
 use watch::Watch;
@@ -65,41 +67,6 @@ pub trait Outlet {
     fn stop_accepting(&mut self);
     /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
     fn wake(&mut self, shards: u64);
-}
-
-/// Counters since start; gauges are marked so. Read as a whole once a turn.
-#[derive(Clone, Debug, Default)]
-pub struct Counters {
-    /// Gauge.
-    pub connections: u64,
-    /// Gauge.
-    pub subscriptions: u64,
-    /// Gauge.
-    pub streams: u64,
-    /// Gauge: allocated bytes of all windows.
-    pub window_bytes: u64,
-    /// Gauge: half-received messages, and the rests of cut frames that were copied.
-    pub held_bytes: u64,
-    pub accepted: u64,
-    pub refused: u64,
-    pub disconnected: u64,
-    pub messages_in: u64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// Sends that carried stream frames.
-    pub sends: u64,
-    pub short_sends: u64,
-    pub blocked_sends: u64,
-    pub publishes_refused: u64,
-    pub commands_refused: u64,
-    pub gaps: u64,
-    pub recovered: u64,
-    pub resynced: u64,
-    pub dropped: u64,
-    pub caught_up: u64,
-    pub fell_off: u64,
-    pub reports_dropped: u64,
-    pub faults: u64,
 }
 
 /// See the module.
@@ -220,6 +187,8 @@ impl Shard {
         self.deliver(out);
         self.relieve(out);
         self.more(out);
+        self.counters.catching_up = self.behind.len() as u64;
+        self.counters.window_bytes = self.streams.window_bytes as u64;
     }
 
     /// When the shard wants its next turn at the latest (monotonic ms), if nothing happens before.

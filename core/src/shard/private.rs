@@ -136,11 +136,12 @@ impl Shard {
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
         self.counters.connections = self.connections.len() as u64;
-        self.counters.disconnected += 1;
         let held = connection.reader.held_bytes() as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);
         let code = connection.details.as_mut().and_then(|d| d.close).map_or(code, |(code, _)| code);
-        if connection.is_announced {
+        self.counters.count_ended(&connection, code);
+        // Whoever is asked about it no longer needs to answer.
+        if connection.is_asking || (connection.is_announced && self.settings.reports_sessions) {
             let lived_ms = u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000;
             self.report(Report::Disconnected { connection: connection_id, code, lived_ms });
         }

@@ -56,8 +56,10 @@ impl Shard {
                 if !self.unsubscribe(socket, selector) {
                     return Err(Refusal::new(Code::SubscriptionUnknown, Code::SubscriptionUnknown.sentence()));
                 }
-                let connection = self.connection_id(socket);
-                self.report(Report::Unsubscribed { connection, selector: selector.to_string() });
+                if self.settings.reports_sessions {
+                    let connection = self.connection_id(socket);
+                    self.report(Report::Unsubscribed { connection, selector: selector.to_string() });
+                }
                 self.reply_if_asked(socket, id, &Reply::Unsubscribed { selector });
                 Ok(Step::Done)
             }
@@ -133,11 +135,15 @@ impl Shard {
         self.announce_connection(socket);
     }
 
-    /// Reports a connection at its first command that succeeds.
+    /// Reports a connection once it is known who it is, where that is wanted.
     fn announce_connection(&mut self, socket: u32) {
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(access) = connection.access.as_ref().filter(|_| !connection.is_announced) else { return };
+        connection.is_announced = true;
+        if !self.settings.reports_sessions {
+            return;
+        }
         let report = Report::Connected {
             connection: connection_id,
             identity: Arc::clone(&access.identity),
@@ -145,7 +151,6 @@ impl Shard {
             address: connection.peer.address(),
             wire: connection.wire.name(),
         };
-        connection.is_announced = true;
         self.report(report);
     }
 
@@ -162,6 +167,14 @@ impl Shard {
     }
 
     fn publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
+        let step = self.try_publish(socket, id, publish);
+        if let Err(refusal) = &step {
+            self.counters.count_refused_publish(self.connections.get(socket), refusal.code);
+        }
+        step
+    }
+
+    fn try_publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
         subject::check_subject(&publish.subject)?;
         let Some(access) = self.connections.get(socket).and_then(|c| c.access.clone()) else { return Ok(Step::Done) };
         match self.judge_subject(socket, Action::Publish, &publish.subject) {
@@ -194,6 +207,9 @@ impl Shard {
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
         self.counters.messages_in += 1;
+        if let Some(connection) = self.connections.get(socket) {
+            self.counters.of(connection).messages_in += 1;
+        }
         self.batch.push(&publish.subject, draft);
         self.batch_ids.push(id.clone());
         if self.batch.len() >= BATCH_MAX {
@@ -232,7 +248,7 @@ impl Shard {
                     self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat });
                 }
                 Outcome::Refused(code) => {
-                    self.counters.publishes_refused += 1;
+                    self.counters.count_refused_publish(self.connections.get(socket), code);
                     self.refuse(socket, id, &Refusal::new(code, code.sentence()));
                 }
             }

@@ -119,7 +119,7 @@ impl Shard {
         if let Some(missing) = &missing {
             from = self.write_gap(cursor, log, &name, missing, node, &mut bytes);
         }
-        self.count_outcome(outcome);
+        self.count_outcome(socket, outcome);
         self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count: Some(count) });
         self.tell(cursor, &bytes);
         self.report_subscribed(socket, &name, outcome, Some(head));
@@ -198,7 +198,7 @@ impl Shard {
                 None => (Outcome::Live, None, None),
             },
         };
-        self.count_outcome(outcome);
+        self.count_outcome(socket, outcome);
         let text = pattern.text();
         self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
         self.report_subscribed(socket, text, outcome, None);
@@ -240,10 +240,17 @@ impl Shard {
         Some(Arc::clone(&self.streams.get(cursor.stream)?.name))
     }
 
-    fn count_outcome(&mut self, outcome: Outcome) {
+    fn count_outcome(&mut self, socket: u32, outcome: Outcome) {
+        let Some(connection) = self.connections.get(socket) else { return };
         match outcome {
-            Outcome::Recovered => self.counters.recovered += 1,
-            Outcome::Resync => self.counters.resynced += 1,
+            Outcome::Recovered => {
+                self.counters.recovered += 1;
+                self.counters.of(connection).recovered += 1;
+            }
+            Outcome::Resync => {
+                self.counters.resynced += 1;
+                self.counters.of(connection).resynced += 1;
+            }
             _ => {}
         }
     }
@@ -278,14 +285,17 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.first_cursor = id;
             connection.cursors += 1;
+            self.counters.of(connection).subscriptions += 1;
         }
         self.counters.subscriptions += 1;
         id
     }
 
     fn report_subscribed(&mut self, socket: u32, selector: &str, outcome: Outcome, at: Option<Position>) {
-        let connection = self.connection_id(socket);
-        self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });
+        if self.settings.reports_sessions {
+            let connection = self.connection_id(socket);
+            self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });
+        }
     }
 
     /// Ends a connection's subscription to `selector`; false if it has none.
@@ -318,6 +328,7 @@ impl Shard {
         self.counters.subscriptions -= 1;
         if let Some(connection) = self.connections.get_mut(cursor.connection) {
             connection.cursors -= 1;
+            self.counters.of(connection).subscriptions -= 1;
         }
         self.singles.retain(|single| single.cursor != id);
         let Some(stream) = self.streams.get_mut(cursor.stream) else { return };

@@ -81,7 +81,7 @@ impl Shard {
         let silent_ms = u64::from(now_s.saturating_sub(connection.heard_s)) * 1000;
         match connection.phase {
             Phase::Http if lived_ms >= handshake_ms => {
-                self.counters.refused += 1;
+                self.counters.count_refused(Code::RequestSlow);
                 // Who has begun to ask is told; who never said a word is not.
                 if connection.details.as_ref().is_some_and(|details| !details.held.is_empty()) {
                     connection.private.extend_from_slice(&http::refuse(Code::RequestSlow, "").answer);
@@ -174,7 +174,7 @@ impl Shard {
             self.frame.clear();
             let mark = Mark { run, arrival: reach, time_ms: mark_ms };
             wire::push(stream.wire, &mut self.frame, &Push::Mark { mark, pattern: &stream.name });
-            window.append(&self.frame, reach, stream.standard, 0);
+            window.append_mark(&self.frame, reach, stream.standard);
             self.appended(id);
         } else if let Some(&cursor_id) = stream.cursors.first()
             && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == Stand::Current)

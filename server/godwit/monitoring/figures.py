@@ -1,113 +1,154 @@
-"""The node's figures for monitoring: each with a name, whether it only rises, and one sentence. Bounded by construction.
+"""Every figure of a node: name, kind, unit and one sentence. /v1/stats, $node, /metrics, the reference page come from here.
 
-Figures are per node or per shard, never per subject, connection, pattern or identity: a million subjects must not make a
-million time series. Pure; metrics.py writes them in the OpenMetrics form. What the engine counts under another name than
-those here is shown as `godwit_engine_…` until it gets its row.
+Figures are the node's, a shard's, a wire's, a code's or a reason's, never a subject's, connection's, pattern's or identity's: a
+million subjects must not make a million time series. Pure. The engine counts under these names; what it should count
+under another is shown by nobody, and a test says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
 SHARDS_MAX = 64
 
 
+class Kind(StrEnum):
+    """A gauge goes up and down, a counter only up; a number says where something stands and has no statistics."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    NUMBER = "number"
+
+
 class Figure(NamedTuple):
-    """One metric family before it has a value."""
+    """One figure before it has a value. A counter's indicator is its growth a second, under a name of its own."""
 
     name: str
-    kind: str
+    kind: Kind
+    unit: str
     sentence: str
+    rate: str = ""
+
+    @property
+    def indicator(self) -> str:
+        """Its name in /v1/stats and on `$node`; empty for what has no statistics."""
+        if self.kind is Kind.NUMBER:
+            return ""
+        return self.rate or (f"{self.name}_per_second" if self.kind is Kind.COUNTER else self.name)
+
+    @property
+    def indicator_unit(self) -> str:
+        """The unit of the indicator."""
+        if self.rate:
+            return "cores"
+        return f"{self.unit} a second" if self.kind is Kind.COUNTER else self.unit
 
 
-class Sample(NamedTuple):
-    """A figure's value, for a shard or (None) the node."""
-
-    figure: Figure
-    shard: str | None
-    value: float
+def _gauge(name: str, unit: str, sentence: str) -> Figure:
+    return Figure(name, Kind.GAUGE, unit, sentence)
 
 
-def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
-    """The samples of one reading of the engine's statistics."""
-    for name, value in stats.items():
-        if is_number(value):
-            yield Sample(find_figure(name), None, value)
-    for number, shard in enumerate(stats.get("shards") or ()):
-        if number < SHARDS_MAX and isinstance(shard, Mapping):
-            for name, value in shard.items():
-                if is_number(value) and name != "shard":
-                    yield Sample(find_figure(f"shard_{name}"), str(shard.get("shard", number)), value)
+def _counter(name: str, unit: str, sentence: str) -> Figure:
+    return Figure(name, Kind.COUNTER, unit, sentence)
 
 
-def find_figure(name: str) -> Figure:
-    """The figure of one of the engine's counters."""
-    if name in GAUGES:
-        return Figure(f"godwit_{name}", "gauge", GAUGES[name])
-    if name in COUNTERS:
-        return Figure(f"godwit_{name}", "counter", COUNTERS[name])
-    return Figure(f"godwit_engine_{name}", "gauge", "A figure of the engine without a description yet.")
+def _number(name: str, sentence: str) -> Figure:
+    return Figure(name, Kind.NUMBER, "", sentence)
 
 
-def is_number(value: object) -> bool:
-    """Whether a value can be a sample."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+WIRE = (
+    _gauge("connections", "connections", "Connections held."),
+    _gauge("subscriptions", "subscriptions", "Subscriptions held."),
+    _gauge("slow_readers", "connections", "Connections whose socket takes nothing now."),
+    _counter("connects", "connections", "Connections that began; who never opened a wire is counted at its end, as http."),
+    _counter("disconnects", "connections", "Connections that ended."),
+    _counter("messages_in", "messages", "Messages that clients published and were allowed to."),
+    _counter("messages_out", "messages", "Messages handed to sockets, snapshots and conflated ones too."),
+    _counter("bytes_in", "bytes", "Bytes received."),
+    _counter("bytes_out", "bytes", "Bytes sent."),
+    _counter("publishes_refused", "publishes", "Publishes refused."),
+    _counter("gaps", "gaps", "Gaps told: a client missed messages, and knows which."),
+    _counter("recovered", "subscriptions", "Subscriptions that went on where they stood."),
+    _counter("resynced", "subscriptions", "Subscriptions that could not go on where they stood."),
+    _counter("dropped", "messages", "Standard messages lost to slow readers, who were told how many."),
+)
+"""Of each shard and wire; their sums are the shard's, the wire's and the node's."""
 
+SHARD = (
+    _gauge("streams", "streams", "Streams of encoded frames."),
+    _gauge("window_bytes", "bytes", "Bytes of the streams' windows."),
+    _gauge("held_bytes", "bytes", "Bytes of half-received messages, parked commands and cut frames."),
+    _gauge("catching_up", "subscriptions", "Subscriptions that are being brought to the head from the logs."),
+    _gauge("sockets", "sockets", "Sockets the driver holds."),
+    _counter("accepted", "connections", "Connections accepted."),
+    _counter("refused", "connections", "Connections and requests refused."),
+    _counter("disconnected", "connections", "Accepted connections that ended."),
+    _counter("commands_refused", "commands", "Commands refused, publishes too."),
+    _counter("sends", "sends", "Sends handed to the kernel."),
+    _counter("short_sends", "sends", "Sends of which a socket took only a part."),
+    _counter("blocked_sends", "sends", "Sends that a full socket did not take."),
+    _counter("caught_up", "messages", "Messages read from logs for connections that were behind."),
+    _counter("fell_off", "subscriptions", "Times a subscription fell off its stream's window."),
+    _counter("reports_dropped", "reports", "Reports of the shard that were not made: nobody took them."),
+    _counter("turns", "turns", "Turns of the shard's loop."),
+    _counter("sockets_refused", "sockets", "Sockets closed at once because no descriptor was left."),
+    _counter("receives_starved", "receives", "Receives that waited for a buffer."),
+    _counter("enters", "calls", "System calls of the driver."),
+    Figure("cpu_seconds", Kind.COUNTER, "seconds", "Time of a processor that the shard's thread used.", rate="cpu"),
+)
+"""Of each shard; their sums are the node's, but for the time of a processor, which the node measures as a whole."""
 
-GAUGES: dict[str, str] = {
-    "epoch": "The epoch that numbers subjects which begin now.",
-    "subjects": "Subjects with messages, a snapshot or a listener.",
-    "patterns": "Patterns somebody listens to.",
-    "messages": "Messages kept in logs.",
-    "message_bytes": "Bytes of the messages kept.",
-    "snapshots": "Subjects with a snapshot.",
-    "snapshot_bytes": "Bytes of merged fields beside the messages.",
-    "keys": "Idempotence keys remembered.",
-    "index_entries": "Arrivals remembered for marks.",
-    "feed_entries": "Messages that the slowest shard has yet to read.",
-    "feed_bytes": "Bytes of the messages that the slowest shard has yet to read.",
-    "arrival": "Number of the last accepted message of this run.",
-    "forgotten_arrival": "A mark before this arrival gets a gap.",
-    "shard_connections": "Connections held.",
-    "shard_subscriptions": "Subscriptions held.",
-    "shard_streams": "Streams of encoded frames.",
-    "shard_window_bytes": "Bytes of the streams' windows.",
-    "shard_held_bytes": "Bytes of half-received messages and parked commands.",
-    "shard_sockets": "Sockets the driver holds.",
+NODE = (
+    _number("epoch", "The epoch that numbers subjects which begin now."),
+    _number("arrival", "Number of the last accepted message of this run."),
+    _number("forgotten_arrival", "A mark before this arrival gets a gap."),
+    _gauge("subjects", "subjects", "Subjects with messages, a snapshot or a listener."),
+    _gauge("patterns", "patterns", "Patterns somebody listens to."),
+    _gauge("messages", "messages", "Messages kept in logs."),
+    _gauge("message_bytes", "bytes", "Bytes of the messages kept: the logs' memory."),
+    _gauge("snapshots", "snapshots", "Subjects with a snapshot."),
+    _gauge("snapshot_bytes", "bytes", "Bytes of merged fields beside the messages."),
+    _gauge("keys", "keys", "Idempotence keys remembered."),
+    _gauge("index_entries", "arrivals", "Arrivals remembered for marks."),
+    _gauge("feed_entries", "messages", "Messages that the slowest shard has yet to read."),
+    _gauge("feed_bytes", "bytes", "Bytes of the messages that the slowest shard has yet to read."),
+    _counter("feed_falls", "falls", "Times a shard fell a whole feed behind."),
+    _counter("messages_accepted", "messages", "Messages that got their place, the node's own too."),
+    _counter("messages_refused", "messages", "Messages that were allowed and yet got no place."),
+    _counter("repeats", "publishes", "Publishes whose idempotence key was known."),
+    _counter("evicted_count", "messages", "Messages that left a log because it held too many."),
+    _counter("evicted_age", "messages", "Messages that left a log because they were too old."),
+    _counter("evicted_bytes", "messages", "Messages that left a log because the node held too many bytes."),
+    _counter("evicted_snapshots", "snapshots", "Snapshots that went because the node held too many bytes."),
+    _counter("forgotten", "subjects", "Subjects forgotten."),
+    _counter("node_reports_dropped", "reports", "Reports that came faster than Python took them."),
+    Figure("cpu_seconds", Kind.COUNTER, "seconds", "Time of a processor that the process used.", rate="cpu"),
+    _gauge("memory_bytes", "bytes", "Memory of the process that is resident."),
+)
+"""Of the node as a whole."""
+
+CODE = (
+    _counter("connections_refused", "connections", "Connections and requests refused, by code."),
+    _counter("publishes_refused", "publishes", "Publishes refused, by code."),
+    _counter("commands_refused", "commands", "Commands refused, publishes too, by code."),
+    _counter("closes", "connections", "Connections that ended, by the code they ended with; 0 is a peer's own."),
+)
+"""By code, of all shards."""
+
+REASON = (_counter("gaps", "gaps", "Gaps told, by reason."),)
+"""By the reason of a gap, of all shards."""
+
+ENGINE_NAMES = {
+    "messages_accepted": "accepted",
+    "messages_refused": "refused",
+    "node_reports_dropped": "reports_dropped",
 }
-COUNTERS: dict[str, str] = {
-    "feed_falls": "Times a shard fell a whole feed behind.",
-    "accepted": "Messages accepted.",
-    "refused": "Messages refused by the node.",
-    "repeats": "Publishes whose idempotence key was known.",
-    "evicted_count": "Messages that left a log because it held too many.",
-    "evicted_age": "Messages that left a log because they were too old.",
-    "evicted_bytes": "Messages that left a log because the node held too many bytes.",
-    "evicted_snapshots": "Snapshots that went because the node held too many bytes and nothing else was left to go.",
-    "forgotten": "Subjects forgotten.",
-    "reports_dropped": "Reports that came faster than Python took them.",
-    "shard_accepted": "Connections accepted.",
-    "shard_refused": "Connections refused.",
-    "shard_disconnected": "Connections that ended.",
-    "shard_messages_in": "Frames and requests received.",
-    "shard_bytes_in": "Bytes received.",
-    "shard_bytes_out": "Bytes sent.",
-    "shard_sends": "Sends that carried messages.",
-    "shard_short_sends": "Sends of which a socket took only a part.",
-    "shard_blocked_sends": "Sends that a full socket did not take.",
-    "shard_publishes_refused": "Publishes refused.",
-    "shard_commands_refused": "Commands refused.",
-    "shard_gaps": "Gaps told.",
-    "shard_recovered": "Subscriptions that went on where they stood.",
-    "shard_resynced": "Subscriptions that could not go on where they stood.",
-    "shard_dropped": "Standard messages lost to slow readers.",
-    "shard_caught_up": "Messages read from logs for connections that were behind.",
-    "shard_fell_off": "Times a subscription fell off its stream's window.",
-    "shard_reports_dropped": "Reports of this shard that were not made.",
-    "shard_faults": "Connections given up for a fault of the node.",
-    "shard_turns": "Turns of the shard's loop.",
-    "shard_sockets_refused": "Connections closed at once because no descriptor was left.",
-    "shard_receives_starved": "Receives that waited for a buffer.",
-    "shard_enters": "System calls of the driver.",
+"""What the engine's totals call a figure of the node otherwise."""
+CODE_NAMES = {
+    "connections_refused": "refused_codes",
+    "publishes_refused": "publish_codes",
+    "commands_refused": "command_codes",
+    "closes": "close_codes",
 }
+"""Under what a shard shows its counts by code."""

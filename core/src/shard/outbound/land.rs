@@ -22,13 +22,15 @@ impl Shard {
         let now_s = self.now_s();
         let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
         if let Some(connection) = self.connections.get_mut(flight.connection) {
+            self.counters.of(connection).bytes_out += count as u64;
             connection.is_sending = false;
             if count > 0 && (has_frames || !connection.is_pinged) {
                 // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
                 connection.heard_s = now_s;
             }
             if count < flight.bytes {
-                connection.is_blocked = true;
+                let was_blocked = std::mem::replace(&mut connection.is_blocked, true);
+                self.counters.of(connection).slow_readers += u64::from(!was_blocked);
                 let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
                 *counter += 1;
                 out.want_write(flight.connection);
@@ -45,6 +47,11 @@ impl Shard {
     fn land_slice(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize) {
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
+        if let Some(window) = &stream.window
+            && let Some(connection) = self.connections.get(cursor.connection)
+        {
+            self.counters.of(connection).messages_out += window.messages(from, from + count as u64);
+        }
         if count == bytes && stream.standard == cursor.standard {
             return;
         }
@@ -68,6 +75,9 @@ impl Shard {
     }
 
     fn land_frames(&mut self, socket: u32, frames: Frames, count: usize) {
+        if let Some(connection) = self.connections.get(socket) {
+            self.counters.of(connection).messages_out += frames.messages_within(count);
+        }
         if count < frames.bytes.len() {
             self.keep_rest(socket, &frames, count);
         } else if let Some(note) = frames.notes.last() {

@@ -47,6 +47,16 @@ pub(super) struct Frames {
     pub notes: Vec<Note>,
 }
 
+impl Frames {
+    /// Messages of which the first `count` bytes hold something; what is private has been counted where it was written.
+    pub(super) fn messages_within(&self, count: usize) -> u64 {
+        if count <= self.private {
+            return 0;
+        }
+        (self.notes.partition_point(|note| note.end < count) + 1).min(self.notes.len()) as u64
+    }
+}
+
 /// One frame of a buffer, and where its cursor stands if the frame is not sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
@@ -299,6 +309,7 @@ impl Shard {
     /// The socket takes bytes again.
     pub fn writable(&mut self, socket: u32) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        self.counters.of(connection).slow_readers -= u64::from(connection.is_blocked);
         connection.is_blocked = false;
         let mut id = connection.first_cursor;
         while let Some(cursor) = self.cursors.get(id) {

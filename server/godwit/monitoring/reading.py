@@ -1,0 +1,107 @@
+"""One reading of a node: what the engine counts, brought into scopes; two readings give the indicators of the time between.
+
+A scope is ("node",), ("shards", "0"), ("wires", "json"), ("codes", "4114") or ("reasons", "expired"): the path in /v1/stats and on
+`$node`. Pure. Invariant: a rate is never negative, whatever was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .figures import CODE, CODE_NAMES, ENGINE_NAMES, NODE, REASON, SHARD, SHARDS_MAX, WIRE, Figure, Kind
+
+Scope = tuple[str, ...]
+Values = dict[Figure, float]
+NODE_SCOPE: Scope = ("node",)
+
+
+class Series(NamedTuple):
+    """What has statistics: an indicator of a scope."""
+
+    scope: Scope
+    indicator: str
+
+    @property
+    def begins_at_zero(self) -> bool:
+        """Whether it was nothing before it was first seen: codes and reasons show when they first happen."""
+        return self.scope[0] in ("codes", "reasons")
+
+
+class Reading(NamedTuple):
+    """Figures by scope, and when they were read (seconds of a clock that never runs backwards)."""
+
+    time_s: float
+    scopes: Mapping[Scope, Values]
+
+
+def take_reading(time_s: float, stats: Mapping[str, Any], process: Mapping[str, float]) -> Reading:
+    """Brings the engine's statistics into scopes. `process` holds cpu_seconds and memory_bytes, as far as they are known."""
+    shards = [shard for shard in (stats.get("shards") or ())[:SHARDS_MAX] if isinstance(shard, Mapping)]
+    scopes: dict[Scope, Values] = {NODE_SCOPE: {}}
+    for number, shard in enumerate(shards):
+        scopes["shards", str(number)] = _sum_wires(shard) | _pick(SHARD, shard)
+    node = _add(scope for name, scope in scopes.items() if name != NODE_SCOPE)
+    named = {figure.name: stats.get(ENGINE_NAMES.get(figure.name, figure.name)) for figure in NODE}
+    node = {figure: value for figure, value in node.items() if figure.name != "cpu_seconds"}
+    scopes[NODE_SCOPE] = _pick(NODE, {**named, **process}) | node
+    for wire in dict.fromkeys(name for shard in shards for name in _read_map(shard, "wires")):
+        scopes["wires", wire] = _add(_pick(WIRE, _read_map(shard, "wires").get(wire, {})) for shard in shards)
+    for figure in CODE:
+        for code, count in _count_by(CODE_NAMES[figure.name], shards).items():
+            scopes.setdefault(("codes", code), {})[figure] = count
+    for reason, count in _count_by("gap_reasons", shards).items():
+        scopes["reasons", reason] = {REASON[0]: count}
+    return Reading(time_s, scopes)
+
+
+def compare(before: Reading, after: Reading) -> dict[Series, float]:
+    """The indicators of the time between two readings: gauges as they are, counters by their growth a second."""
+    elapsed_s = after.time_s - before.time_s
+    found: dict[Series, float] = {}
+    for scope, values in after.scopes.items():
+        earlier = before.scopes.get(scope, {})
+        for figure, value in values.items():
+            if figure.kind is Kind.GAUGE:
+                found[Series(scope, figure.indicator)] = value
+            elif figure.kind is Kind.COUNTER:
+                growth = max(value - earlier.get(figure, 0.0), 0.0)
+                found[Series(scope, figure.indicator)] = growth / elapsed_s if elapsed_s > 0 else 0.0
+    return found
+
+
+def list_wire_values(stats: Mapping[str, Any]) -> Iterator[tuple[str, str, Values]]:
+    """(shard, wire, figures) of each wire of each shard."""
+    for number, shard in enumerate((stats.get("shards") or ())[:SHARDS_MAX]):
+        for wire, counters in _read_map(shard, "wires").items():
+            yield str(number), wire, _pick(WIRE, counters)
+
+
+def _sum_wires(shard: Mapping[str, Any]) -> Values:
+    return _add(_pick(WIRE, counters) for counters in _read_map(shard, "wires").values())
+
+
+def _pick(figures: Iterable[Figure], values: Mapping[str, Any]) -> Values:
+    found = ((figure, values.get(figure.name)) for figure in figures)
+    return {figure: float(value) for figure, value in found if isinstance(value, int | float)}
+
+
+def _add(parts: Iterable[Values]) -> Values:
+    total: Values = {}
+    for part in parts:
+        for figure, value in part.items():
+            total[figure] = total.get(figure, 0.0) + value
+    return total
+
+
+def _count_by(name: str, shards: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for shard in shards:
+        for key, count in _read_map(shard, name).items():
+            total[str(key)] = total.get(str(key), 0.0) + count
+    return total
+
+
+def _read_map(shard: Mapping[str, Any], name: str) -> Mapping[Any, Any]:
+    found = shard.get(name)
+    return found if isinstance(found, Mapping) else {}
