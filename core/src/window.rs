@@ -166,7 +166,13 @@ impl Window {
         self.bytes += if is_large { frame_bytes } else { data.capacity() };
         self.begun += 1;
         self.is_sealed = false;
-        self.segments.push_back(Segment { start: self.head.place, data, large: None, frames: Vec::new(), asides: Vec::new() });
+        self.segments.push_back(Segment {
+            start: self.head.place,
+            data,
+            large: None,
+            frames: Vec::new(),
+            asides: Vec::new(),
+        });
     }
 
     /// The bytes from `place` to its segment's end, empty at the head; none if the window has moved past `place`.

@@ -23,7 +23,7 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         """Makes the directory where there is none; raises ConfigInvalid where it cannot be had."""
-        self._path = path
+        self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -46,7 +46,7 @@ class DataDirectory:
         os.close(self._lock)
 
     def _read_ceiling(self) -> int:
-        file = self._path / "epoch"
+        file = self.path / "epoch"
         try:
             text = file.read_text(encoding="ascii").strip()
             if not text.isdigit():
@@ -59,14 +59,14 @@ class DataDirectory:
         return int(text)
 
     def _write_ceiling(self, ceiling: int) -> None:
-        file, fresh = self._path / "epoch", self._path / "epoch.new"
+        file, fresh = self.path / "epoch", self.path / "epoch.new"
         try:
             with fresh.open("w", encoding="ascii") as output:
                 output.write(f"{ceiling}\n")
                 output.flush()
                 os.fsync(output.fileno())
             fresh.replace(file)
-            directory = os.open(self._path, os.O_RDONLY)
+            directory = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(directory)
             finally:

@@ -7,7 +7,7 @@ nothing and never runs for a delivered message. Invariant: no other module impor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -165,7 +165,8 @@ class Start:
     """What a node decides at each start, beside its configuration.
 
     `run` names this run in marks; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
-    `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python.
+    `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python;
+    `patterns` are the node's own, before the configured ones.
     """
 
     run: int
@@ -173,6 +174,7 @@ class Start:
     epoch: int
     anonymous: Sequence[RuleTuple] | None
     asks: bool
+    patterns: Sequence[Mapping[str, Any]] = ()
 
 
 def open_engine(config: Config, start: Start) -> Engine:
@@ -206,9 +208,13 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "limits": dict(config.limits),
         "anonymous": None if start.anonymous is None else rules,
         "asks_on_connect": start.asks,
+        "reports_sessions": config.logging.sessions,
         "patterns": [
-            {name: value for name, value in list_values(pattern).items() if value is not None}
-            for pattern in config.patterns
+            *start.patterns,
+            *(
+                {name: value for name, value in list_values(pattern).items() if value is not None}
+                for pattern in config.patterns
+            ),
         ],
     }
 

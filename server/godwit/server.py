@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +28,15 @@ from .data import DataDirectory
 from .engine import Engine, Listening, OpenEngine, RevokeOrder, RuleTuple, Start, make_ask, make_authorize, open_engine
 from .errors import AuthorizerFailed, ConfigInvalid
 from .logs import read_logger
-from .monitoring.figures import Figure
+from .monitoring.figures import Figure, Kind
 from .monitoring.health import Condition, Health
+from .monitoring.monitor import Monitor, list_patterns
+from .monitoring.window_file import WindowFile
 
 if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest of all
     from .admin.app import AdminPort
     from .demo import Demo
 
-_read_kind = itemgetter(0)
 _SESSION_FIELDS = {
     "connected": ("connection", "identity", "client", "address", "wire"),
     "subscribed": ("connection", "selector", "outcome", "position"),
@@ -73,7 +72,6 @@ class Node:
         self._read_config = read_config
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
-        self.counts: Counter[str] = Counter()
         self.guard = Guard(config.admin)
         self._entitlement = build_entitlement(config.access, config.issuers)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
@@ -91,6 +89,12 @@ class Node:
             calls_max=config.access.authorizer_calls_max,
             revocations=self.revocations,
         )
+        self.monitor = Monitor(
+            self.config.node.name,
+            self.engine.stats,
+            self.engine.publish_many if config.monitoring.push else None,
+            WindowFile(self._data.path) if self._data else None,
+        )
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
@@ -104,6 +108,7 @@ class Node:
             listening = self.engine.start()
             self._is_listening = True
             asyncio.get_running_loop().add_reader(self.engine.report_fd(), self._take_reports)
+            self.monitor.start()
             admin = await self._start_admin(listening)
             if self.config.demo.enabled:
                 self._start_demo()
@@ -137,6 +142,7 @@ class Node:
         if self._demo is not None:
             await self._demo.stop()
         self.gate.stop()
+        await self.monitor.stop()
         if self._is_listening:
             asyncio.get_running_loop().remove_reader(self.engine.report_fd())
             self._is_listening = False
@@ -191,11 +197,13 @@ class Node:
     def count(self) -> Mapping[Figure, float]:
         """What Python counts itself, for /metrics."""
         figures = {
-            Figure(f"godwit_authorizer_{name}", "counter", f"Questions to the authorizer that were {name}."): float(n)
+            Figure(f"authorizer_{name}", Kind.COUNTER, "questions", f"Questions to the authorizer that were {name}."): n
             for name, n in self.gate.counts.items()
         }
-        sentence = "Reports of the engine by kind."
-        return figures | {Figure(f"godwit_reports_{k}", "counter", sentence): float(n) for k, n in self.counts.items()}
+        waiting = Figure(
+            "authorizer_waiting", Kind.GAUGE, "questions", "Questions to the authorizer without an answer yet."
+        )
+        return {**figures, waiting: self.gate.waiting}
 
     async def _start_authorizer(self) -> None:
         if self._entitlement.authorizer is not None:
@@ -220,6 +228,7 @@ class Node:
             epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
             anonymous=None if rules is None else [_flatten(rule) for rule in rules],
             asks=self._entitlement.authorizer is not None,
+            patterns=list_patterns(pattern.pattern for pattern in self.config.patterns),
         )
 
     def _close_data(self) -> None:
@@ -232,7 +241,8 @@ class Node:
         from .admin.changes import Changes
         from .admin.view import NodeView
 
-        view = NodeView(self.engine, self.health, listening.client, self.describe, self.count)
+        about = (self.describe, self.count, self.monitor, self.config.limits)
+        view = NodeView(self.engine, self.health, listening.client, *about)
         changes = Changes(self.revocations, self.revoke, self.engine.purge, self._reload_from_sources)
         self._admin = AdminPort(self.config.admin, view, self.guard, changes)
         return await self._admin.start()
@@ -261,9 +271,8 @@ class Node:
             )
 
     def _take_reports(self) -> None:
-        """One batch. Most kinds are only counted; what a report costs here is paid once a connection, never a message."""
+        """One batch; what a report costs here is paid once a connection, never a message."""
         reports = self.engine.reports()
-        self.counts.update(map(_read_kind, reports))
         refused: dict[int, list[tuple[Any, ...]]] = {}
         for report in reports:
             kind = report[0]

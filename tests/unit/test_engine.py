@@ -5,6 +5,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from godwit.config import build_config
 from godwit.engine import AuthorizeReport, Draft, Engine, Start, make_ask, make_authorize, make_settings, open_engine
 from godwit.errors import ListenFailed, NodeFailed
 from godwit.model import Kind, Position
-from godwit.monitoring.figures import list_samples
+from godwit.monitoring.figures import ENGINE_NAMES, NODE, SHARD, WIRE, Figure
 from godwit.testing import FREE_PORTS
 from godwit.testing.fake_engine import open_fake_engine
 
@@ -81,7 +82,10 @@ def test_statistics_are_numbers_for_the_node_and_each_shard(engine: Engine) -> N
     engine.publish_many([Draft("/a", b"1")])
     stats = engine.stats()
     assert (stats["subjects"], stats["accepted"]) == (1, 1) and len(stats["shards"]) >= 1
-    assert not [sample for sample in list_samples(stats) if sample.figure.name.startswith("godwit_engine_")]
+    assert list_numbers(stats) <= list_names(NODE)
+    for shard in stats["shards"]:
+        assert list_numbers(shard) <= list_names(SHARD) | list_names(WIRE) | {"accepted", "disconnected"}
+        assert all(list_numbers(wire) <= list_names(WIRE) for wire in shard["wires"].values())
     json.dumps(stats)
 
 
@@ -105,3 +109,12 @@ def test_settings_the_engine_does_not_take_are_refused_with_a_sentence(monkeypat
     monkeypatch.setattr("godwit.engine.make_settings", lambda *_, **__: {"shards": "many"})
     with pytest.raises(NodeFailed, match="does not take its settings"):
         open_engine(build_config({}, {}, {}), START)
+
+
+def list_numbers(counters: dict[str, Any]) -> set[str]:
+    return {name for name, value in counters.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+
+
+def list_names(figures: tuple[Figure, ...]) -> set[str]:
+    """What the engine calls them."""
+    return {ENGINE_NAMES.get(figure.name, figure.name) for figure in figures}

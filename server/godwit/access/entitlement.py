@@ -2,7 +2,7 @@
 
 `none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a signed
 token says what its holder may do (tokens/). `custom`: a user's authorizer decides about everybody. The
-node's own subjects `/$…` may not be published on by anybody.
+node's own subjects `/$…` may not be published on by anybody, and are heard by whom a rule names them to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ..errors import ConfigInvalid
 from .authorizer import Authorizer, ConnectQuestion
 from .rights import Grant, Refusal, Rule
 
-EVERYTHING = (Rule.allow("/**"),)
+EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
+"""The node's statistics too, which no leading wildcard holds: whoever may do everything may look."""
 LISTENING = (Rule.allow("/**", "subscribe"),)
 
 

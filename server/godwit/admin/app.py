@@ -13,7 +13,7 @@ from aiohttp import web
 from ..config import Address
 from ..config.tree import AdminConfig
 from ..errors import ListenFailed
-from . import changes, health, lists, metrics, page
+from . import changes, health, lists, metrics, page, stats
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
@@ -71,6 +71,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     app = web.Application(middlewares=[protect], client_max_size=REQUEST_BYTES_MAX)
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
+    stats.add_routes(app.router, view)
     lists.add_routes(app.router, view)
     changes.add_routes(app.router, alter)
     page.add_routes(app.router, view)

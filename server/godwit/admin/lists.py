@@ -1,6 +1,6 @@
-"""Statistics, subjects and connections as JSON; lists are paged by a key that stays right while the list changes.
+"""Subjects and connections as JSON; lists are paged by a key that stays right while the list changes.
 
-/v1/stats · /v1/subjects?pattern=&after=&limit= · /v1/connections?search=&after=&limit=. A page is `{"rows": […],
+/v1/subjects?pattern=&after=&limit= · /v1/connections?search=&after=&limit=. A page is `{"rows": […],
 "next": KEY}`; `next` is null on the last page, else it is `after` of the next one.
 """
 
@@ -21,10 +21,6 @@ SEARCH_CHARACTERS_MAX = 256
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
     """The engine is asked on a thread: it may have to wait for its shards, the event loop may not."""
 
-    async def show_stats(_request: web.Request) -> web.Response:
-        stats = await asyncio.to_thread(view.engine.stats)
-        return web.json_response({**view.describe(), "client": str(view.client), "engine": stats})
-
     async def list_subjects(request: web.Request) -> web.Response:
         limit = _read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
         pattern = request.query.get("pattern") or None
@@ -43,7 +39,6 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
         # as text: JavaScript's numbers cannot hold 64 bits
         return _make_page([{**row, "connection": str(row["connection"])} for row in rows], limit, "connection")
 
-    router.add_get("/v1/stats", show_stats)
     router.add_get("/v1/subjects", list_subjects)
     router.add_get("/v1/connections", list_connections)
 

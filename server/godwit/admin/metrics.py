@@ -20,6 +20,6 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
 
 
 def _render(view: NodeView) -> tuple[str, bytes]:
-    from ..monitoring.metrics import CONTENT_TYPE, Metrics
+    from ..monitoring.metrics import CONTENT_TYPE, Metrics, Sources
 
-    return CONTENT_TYPE, Metrics(view.engine.stats, view.count).render()
+    return CONTENT_TYPE, Metrics(Sources(view.engine.stats, view.count, view.describe, view.limits)).render()

@@ -10,6 +10,7 @@ from ..config import Address
 from ..engine import Engine
 from ..monitoring.figures import Figure
 from ..monitoring.health import Health
+from ..monitoring.monitor import Monitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,5 @@ class NodeView:
     client: Address
     describe: Callable[[], dict[str, Any]]
     count: Callable[[], Mapping[Figure, float]]
+    monitor: Monitor
+    limits: Mapping[str, int]

@@ -202,6 +202,15 @@ class DemoConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitoringConfig:
+    """The node's statistics."""
+
+    push: bool = option(
+        True, "Publish them once a second on /$node/NAME/…, for whoever has the right to subscribe there."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PatternConfig:
     """What differs for the subjects of one pattern; the most specific pattern that names a value decides it."""
 
@@ -261,6 +270,7 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
+    monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
     demo: DemoConfig = field(default_factory=DemoConfig)
     patterns: tuple[PatternConfig, ...] = ()
     issuers: tuple[IssuerConfig, ...] = ()
@@ -276,6 +286,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "limits": LimitsConfig,
         "drain": DrainConfig,
         "logging": LoggingConfig,
+        "monitoring": MonitoringConfig,
         "demo": DemoConfig,
     }
 )

@@ -61,7 +61,9 @@ WIRE = (
     _gauge("connections", "connections", "Connections held."),
     _gauge("subscriptions", "subscriptions", "Subscriptions held."),
     _gauge("slow_readers", "connections", "Connections whose socket takes nothing now."),
-    _counter("connects", "connections", "Connections that began; who never opened a wire is counted at its end, as http."),
+    _counter(
+        "connects", "connections", "Connections that began; who never opened a wire is counted at its end, as http."
+    ),
     _counter("disconnects", "connections", "Connections that ended."),
     _counter("messages_in", "messages", "Messages that clients published and were allowed to."),
     _counter("messages_out", "messages", "Messages handed to sockets, snapshots and conflated ones too."),
@@ -81,9 +83,7 @@ SHARD = (
     _gauge("held_bytes", "bytes", "Bytes of half-received messages, parked commands and cut frames."),
     _gauge("catching_up", "subscriptions", "Subscriptions that are being brought to the head from the logs."),
     _gauge("sockets", "sockets", "Sockets the driver holds."),
-    _counter("accepted", "connections", "Connections accepted."),
-    _counter("refused", "connections", "Connections and requests refused."),
-    _counter("disconnected", "connections", "Accepted connections that ended."),
+    _counter("connections_refused", "connections", "Connections and requests refused."),
     _counter("commands_refused", "commands", "Commands refused, publishes too."),
     _counter("sends", "sends", "Sends handed to the kernel."),
     _counter("short_sends", "sends", "Sends of which a socket took only a part."),
@@ -140,11 +140,12 @@ REASON = (_counter("gaps", "gaps", "Gaps told, by reason."),)
 """By the reason of a gap, of all shards."""
 
 ENGINE_NAMES = {
+    "connections_refused": "refused",
     "messages_accepted": "accepted",
     "messages_refused": "refused",
     "node_reports_dropped": "reports_dropped",
 }
-"""What the engine's totals call a figure of the node otherwise."""
+"""What the engine calls a figure otherwise."""
 CODE_NAMES = {
     "connections_refused": "refused_codes",
     "publishes_refused": "publish_codes",

@@ -1,31 +1,61 @@
-"""Writes the node's figures in the OpenMetrics form, read from the engine when somebody scrapes and never before.
+"""The node's figures in the OpenMetrics form, read from the engine when somebody scrapes and never before.
 
-Owns the exposition; the figures are figures.py's. Its own registry: whoever embeds a node keeps theirs.
+Owns the exposition: which family a figure is, and by which labels. Labels are shards, wires, codes, reasons, conditions and names of
+limits: bounded, and none is a client's word. Its own registry: whoever embeds a node keeps theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    StateSetMetricFamily,
+)
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from .figures import Figure, Sample, list_samples
+from ..codes import CODES
+from .figures import CODE, NODE, REASON, SHARD, Figure, Kind
+from .health import Condition
+from .reading import NODE_SCOPE, Scope, Values, list_wire_values, take_reading
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+PROCESS = ("cpu_seconds", "memory_bytes")
+"""Figures of the node that go by the names every process has: process_cpu_seconds, process_resident_memory_bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the figures come from: the engine, Python's own counts, what describes the node, its limits by name."""
+
+    read_stats: Callable[[], Mapping[str, Any]]
+    read_counts: Callable[[], Mapping[Figure, float]]
+    describe: Callable[[], Mapping[str, Any]]
+    limits: Mapping[str, int]
+
+
+class Sample(NamedTuple):
+    """A value of a family."""
+
+    name: str
+    figure: Figure
+    labels: Mapping[str, str]
+    value: float
 
 
 class Metrics:
-    """The metrics of one node. `read_stats` is the engine's, `read_counts` gives what Python counts itself."""
+    """The metrics of one node."""
 
-    def __init__(
-        self, read_stats: Callable[[], Mapping[str, Any]], read_counts: Callable[[], Mapping[Figure, float]]
-    ) -> None:
+    def __init__(self, sources: Sources) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Figures(read_stats, read_counts))
+        self._registry.register(_Figures(sources))
         ProcessCollector(registry=self._registry)
 
     def render(self) -> bytes:
@@ -35,29 +65,75 @@ class Metrics:
 
 
 class _Figures(Collector):
-    def __init__(
-        self, read_stats: Callable[[], Mapping[str, Any]], read_counts: Callable[[], Mapping[Figure, float]]
-    ) -> None:
-        self._read_stats = read_stats
-        self._read_counts = read_counts
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
 
     def describe(self) -> list[Metric]:
         return []  # registering must not read the engine
 
     def collect(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
-        for sample in self._list_all():
-            family = families.get(sample.figure.name) or _make_family(sample)
-            families[sample.figure.name] = family
-            family.add_metric([] if sample.shard is None else [sample.shard], sample.value)  # type: ignore[attr-defined]  # each family has it, Metric not
+        for sample in self._list_samples():
+            family = families.get(sample.name) or _make_family(sample)
+            families[sample.name] = family
+            family.add_metric(list(sample.labels.values()), sample.value)  # type: ignore[attr-defined]  # each family has it, Metric not
         yield from families.values()
+        yield from _describe(self._sources.describe())
 
-    def _list_all(self) -> Iterator[Sample]:
-        yield from list_samples(self._read_stats())
-        for figure, value in self._read_counts().items():
-            yield Sample(figure, None, value)
+    def _list_samples(self) -> Iterator[Sample]:
+        stats = self._sources.read_stats()
+        yield from list_samples(stats)
+        for figure, value in self._sources.read_counts().items():
+            yield Sample(f"godwit_{figure.name}", figure, {}, value)
+        limit = Figure(
+            "limit", Kind.GAUGE, "", "The limits that the node was told, by name; each limit's unit is in its name."
+        )
+        for name, number in self._sources.limits.items():
+            yield Sample("godwit_limit", limit, {"limit": name}, number)
+
+
+def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
+    """The samples of one reading of the engine's statistics."""
+    scopes = take_reading(0.0, stats, {}).scopes
+    for figure in NODE:
+        if figure.name not in PROCESS and figure in scopes[NODE_SCOPE]:
+            yield Sample(f"godwit_{figure.name}", figure, {}, scopes[NODE_SCOPE][figure])
+    for shard, wire, values in list_wire_values(stats):
+        for figure, value in values.items():
+            yield Sample(f"godwit_{figure.name}", figure, {"shard": shard, "wire": wire}, value)
+    failed = Figure("failed", Kind.GAUGE, "", "1 for a shard that gave up; its connections are gone.")
+    for number, shard_stats in enumerate(stats.get("shards") or ()):
+        values = scopes.get(("shards", str(number)), {})
+        for figure in SHARD:
+            if figure in values:
+                yield Sample(f"godwit_shard_{figure.name}", figure, {"shard": str(number)}, values[figure])
+        yield Sample("godwit_shard_failed", failed, {"shard": str(number)}, float(bool(shard_stats.get("has_failed"))))
+    for scope, values in scopes.items():
+        yield from _list_keyed(scope, values)
+
+
+def _list_keyed(scope: Scope, values: Values) -> Iterator[Sample]:
+    for figure, value in values.items():
+        if scope[0] == "codes" and figure in CODE:
+            facts = CODES.get(int(scope[1]))
+            labels = {"code": scope[1], "name": facts.name if facts else "other"}
+            yield Sample(f"godwit_{figure.name}_by_code", figure, labels, value)
+        elif scope[0] == "reasons" and figure in REASON:
+            yield Sample(f"godwit_{figure.name}_by_reason", figure, {"reason": scope[1]}, value)
+
+
+def _describe(facts: Mapping[str, Any]) -> Iterator[Metric]:
+    info = InfoMetricFamily("godwit", "Which node this is.")
+    info.add_metric([], {"node": str(facts.get("node", "")), "version": str(facts.get("version", ""))})
+    yield info
+    states = StateSetMetricFamily("godwit_condition", "The node's condition: exactly one is 1.")
+    states.add_metric([], {str(each): facts.get("condition") == str(each) for each in Condition})
+    yield states
+    yield GaugeMetricFamily(
+        "godwit_uptime_seconds", "Time since the node was built.", value=facts.get("uptime_ms", 0) / 1000
+    )
 
 
 def _make_family(sample: Sample) -> Metric:
-    make = CounterMetricFamily if sample.figure.kind == "counter" else GaugeMetricFamily
-    return make(sample.figure.name, sample.figure.sentence, labels=[] if sample.shard is None else ["shard"])
+    make = CounterMetricFamily if sample.figure.kind is Kind.COUNTER else GaugeMetricFamily
+    return make(sample.name, sample.figure.sentence, labels=list(sample.labels))

@@ -42,9 +42,8 @@ def take_reading(time_s: float, stats: Mapping[str, Any], process: Mapping[str, 
     for number, shard in enumerate(shards):
         scopes["shards", str(number)] = _sum_wires(shard) | _pick(SHARD, shard)
     node = _add(scope for name, scope in scopes.items() if name != NODE_SCOPE)
-    named = {figure.name: stats.get(ENGINE_NAMES.get(figure.name, figure.name)) for figure in NODE}
     node = {figure: value for figure, value in node.items() if figure.name != "cpu_seconds"}
-    scopes[NODE_SCOPE] = _pick(NODE, {**named, **process}) | node
+    scopes[NODE_SCOPE] = _pick(NODE, {**stats, **process}) | node
     for wire in dict.fromkeys(name for shard in shards for name in _read_map(shard, "wires")):
         scopes["wires", wire] = _add(_pick(WIRE, _read_map(shard, "wires").get(wire, {})) for shard in shards)
     for figure in CODE:
@@ -82,7 +81,7 @@ def _sum_wires(shard: Mapping[str, Any]) -> Values:
 
 
 def _pick(figures: Iterable[Figure], values: Mapping[str, Any]) -> Values:
-    found = ((figure, values.get(figure.name)) for figure in figures)
+    found = ((figure, values.get(ENGINE_NAMES.get(figure.name, figure.name))) for figure in figures)
     return {figure: float(value) for figure, value in found if isinstance(value, int | float)}
 
 

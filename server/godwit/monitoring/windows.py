@@ -114,7 +114,9 @@ class Windows:
             known = [sample.get(series) for series in self._places]
             row = make_row(weight, [value or 0.0 for value in known])
             for place, value in enumerate(known):
-                if value is None:  # a series that an earlier version kept, or that is no more
+                if (
+                    value is None and not self._zeroed[place]
+                ):  # a wire or a shard that is no more: nothing is known of it
                     row[place * FIELDS] = 0.0
                     row[place * FIELDS + 3] = float("-inf")
             self._put(0, self.time_s, row)

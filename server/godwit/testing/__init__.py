@@ -15,7 +15,12 @@ from ..config import Address, build_config
 from ..engine import OpenEngine, open_engine
 from ..server import Node
 
-FREE_PORTS = {"client": {"address": "127.0.0.1:0"}, "admin": {"address": "127.0.0.1:0"}}
+FREE_PORTS: Mapping[str, Mapping[str, Any]] = {
+    "client": {"address": "127.0.0.1:0"},
+    "admin": {"address": "127.0.0.1:0"},
+    "monitoring": {"push": False},
+}
+"""Free ports, and nothing on the node but what the test puts there."""
 
 
 @dataclass(frozen=True, slots=True)

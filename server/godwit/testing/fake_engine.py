@@ -66,7 +66,11 @@ class FakeEngine:
 
     def stats(self) -> dict[str, Any]:
         sequences = [sequence for sequence, _ in self._subjects.values()]
-        return {"subjects": len(sequences), "accepted": sum(sequences), "shards": [{"connections": 0}]}
+        return {
+            "subjects": len(sequences),
+            "accepted": sum(sequences),
+            "shards": [{"wires": {"json": {"connections": 0}}}],
+        }
 
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]:
         names = sorted(name for name in self._subjects if name > after and (not pattern or matches(pattern, name)))

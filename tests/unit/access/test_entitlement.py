@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
-from godwit.access.entitlement import BasicAuthorizer, build_entitlement, load_authorizer, read_tokens
+from godwit.access.entitlement import EVERYTHING, BasicAuthorizer, build_entitlement, load_authorizer, read_tokens
 from godwit.codes import Code
 from godwit.config import AccessConfig
 from godwit.errors import ConfigInvalid
@@ -28,7 +28,7 @@ def ask(token: str | None) -> ConnectQuestion:
 
 def test_none_allows_everything_and_asks_nobody() -> None:
     entitlement = build_entitlement(AccessConfig())
-    assert entitlement.anonymous == (Rule.allow("/**"),) and entitlement.authorizer is None
+    assert entitlement.anonymous == EVERYTHING and entitlement.authorizer is None
 
 
 async def test_basic_lets_everybody_listen_and_token_holders_publish(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_basic_lets_everybody_listen_and_token_holders_publish(tmp_path: P
     assert authorizer is not None
     for token in (TOKEN, OTHER):
         granted = await authorizer.connect(ask(token))
-        assert isinstance(granted, Grant) and granted.rules == (Rule.allow("/**"),)
+        assert isinstance(granted, Grant) and granted.rules == EVERYTHING
         assert token not in granted.identity
     assert isinstance(await authorizer.connect(ask(None)), Grant)
     for token in ("", "wrong", TOKEN + "x", TOKEN[:-1], "é" * 20):

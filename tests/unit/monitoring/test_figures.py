@@ -1,28 +1,37 @@
-"""Figures are bounded: names from a table, shards as the only label, nothing that clients choose."""
+"""One table of figures: names that are unique in their scope, sentences, units, and no word that a client could choose."""
 
-from godwit.monitoring.figures import COUNTERS, GAUGES, SHARDS_MAX, find_figure, list_samples
+import re
 
+import pytest
 
-def test_samples_are_the_nodes_and_the_shards_numbers() -> None:
-    stats = {
-        "connections": 3,
-        "driver": "io_uring",
-        "is_draining": True,
-        "shards": [{"shard": 0, "sent": 1.5}, {"shard": 1, "sent": 2}],
-    }
-    samples = [
-        (sample.figure.name.removeprefix("godwit_").removeprefix("engine_"), sample.shard, sample.value)
-        for sample in list_samples(stats)
-    ]
-    assert samples == [("connections", None, 3), ("shard_sent", "0", 1.5), ("shard_sent", "1", 2)]
+from godwit.monitoring.figures import CODE, CODE_NAMES, ENGINE_NAMES, NODE, REASON, SHARD, WIRE, Figure, Kind
+
+SCOPES = {"node": NODE, "wire": WIRE, "shard": (*WIRE, *SHARD), "code": CODE, "reason": REASON}
 
 
-def test_no_more_shards_than_there_can_be_become_labels() -> None:
-    assert len(list(list_samples({"shards": [{"sent": 1}] * 1_000}))) == SHARDS_MAX
+@pytest.mark.parametrize("figures", SCOPES.values(), ids=SCOPES)
+def test_a_scopes_figures_have_names_of_their_own(figures: tuple[Figure, ...]) -> None:
+    names = [figure.name for figure in figures]
+    indicators = [figure.indicator for figure in figures if figure.indicator]
+    assert len(set(names)) == len(names) and len(set(indicators)) == len(indicators)
 
 
-def test_every_figure_has_one_kind_and_a_sentence() -> None:
-    assert not GAUGES.keys() & COUNTERS.keys()
-    for sentence in [*GAUGES.values(), *COUNTERS.values()]:
-        assert sentence.endswith(".") and "\n" not in sentence
-    assert find_figure("never_heard_of").name == "godwit_engine_never_heard_of"
+def test_every_figure_has_a_sentence_and_a_unit() -> None:
+    for figure in {figure for figures in SCOPES.values() for figure in figures}:
+        assert figure.sentence.endswith(".") and "\n" not in figure.sentence
+        assert re.fullmatch(r"[a-z][a-z_]*[a-z]", figure.name)
+        assert figure.unit or figure.kind is Kind.NUMBER
+        assert figure.kind is not Kind.GAUGE or figure.name.endswith("_bytes") == (figure.unit == "bytes")
+
+
+def test_a_counters_indicator_is_its_growth_a_second_and_a_number_has_none() -> None:
+    by_name = {figure.name: figure for figure in (*NODE, *WIRE)}
+    assert (by_name["gaps"].indicator, by_name["gaps"].indicator_unit) == ("gaps_per_second", "gaps a second")
+    assert (by_name["cpu_seconds"].indicator, by_name["cpu_seconds"].indicator_unit) == ("cpu", "cores")
+    assert (by_name["connections"].indicator, by_name["epoch"].indicator) == ("connections", "")
+
+
+def test_other_names_belong_to_figures() -> None:
+    names = {figure.name for figures in SCOPES.values() for figure in figures}
+    assert ENGINE_NAMES.keys() <= names
+    assert CODE_NAMES.keys() == {figure.name for figure in CODE}

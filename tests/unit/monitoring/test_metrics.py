@@ -1,26 +1,64 @@
-"""The exposition is OpenMetrics that a parser reads, in a size that subjects and clients do not change."""
+"""The exposition is OpenMetrics that the official parser reads, in a size that subjects and clients do not change."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from godwit.monitoring.figures import Figure
-from godwit.monitoring.metrics import Metrics
+from godwit.monitoring.figures import Figure, Kind
+from godwit.monitoring.metrics import Metrics, Sources
+
+SHARD = {
+    "sends": 5,
+    "has_failed": False,
+    "cpu_seconds": 1.5,
+    "wires": {"json": {"connections": 2, "gaps": 3}, "binary": {"connections": 1}},
+    "close_codes": {1000: 4, 0: 1},
+    "gap_reasons": {"expired": 3},
+}
+FACTS = {"node": 'n"1\n', "version": "0.1.0", "condition": "ready", "uptime_ms": 1_500}
 
 
-def render(stats: dict[str, Any], counts: dict[Figure, float] | None = None) -> str:
-    return Metrics(lambda: stats, lambda: counts or {}).render().decode()
+def render(stats: Mapping[str, Any], counts: Mapping[Figure, float] | None = None) -> str:
+    sources = Sources(lambda: stats, lambda: counts or {}, lambda: FACTS, {"connections_max": 10})
+    return Metrics(sources).render().decode()
+
+
+def parse(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    families = text_string_to_metric_families(text)
+    return {
+        sample.name: {
+            tuple(sorted(each.labels.items())): each.value for each in family.samples if each.name == sample.name
+        }
+        for family in families
+        for sample in family.samples
+    }
 
 
 def test_what_is_written_can_be_parsed_and_holds_every_number() -> None:
-    counts = {Figure("godwit_authorizer_asked", "counter", "Questions."): 4.0}
-    text = render({"subjects": 2, "shards": [{"sent": 5}, {"sent": 6}]}, counts)
-    families = {family.name: family for family in text_string_to_metric_families(text)}
-    assert families["godwit_authorizer_asked"].type == "counter"
-    assert families["godwit_authorizer_asked"].samples[0].value == 4
-    shards = next(family for name, family in families.items() if "shard_sent" in name)
-    assert [(sample.labels, sample.value) for sample in shards.samples] == [({"shard": "0"}, 5), ({"shard": "1"}, 6)]
-    assert text.endswith("# EOF\n") and "process_resident_memory_bytes" in families
+    asked = Figure("authorizer_asked", Kind.COUNTER, "questions", "Questions.")
+    text = render({"subjects": 2, "accepted": 9, "shards": [SHARD, {**SHARD, "has_failed": True}]}, {asked: 4.0})
+    found = parse(text)
+    assert found["godwit_subjects"] == {(): 2} and found["godwit_messages_accepted_total"] == {(): 9}
+    assert found["godwit_authorizer_asked_total"] == {(): 4}
+    assert found["godwit_connections"][("shard", "1"), ("wire", "json")] == 2
+    assert found["godwit_gaps_total"] == {(("shard", "0"), ("wire", "json")): 3, (("shard", "1"), ("wire", "json")): 3}
+    assert found["godwit_shard_sends_total"] == {(("shard", "0"),): 5, (("shard", "1"),): 5}
+    assert found["godwit_shard_cpu_seconds_total"][(("shard", "0"),)] == 1.5
+    assert found["godwit_shard_failed"] == {(("shard", "0"),): 0, (("shard", "1"),): 1}
+    assert found["godwit_closes_by_code_total"] == {
+        (("code", "1000"), ("name", "ClosedNormally")): 8,
+        (("code", "0"), ("name", "other")): 2,
+    }
+    assert found["godwit_gaps_by_reason_total"] == {(("reason", "expired"),): 6}
+    assert found["godwit_limit"] == {(("limit", "connections_max"),): 10}
+    assert found["godwit_info"] == {(("node", 'n"1\n'), ("version", "0.1.0")): 1}
+    assert (
+        found["godwit_condition"][(("godwit_condition", "ready"),)] == 1
+        and sum(found["godwit_condition"].values()) == 1
+    )
+    assert found["godwit_uptime_seconds"] == {(): 1.5}
+    assert text.endswith("# EOF\n") and "process_resident_memory_bytes" in found
 
 
 def test_a_million_subjects_do_not_make_it_longer() -> None:

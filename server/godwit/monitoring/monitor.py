@@ -1,0 +1,166 @@
+"""Once a second: reads the node, feeds the windows, and pushes the figures on `/$node/NAME/…` in one batch.
+
+Owns the pace, the clock that the windows live by (it never runs backwards, not over a restart either) and when they are
+saved. All of it happens on a worker thread: the event loop waits for nothing. Invariant: its cost grows with shards, wires and codes,
+never with connections, subjects or messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..codes import CODES
+from ..engine import Draft
+from ..logs import read_logger
+from ..model import Position
+from .presentation import Tree, list_due, list_pushes, make_root, show_now, show_window
+from .process import ProcessMeter
+from .reading import Reading, Series, compare, take_reading
+from .window_file import WindowFile, WindowFileInvalid, dump_windows
+from .windows import WINDOWS, Windows
+
+INTERVAL_S = 1.0
+SAVE_INTERVAL_S = 300.0
+GAP_S_MAX = 10.0
+"""A reading stands for the time since the one before, but for no more than this: nobody looked meanwhile."""
+HISTORY_MESSAGES = 180
+"""Messages that the log of each `now` subject keeps: three minutes, for who joins with `last`."""
+PATTERNS: tuple[Mapping[str, Any], ...] = (
+    {"pattern": "/$node/**", "log_messages_max": 1},
+    {"pattern": "/$node/*/now", "log_messages_max": HISTORY_MESSAGES},
+    {"pattern": "/$node/*/*/now", "log_messages_max": HISTORY_MESSAGES},
+    {"pattern": "/$node/*/*/*/now", "log_messages_max": HISTORY_MESSAGES},
+)
+"""What the node sets for its own subjects, unless its operator sets something for the same pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The two times a node knows, in seconds."""
+
+    mono: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+
+class Monitor:
+    """The statistics of one node, from start to stop. `show` may be called from any thread at any time."""
+
+    def __init__(
+        self,
+        name: str,
+        read_stats: Callable[[], Mapping[str, Any]],
+        publish_many: Callable[[Sequence[Draft]], Sequence[Position | int]] | None,
+        file: WindowFile | None = None,
+        *,
+        read_process: Callable[[], Mapping[str, float]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`publish_many` None: nothing is pushed. `file` None: the windows end with the node."""
+        self._root = make_root(name)
+        self._read_stats, self._publish_many = read_stats, publish_many
+        self._file, self._clock = file, clock or Clock()
+        self._read_process = read_process or ProcessMeter().read
+        self._lock = threading.Lock()
+        self._windows = self._load()
+        # The windows' time is this node's monotonic one, moved so that it never goes before what was saved.
+        self._offset_s = max(self._clock.wall(), self._windows.time_s) - self._clock.mono()
+        self._before: Reading | None = None
+        self._now: dict[Series, float] = {}
+        self._now_ms = 0
+        self._has_pushed = False
+        self._refused: int | None = None
+        self._saved_s = self._clock.mono()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins with a first reading at once."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Ends between two readings, and saves."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        if self._file is not None:
+            await asyncio.to_thread(self._save)
+
+    def show(self, windows: Iterable[str] = ()) -> Tree:
+        """`time` and `now`, and the windows asked for by name."""
+        with self._lock:
+            asked = {name: show_window(name, self._windows.read(name)) for name in windows}
+            return {"time": self._now_ms, "now": show_now(self._now), "windows": asked}
+
+    def turn(self) -> None:
+        """One reading and what follows from it; the loop's own body, and a test's."""
+        reading = take_reading(self._clock.mono() + self._offset_s, self._read_stats(), self._read_process())
+        with self._lock:
+            drafts = self._take(reading)
+        if self._publish_many is not None and drafts:
+            self._note_refusals(self._publish_many(drafts))
+        if self._file is not None and self._clock.mono() - self._saved_s >= SAVE_INTERVAL_S:
+            self._save()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            try:
+                await asyncio.to_thread(self.turn)
+            except Exception as error:  # a figure that cannot be had must not end the others for good
+                read_logger().error("statistics_failed", why=f"{type(error).__name__}: {error}")
+            due = max(due + INTERVAL_S, loop.time())  # a reading that was missed is not made up for: the next says more
+            await asyncio.sleep(due - loop.time())
+
+    def _take(self, reading: Reading) -> list[Draft]:
+        before, self._before = self._before, reading
+        weight = min(reading.time_s - before.time_s, GAP_S_MAX) if before else 0.0
+        self._now = compare(before or reading, reading)
+        self._now_ms = int(self._clock.wall() * 1000)
+        self._windows.add(reading.time_s, weight, self._now)
+        if self._publish_many is None:
+            return []
+        pushes = list(list_pushes(self._root, "now", self._now_ms, show_now(self._now)))
+        if before is not None:
+            for name in list_due(before.time_s, reading.time_s) if self._has_pushed else WINDOWS:
+                tree = show_window(name, self._windows.read(name))
+                pushes += list_pushes(self._root, name, self._now_ms, tree)
+            self._has_pushed = True
+        return [Draft(subject, content) for subject, content in pushes]
+
+    def _note_refusals(self, outcomes: Sequence[Position | int]) -> None:
+        """Says once that the node's own messages are refused, and once that they are not any more."""
+        refused = next((outcome for outcome in outcomes if isinstance(outcome, int)), None)
+        if refused != self._refused and refused is not None:
+            read_logger().warning("statistics_refused", code=refused, why=CODES[refused].sentence)
+        self._refused = refused
+
+    def _load(self) -> Windows:
+        try:
+            return (self._file.load() if self._file else None) or Windows()
+        except WindowFileInvalid as error:
+            read_logger().warning("statistics_lost", why=str(error))
+            return Windows()
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        self._saved_s = self._clock.mono()
+        with self._lock:
+            content = dump_windows(self._windows)
+        try:
+            self._file.save(content)
+        except OSError as error:
+            read_logger().warning("statistics_not_saved", why=f"{self._file.path}: {error.strerror}")
+
+
+def list_patterns(taken: Iterable[str]) -> list[Mapping[str, Any]]:
+    """The node's own patterns, without those whose text an operator has taken."""
+    texts = set(taken)
+    return [pattern for pattern in PATTERNS if pattern["pattern"] not in texts]

@@ -1,0 +1,106 @@
+"""The JSON schema of /v1/stats, and the reference table of all indicators: both made from the figures' table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .figures import CODE, NODE, REASON, SHARD, WIRE, Figure, Kind
+from .windows import WINDOWS
+
+Schema = dict[str, Any]
+_NUMBER: Schema = {"type": "number", "minimum": 0}
+_STATISTICS: Schema = {
+    "type": "object",
+    "properties": {
+        "max": {**_NUMBER, "description": "The largest value of one second."},
+        "mean": {**_NUMBER, "description": "The mean over the time that is known."},
+        "deviation": {**_NUMBER, "description": "The standard deviation of the seconds' values from the mean."},
+    },
+    "required": ["max", "mean", "deviation"],
+    "additionalProperties": False,
+}
+SCOPES: dict[str, tuple[Figure, ...]] = {
+    "node": (*NODE, *(figure for figure in (*WIRE, *SHARD) if figure.name != "cpu_seconds")),
+    "shards": (*WIRE, *SHARD),
+    "wires": WIRE,
+    "codes": CODE,
+    "reasons": REASON,
+}
+"""Which figures each scope has."""
+_KEYS = {
+    "shards": ("^[0-9]+$", "By the shard's number."),
+    "wires": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
+    "codes": ("^[0-9]+$", "By code, from its first time on."),
+    "reasons": ("^[a-z]+$", "By the reason of a gap."),
+}
+
+
+def make_schema() -> Schema:
+    """JSON Schema 2020-12 of the whole answer."""
+    text = {"type": "string"}
+    properties: Schema = {
+        "node": {**text, "description": "The node's name."},
+        "version": text,
+        "condition": {**text, "enum": ["starting", "ready", "draining", "failed", "stopped"]},
+        "uptime_ms": {"type": "integer", "minimum": 0},
+        "client": {**text, "description": "The client port's address."},
+        "time": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "When `now` was read, Unix time in ms; once a second.",
+        },
+        "now": _make_tree(_NUMBER, {}),
+        "windows": {
+            "type": "object",
+            "properties": {name: _make_window(name) for name in WINDOWS},
+            "additionalProperties": False,
+        },
+        "engine": {"type": "object", "description": "The engine's counters since start, not a contract."},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The statistics of a Godwit node",
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+    }
+
+
+def list_indicators() -> Iterator[tuple[str, str, str, str]]:
+    """(name, unit, meaning, scopes) of every indicator, in the table's order."""
+    seen: dict[str, tuple[str, str, list[str]]] = {}
+    for scope, figures in SCOPES.items():
+        for figure in figures:
+            if figure.indicator:
+                known = seen.setdefault(figure.indicator, (figure.indicator_unit, figure.sentence, []))
+                known[2].append(scope)
+    for name, (unit, sentence, scopes) in seen.items():
+        yield name, unit, sentence, ", ".join(scopes)
+
+
+def _make_window(name: str) -> Schema:
+    seconds = {"const": WINDOWS[name].seconds}
+    covered = {**_NUMBER, "description": "How much of the window is known: a node younger than it has no more."}
+    return _make_tree(_STATISTICS, {"seconds": seconds, "covered_seconds": covered})
+
+
+def _make_tree(leaf: Schema, about: Schema) -> Schema:
+    properties: Schema = {**about, "node": _make_scope(SCOPES["node"], leaf)}
+    for group, (key, sentence) in _KEYS.items():
+        properties[group] = {
+            "type": "object",
+            "description": sentence,
+            "patternProperties": {key: _make_scope(SCOPES[group], leaf)},
+            "additionalProperties": False,
+        }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _make_scope(figures: Iterable[Figure], leaf: Schema) -> Schema:
+    described = {
+        figure.indicator: {**leaf, "description": f"{figure.sentence} Unit: {figure.indicator_unit}."}
+        for figure in figures
+        if figure.kind is not Kind.NUMBER
+    }
+    return {"type": "object", "properties": described, "additionalProperties": False}

@@ -1,0 +1,31 @@
+"""The schema and the reference table come from the figures' table, and a tree that a node shows fits the schema."""
+
+import json
+
+from godwit.monitoring.figures import CODE, NODE, REASON, SHARD, WIRE
+from godwit.monitoring.schema import SCOPES, list_indicators, make_schema
+from godwit.monitoring.windows import WINDOWS
+
+
+def test_every_indicator_of_every_scope_is_described_once_in_the_table() -> None:
+    rows = list(list_indicators())
+    names = [name for name, *_ in rows]
+    figures = (*NODE, *WIRE, *SHARD, *CODE, *REASON)
+    assert sorted(names) == sorted({figure.indicator for figure in figures} - {""})
+    assert all(unit and sentence.endswith(".") and scopes for _, unit, sentence, scopes in rows)
+    assert dict((name, scopes) for name, _, _, scopes in rows)["gaps_per_second"] == "node, shards, wires, reasons"
+
+
+def test_the_schema_names_all_windows_and_refuses_what_is_in_no_table() -> None:
+    properties = make_schema()["properties"]
+    assert list(properties["windows"]["properties"]) == list(WINDOWS)
+    for tree in (properties["now"], properties["windows"]["properties"]["1h"]):
+        node = tree["properties"]["node"]
+        assert node["additionalProperties"] is False and len(node["properties"]) > 40
+    json.dumps(make_schema())
+
+
+def test_the_nodes_figures_hold_no_indicator_twice() -> None:
+    for figures in SCOPES.values():
+        names = [figure.indicator for figure in figures if figure.indicator]
+        assert len(set(names)) == len(names)
