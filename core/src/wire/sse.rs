@@ -120,7 +120,7 @@ fn put_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     write(out);
     let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if out.get(begin..).is_some_and(|data| data.iter().any(|byte| is_line_end(byte))) {
+    if out.get(begin..).is_some_and(|data| data.iter().any(is_line_end)) {
         let data = out.split_off(begin);
         for (index, line) in data.split(is_line_end).enumerate() {
             if index > 0 {
