@@ -258,6 +258,25 @@ async def test_failing_token_is_logged_and_tried_again(peer: Peer, caplog: pytes
     assert "no token" in caplog.text
 
 
+async def test_token_that_cannot_be_renewed_is_logged_and_the_client_lives(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = asyncio.Event()
+
+    async def token() -> str:
+        if peer.connected.is_set():
+            asked.set()
+            raise OSError("no token today")
+        return "first"
+
+    async with asyncio.timeout(10), Client(peer.url, token=token, settings=QUICK) as client:
+        await client.connected()
+        await peer.say({"notice": "token_expiring", "in_ms": 60_000})
+        await asked.wait()
+        assert (await client.publish("/a", 1)).position is not None
+    assert "the token was not renewed" in caplog.text
+
+
 async def test_closed_client_says_so(peer: Peer) -> None:
     async with Client(peer.url, settings=QUICK) as client:
         subscription = client.subscribe("/a")

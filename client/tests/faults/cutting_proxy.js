@@ -1,7 +1,7 @@
 // A TCP proxy that breaks connections at random: each gets a budget of bytes, drawn from a seeded generator.
 //
 // When the budget is spent the rest of the chunk is not forwarded and both sides are reset, so that cuts fall inside frames,
-// inside the handshake, and between a command and its answer. `calm` ends the cutting.
+// inside the handshake, and between a command and its answer. `calm` ends the cutting, `redirect` moves the target.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -19,7 +19,7 @@ export function seeded(seed) {
 
 /** Forwards to a port of this machine; counts the connections that it broke. */
 export async function startProxy(port, random, meanBytes) {
-  const proxy = { url: "", cuts: 0, isCalm: false, calm: () => (proxy.isCalm = true), stop: () => {} };
+  const proxy = { url: "", cuts: 0, isCalm: false, calm: () => (proxy.isCalm = true), redirect: (to) => (port = to), stop: () => {} };
   const sockets = new Set();
   const server = createServer((here) => {
     const there = connect(port, "127.0.0.1");

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PYTHON = process.env.GODWIT_PYTHON ?? `${ROOT}.venv/bin/python`;
+const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did not start
 
 /**
  * Start one with these settings, as `{ "limits.log_messages_max": 10 }`; returns when it listens.
@@ -17,7 +18,9 @@ export async function startNode(settings = {}) {
   if (!existsSync(PYTHON)) throw new Error(`${PYTHON} is missing: run make setup`);
   const options = Object.entries(settings).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
   const words = ["-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options];
-  const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (text) => (errors = (errors + text).slice(-ERRORS_CHARACTERS_MAX)));
   const exited = once(child, "exit");
   for await (const line of createInterface({ input: child.stdout })) {
     const found = /^listening .*client=(\S+) .*admin=(\S+)/.exec(line);
@@ -43,5 +46,5 @@ export async function startNode(settings = {}) {
       },
     };
   }
-  throw new Error(`the node ended with ${(await exited)[0]} before it listened`);
+  throw new Error(`the node ended with ${(await exited)[0]} before it listened:\n${errors}`);
 }

@@ -71,8 +71,8 @@ test("what the server did not take goes back to its place", () => {
   const [queue, takeId] = [newQueue(100, 1 << 20, 2), ids()];
   for (const key of "abc") queue.add(draft("1", key), ignore);
   queue.send(takeId);
-  queue.putBack(2);
   queue.putBack(1);
+  queue.putBack(2);
   assert.deepEqual(queue.send(takeId).map(({ draft }) => draft.key), ["a", "b"]);
 });
 

@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { LIMITS, logOf, numbers, open, openOnPage, take } from "./opening.js";
+import { Client as AnyClient } from "../../src/client.js";
+import { node } from "../../src/platform/node.js";
+import { LIMITS, QUICK, logOf, numbers, open, openOnPage, take } from "./opening.js";
 import { Peer } from "./peer.js";
 
 describe("tokens", LIMITS, () => {
@@ -28,6 +30,27 @@ describe("tokens", LIMITS, () => {
     const client = open(peer, { token, log: logOf(lines) });
     await client.connected();
     assert.equal(lines.filter((line) => line.includes("no token")).length, 2);
+    await client.close();
+  });
+
+  test("that cannot be renewed are asked for again after a while, and the client lives", async () => {
+    const [peer, lines, clock] = [new Peer(), [], { now: 0 }];
+    const answers = ["first", new Error("no"), "second"];
+    const token = async () => {
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return answer;
+    };
+    const platform = { ...node, now: () => clock.now };
+    const settings = { ...QUICK, answerTimeoutMs: 40 };
+    const client = new AnyClient("ws://x", { transport: peer.transport, token, log: logOf(lines), settings }, platform);
+    await client.connected();
+    peer.say({ notice: "token_expiring", in_ms: 60_000 });
+    while (answers.length > 1) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(answers.length, 1);
+    clock.now += 5_000;
+    assert.deepEqual((await peer.hear("connect", 2)).map(({ connect }) => connect.token), ["first", "second"]);
+    assert.ok(lines.some((line) => line.includes("the token was not renewed")));
     await client.close();
   });
 
@@ -100,6 +123,32 @@ describe("a page", LIMITS, () => {
     await client.close();
   });
 
+  test("that subscribes again goes on from where it stood, saved or not", async () => {
+    const [peer, positions] = [new Peer(), new Map()];
+    const { client } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    for (const n of numbers(3)) peer.append("/a", n);
+    await take(subscription, 2);
+    subscription.handled();
+    subscription.close();
+    assert.deepEqual(await take(client.subscribe("/a"), 1), [2]);
+    await client.close();
+  });
+
+  test("whose store fails goes on, and it is said", async () => {
+    const [peer, lines] = [new Peer(), []];
+    const store = { get: () => undefined, set: () => {}, save: () => Promise.reject(new Error("full")) };
+    const { client, page } = openOnPage(peer, { positions: store, log: logOf(lines) });
+    const subscription = client.subscribe("/a");
+    await subscription.joined();
+    page.events.leaving();
+    await client.publish("/a", 1);
+    assert.deepEqual(await take(subscription, 1), [1]);
+    await client.close();
+    assert.ok(lines.some((line) => line.includes("positions were not saved")));
+  });
+
   test("that is left has saved its places", async () => {
     const [peer, positions] = [new Peer(), new Map()];
     const { client, page } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
@@ -107,6 +156,8 @@ describe("a page", LIMITS, () => {
     await subscription.joined();
     for (const n of numbers(3)) peer.append("/a", n);
     await take(subscription, 2);
+    page.events.hidden();
+    assert.deepEqual(positions.get("/a"), { after: { "/a": "7.1" } }, "the second is in hand");
     subscription.handled();
     page.events.leaving();
     assert.deepEqual(positions.get("/a"), { after: { "/a": "7.2" } });

@@ -57,7 +57,7 @@ class Client:
         self._settings = settings or Settings()
         self._token = token
         self._positions = positions
-        self._session = Session(self._settings)
+        self._session = Session(self._settings, can_renew=callable(token))
         self._connection = Connection(self._session, WIRES[wire], self._current_token)
         self._saved: dict[str, Subscription] = {}  # those whose stands go into `positions`
         self._requests: Requests | None = None

@@ -26,6 +26,7 @@ from .wire.speak import Wire
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
 CLOSE_TIMEOUT_S = 2.0
+TOKEN_AGAIN_MS = 5_000  # after a failure to renew it
 
 log = logging.getLogger("godwit.client")
 
@@ -52,6 +53,7 @@ class Connection:
         self._wire = wire()
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
+        self._token_at = 0  # not asked for again before
         self.is_open = False
 
     def wake(self) -> None:
@@ -149,11 +151,22 @@ class Connection:
                 if session.phase is not Phase.DRAINING:
                     socket.transport.abort()  # nobody is there to answer a close
                 return Loss(None, reason)
-            if session.wants_token and (token := await self._token()) is not None:
-                session.renew(token)
+            if session.wants_token and now_ms() >= self._token_at:
+                await self._renew()
             if session.has_commands:
                 self._out.set()
         return Loss(None, "closed")
+
+    async def _renew(self) -> None:
+        self._token_at = now_ms() + TOKEN_AGAIN_MS
+        try:
+            token = await self._token()
+        except Exception:  # the user's own code
+            log.exception("the token was not renewed, trying again")
+            return
+        if token is not None:
+            self._token_at = 0
+            self._session.renew(token)
 
 
 def _batches(commands: list[Command]) -> list[list[Command]]:

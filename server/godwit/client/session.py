@@ -47,8 +47,9 @@ class Phase(Enum):
 class Session:
     """Subscriptions, watches, publishes and the health of the connection that carries them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, can_renew: bool = False) -> None:
         self.settings = settings
+        self._can_renew = can_renew  # there is a source of fresh tokens
         self.phase = Phase.AWAY
         self.error: GodwitError | None = None  # why it is OVER
         self.id: str | None = None  # the server's name for the session
@@ -172,7 +173,8 @@ class Session:
         if self.phase is Phase.OVER:
             return
         self._now = now
-        if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1]:
+        is_fresh = code == Code.TOKEN_EXPIRED and self._can_renew and self.is_welcome  # it slept past its token's end
+        if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not is_fresh:
             self.close(SessionClosed(code, reason, reconnect=False))
             return
         wish = wish_of(reason)

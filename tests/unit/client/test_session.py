@@ -191,6 +191,16 @@ def test_other_codes_do_not(code: int | None) -> None:
     assert session.phase is Phase.AWAY
 
 
+def test_who_slept_past_its_tokens_end_comes_back_with_a_fresh_one_but_not_twice_with_the_same() -> None:
+    session = Session(Settings(), can_renew=True)
+    connected(session)
+    session.lost(1, Code.TOKEN_EXPIRED, "")
+    assert session.phase is Phase.AWAY
+    session.opened(2, "stale")
+    session.lost(3, Code.TOKEN_EXPIRED, "")
+    assert session.phase is Phase.OVER
+
+
 def test_server_says_when_to_come_back() -> None:
     session = Session(Settings())
     connected(session)
