@@ -16,14 +16,14 @@ ARGS ?=
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript bench docs generate ci clean tools-run tools-check tools-test
+.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript wheel bench docs generate ci clean tools-run tools-check tools-test
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .make/engine ## install what is needed and build the engine (only what has changed)
+setup: .make/engine .make/console ## install what is needed and build the engine (only what has changed)
 
-run: .make/engine ## start a node on the default ports with this machine's live telemetry
+run: .make/engine .make/console ## start a node on the default ports with this machine's live telemetry
 	@exec $(BIN)/godwit serve --demo $(ARGS)
 
 fmt: .make/venv ## format Rust and Python
@@ -50,12 +50,15 @@ test-rust: tools-test
 test-javascript: tools-test .make/engine .make/node_modules
 	cd client && npm run --silent test
 
-test-python: tools-test .make/engine .make/chromium .make/node_modules
+test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
 	$(BIN)/pytest -q -m "not long" $(ARGS)
 
-test-all: test-rust .make/engine .make/chromium .make/node_modules ## every test, the long ones too
+test-all: test-rust .make/engine .make/console .make/chromium .make/node_modules ## every test, the long ones too
 	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
+
+wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist
 
 bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
 	$(BIN)/python -m benchmarks.run $(ARGS)
@@ -69,7 +72,7 @@ generate: .make/venv ## write the code that is derived from protocol/
 ci: check test ## what .ci/run runs
 
 clean: ## forget everything that was built
-	rm -rf .make .venv target site client/node_modules client/types server/godwit/_engine*.so
+	rm -rf .make .venv target site dist console/node_modules console/vendor client/node_modules client/types server/godwit/_engine*.so
 
 tools-run:
 	@.ci/tools run >/dev/null
@@ -97,6 +100,13 @@ tools-test:
 	@mkdir -p .make
 	@echo "installing client/package-lock.json"
 	@cd client && npm ci --silent
+	@touch $@
+
+.make/console: console/package-lock.json
+	@mkdir -p .make console/vendor
+	@echo "fetching the console's charts"
+	@npm ci --prefix console --silent --no-progress
+	@cp console/node_modules/uplot/dist/uPlot.esm.js console/node_modules/uplot/dist/uPlot.min.css console/vendor/
 	@touch $@
 
 .make/chromium:

@@ -2,8 +2,9 @@
 //! comes from Python is converted before any lock is taken.
 use crate::{orders, reports, rows};
 use godwit_core::message::Kind;
-use godwit_core::report::ConnectionId;
+use godwit_core::report::{ConnectionId, ConnectionList};
 use godwit_core::subject::Pattern;
+use godwit_engine::{Question, Sort};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -95,16 +96,43 @@ impl Engine {
         found.iter().map(|row| rows::subject(py, row)).collect()
     }
 
-    #[pyo3(signature = (after, limit, search))]
+    #[pyo3(signature = (pattern, search, sort, is_descending, offset, limit))]
+    fn survey<'py>(
+        &self,
+        py: Python<'py>,
+        pattern: Option<&str>,
+        search: String,
+        sort: &str,
+        is_descending: bool,
+        offset: usize,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let pattern =
+            pattern.map(Pattern::parse).transpose().map_err(|refusal| PyValueError::new_err(refusal.reason))?;
+        let sort = Sort::from_name(sort).ok_or_else(|| PyValueError::new_err(format!("{sort:?} is no order")))?;
+        let question = Question { pattern, search, sort, is_descending, offset, limit };
+        let found = py.detach(|| self.0.survey(&question));
+        rows::survey(py, &found)
+    }
+
+    #[pyo3(signature = (after, limit, search, is_behind))]
     fn connections<'py>(
         &self,
         py: Python<'py>,
         after: u64,
         limit: u32,
-        search: Option<&str>,
-    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = py.detach(|| self.0.connections(ConnectionId(after), limit, search));
-        found.iter().map(|row| rows::connection(py, row)).collect()
+        search: Option<String>,
+        is_behind: bool,
+    ) -> PyResult<(Vec<Bound<'py, PyDict>>, Option<u64>)> {
+        let list = ConnectionList { after: ConnectionId(after), limit, search, is_behind };
+        let (found, next) = py.detach(|| self.0.connections(list));
+        let found = found.iter().map(|row| rows::connection(py, row)).collect::<PyResult<_>>()?;
+        Ok((found, next.map(|next| next.0)))
+    }
+
+    fn connection<'py>(&self, py: Python<'py>, connection: u64) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = py.detach(|| self.0.connection(ConnectionId(connection)));
+        found.as_ref().map(|row| rows::connection(py, row)).transpose()
     }
 
     fn configure(&self, py: Python<'_>, settings_json: &str) -> PyResult<()> {

@@ -32,6 +32,6 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::Drained { .. } => ("drained",).into_pyobject(py),
         Report::ShardFailed { shard, reason } => ("shard_failed", shard, reason).into_pyobject(py),
         // The engine answers these itself.
-        Report::Connections { ask, shard, rows } => ("connections", ask, shard, rows.len()).into_pyobject(py),
+        Report::Connections { ask, shard, rows, .. } => ("connections", ask, shard, rows.len()).into_pyobject(py),
     }
 }

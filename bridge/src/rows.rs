@@ -2,7 +2,7 @@
 use godwit_core::command::GapReason;
 use godwit_core::report::{ConnectionRow, SubjectRow};
 use godwit_core::shard::Counters;
-use godwit_engine::{Figures, Stats};
+use godwit_engine::{Figures, Found, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
@@ -129,12 +129,35 @@ pub(crate) fn subject<'py>(py: Python<'py>, row: &SubjectRow) -> PyResult<Bound<
     Ok(dict)
 }
 
+pub(crate) fn survey<'py>(py: Python<'py>, found: &Found) -> PyResult<Bound<'py, PyDict>> {
+    let rows = found.rows.iter().map(|surveyed| {
+        let dict = subject(py, &surveyed.row)?;
+        dict.set_item("rate_per_s", surveyed.rate_per_s)?;
+        Ok(dict)
+    });
+    let dict = PyDict::new(py);
+    dict.set_item("rows", rows.collect::<PyResult<Vec<_>>>()?)?;
+    put!(dict, found, total, taken_ms, is_partial);
+    dict.set_item("took_ms", found.took.as_millis() as u64)?;
+    Ok(dict)
+}
+
 pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("connection", row.connection.0)?;
+    dict.set_item("shard", row.connection.shard())?;
     dict.set_item("address", row.address.to_string())?;
     dict.set_item("identity", &*row.identity)?;
     dict.set_item("client", &*row.client)?;
-    put!(dict, row, wire, connected_ms, subscriptions, behind);
+    put!(dict, row, wire, connected_ms, subscriptions, behind, behind_bytes, behind_arrivals);
+    if !row.stands.is_empty() {
+        let stands = row.stands.iter().map(|stand| {
+            let dict = PyDict::new(py);
+            dict.set_item("selector", &*stand.selector)?;
+            put!(dict, stand, stand, behind_bytes, behind_arrivals, behind_messages, conflate_ms);
+            Ok(dict)
+        });
+        dict.set_item("stands", stands.collect::<PyResult<Vec<_>>>()?)?;
+    }
     Ok(dict)
 }

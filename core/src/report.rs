@@ -87,10 +87,12 @@ pub enum Report {
         shard: u8,
         reason: String,
     },
+    /// Answers a list, or a part of it: `next` is where to go on when not every connection was looked at.
     Connections {
         ask: u64,
         shard: u8,
         rows: Vec<ConnectionRow>,
+        next: Option<ConnectionId>,
     },
 }
 
@@ -106,6 +108,41 @@ pub struct ConnectionRow {
     pub subscriptions: u32,
     /// Subscriptions that are not at the head of their stream.
     pub behind: u32,
+    /// Encoded bytes between where it stands and the heads of its streams' windows.
+    pub behind_bytes: u64,
+    /// For what comes from the logs: messages the node accepted since the one that the furthest subscription stands at.
+    pub behind_arrivals: u64,
+    /// Where each subscription stands; only of a connection that is shown alone, and not more than `STANDS_MAX`.
+    pub stands: Vec<StandRow>,
+}
+
+/// Most subscriptions that are told of one connection.
+pub const STANDS_MAX: usize = 1000;
+
+/// Where one subscription stands behind the head.
+#[derive(Clone, Debug)]
+pub struct StandRow {
+    pub selector: Arc<str>,
+    /// `live`, `behind` (it is caught up from the logs) or `joining`.
+    pub stand: &'static str,
+    pub behind_bytes: u64,
+    pub behind_arrivals: u64,
+    /// Messages of its subject that it has not been sent; none where that is not known without counting.
+    pub behind_messages: Option<u64>,
+    /// Its window of conflation; 0: every message.
+    pub conflate_ms: u32,
+}
+
+/// Which connections an operator asks for.
+#[derive(Clone, Debug)]
+pub struct ConnectionList {
+    /// A connection; or, with the serial 0 that none has, the place to go on from.
+    pub after: ConnectionId,
+    pub limit: u32,
+    /// Only those in whose address, identity, client name or id this is found.
+    pub search: Option<String>,
+    /// Only those that are not at the head of all their streams.
+    pub is_behind: bool,
 }
 
 /// One subject, as operators see it.
@@ -169,9 +206,11 @@ pub enum Order {
     Configure(Arc<Settings>),
     ListConnections {
         ask: u64,
-        after: ConnectionId,
-        limit: u32,
-        search: Option<String>,
+        list: ConnectionList,
+    },
+    ShowConnection {
+        ask: u64,
+        connection: ConnectionId,
     },
     Stop,
 }

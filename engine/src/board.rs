@@ -4,7 +4,7 @@
 use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
 use crate::queue::{Orders, Reports, lock};
-use godwit_core::report::{ConnectionRow, Order, Report};
+use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report};
 use godwit_core::shard::Counters;
 use std::collections::HashMap;
 use std::io;
@@ -41,13 +41,16 @@ impl Seat {
     }
 }
 
+/// Rows, and where to go on when not every connection was looked at.
+pub(crate) type Listed = (Vec<ConnectionRow>, Option<ConnectionId>);
+
 pub(crate) struct Board {
     pub(crate) seats: Vec<Seat>,
     pub(crate) reports: Reports,
     /// Shards that are drained, or have failed.
     drained: AtomicU64,
-    /// Answers to `ListConnections`, by ask; a place exists only while somebody waits for it.
-    lists: Mutex<HashMap<u64, Option<Vec<ConnectionRow>>>>,
+    /// Answers to `ListConnections` and `ShowConnection`, by ask; a place exists only while somebody waits for it.
+    lists: Mutex<HashMap<u64, Option<Listed>>>,
     listed: Condvar,
 }
 
@@ -87,7 +90,7 @@ impl Board {
         if reports.iter().any(|report| matches!(report, Report::Connections { .. } | Report::Drained { .. })) {
             for report in std::mem::take(reports) {
                 match report {
-                    Report::Connections { ask, rows, .. } => self.answer(ask, rows),
+                    Report::Connections { ask, rows, next, .. } => self.answer(ask, (rows, next)),
                     Report::Drained { shard } => reports.extend(self.drained(shard)),
                     other => reports.push(other),
                 }
@@ -103,15 +106,15 @@ impl Board {
         (before != all && before | 1 << shard == all).then_some(Report::Drained { shard })
     }
 
-    fn answer(&self, ask: u64, rows: Vec<ConnectionRow>) {
+    fn answer(&self, ask: u64, listed: Listed) {
         if let Some(place) = lock(&self.lists).get_mut(&ask) {
-            *place = Some(rows);
+            *place = Some(listed);
             self.listed.notify_all();
         }
     }
 
     /// Orders a list of a shard and waits for it; a shard that does not answer in time has no rows.
-    pub(crate) fn list(&self, shard: usize, ask: u64, order: Order, patience: Duration) -> Vec<ConnectionRow> {
+    pub(crate) fn list(&self, shard: usize, ask: u64, order: Order, patience: Duration) -> Listed {
         lock(&self.lists).insert(ask, None);
         self.order(shard, order);
         let end = Instant::now() + patience;

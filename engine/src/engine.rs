@@ -1,16 +1,17 @@
 //! A node's threads, started and stopped together, and what another thread (Python's) may ask of them.
 //! Invariant: after `stop`, and after a failed `start`, no thread and no descriptor of the node's sockets is left.
 
-use crate::board::{Board, Figures, Seat};
+use crate::board::{Board, Figures, Listed, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
 use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Opened, Plan, live};
+use crate::survey::{Found, Question, Surveys};
 use godwit_core::codes::Code;
 use godwit_core::node::{self, Node, Totals};
 use godwit_core::position::Position;
-use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report, SubjectRow};
+use godwit_core::report::{ConnectionId, ConnectionList, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
 use godwit_core::settings::Settings;
 use godwit_core::shard::check_access;
@@ -27,6 +28,8 @@ use std::time::Duration;
 const SHARDS_MAX: usize = 64;
 /// How long a list of connections is waited for; a shard answers within a turn.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Turns of shards that one list of connections may take: a million connections are searched in a thousand.
+const LIST_TURNS_MAX: usize = 256;
 /// Sockets beyond a shard's share of the connections, so that it is the core that refuses, with a code.
 const SPARE_SOCKETS: u32 = 1024;
 
@@ -63,6 +66,7 @@ pub struct Engine {
     node: Arc<Mutex<Node>>,
     board: Arc<Board>,
     clock: Clock,
+    surveys: Surveys,
     asks: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -92,6 +96,7 @@ impl Engine {
             settings,
             board: Arc::new(board),
             clock: Clock::start(),
+            surveys: Surveys::default(),
             asks: AtomicU64::new(0),
             threads: Mutex::default(),
         })
@@ -200,7 +205,8 @@ impl Engine {
                 | Order::Refuse { connection, .. }
                 | Order::Answer { connection, .. }
                 | Order::Close { connection, .. } => Some(*connection),
-                Order::ListConnections { after, .. } => Some(*after),
+                Order::ListConnections { list, .. } => Some(list.after),
+                Order::ShowConnection { connection, .. } => Some(*connection),
                 Order::Drain { .. }
                 | Order::Revoke { .. }
                 | Order::Purge { .. }
@@ -272,6 +278,7 @@ impl Engine {
     }
 
     pub fn stats(&self) -> Stats {
+        self.surveys.rest();
         let totals = lock(&self.node).totals();
         let shards = self.board.seats.iter().map(Seat::show).collect();
         Stats { totals, reports_dropped: self.board.reports.dropped(), shards }
@@ -291,21 +298,45 @@ impl Engine {
         rows
     }
 
-    /// Connections after `after` in the order of their ids, shard by shard.
-    pub fn connections(&self, after: ConnectionId, limit: u32, search: Option<&str>) -> Vec<ConnectionRow> {
-        let mut rows = Vec::new();
-        let first = usize::from(after.shard());
-        for shard in first..self.board.seats.len() {
-            let limit = limit.saturating_sub(rows.len() as u32);
-            if limit == 0 {
-                break;
+    /// Subjects searched and sorted, as they were a moment ago: the node is not walked for it.
+    pub fn survey(&self, question: &Question) -> Found {
+        self.surveys.find(&self.node, question, || self.clock.now().wall_ms)
+    }
+
+    /// Connections after `list.after` in the order of their places, shard by shard, and where to go on when there may be more.
+    /// A shard looks at a bounded number of places in a turn, this at a bounded number of turns.
+    pub fn connections(&self, mut list: ConnectionList) -> (Vec<ConnectionRow>, Option<ConnectionId>) {
+        let (mut rows, limit) = (Vec::new(), list.limit);
+        for _ in 0..LIST_TURNS_MAX {
+            let shard = usize::from(list.after.shard());
+            list.limit = limit - rows.len() as u32;
+            let (found, next) = self.ask(shard, |ask| Order::ListConnections { ask, list: list.clone() });
+            rows.extend(found);
+            let next = match next {
+                None if shard + 1 >= self.board.seats.len() => return (rows, None),
+                None => ConnectionId::new(shard as u8 + 1, 0, 0),
+                Some(next) => next,
+            };
+            if rows.len() >= limit as usize {
+                return (rows, Some(next));
             }
-            let ask = self.asks.fetch_add(1, Ordering::Relaxed);
-            let after = if shard == first { after } else { ConnectionId(0) };
-            let order = Order::ListConnections { ask, after, limit, search: search.map(str::to_owned) };
-            rows.extend(self.board.list(shard, ask, order, PATIENCE));
+            list.after = next;
         }
-        rows
+        (rows, Some(list.after))
+    }
+
+    /// One connection with the stand of each of its subscriptions.
+    pub fn connection(&self, connection: ConnectionId) -> Option<ConnectionRow> {
+        let shard = usize::from(connection.shard());
+        self.ask(shard, |ask| Order::ShowConnection { ask, connection }).0.pop()
+    }
+
+    fn ask(&self, shard: usize, order: impl FnOnce(u64) -> Order) -> Listed {
+        if shard >= self.board.seats.len() {
+            return (Vec::new(), None);
+        }
+        let ask = self.asks.fetch_add(1, Ordering::Relaxed);
+        self.board.list(shard, ask, order(ask), PATIENCE)
     }
 }
 

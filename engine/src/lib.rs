@@ -10,8 +10,10 @@ mod outlet;
 mod publications;
 mod queue;
 mod shard;
+mod survey;
 
 pub use board::Figures;
 pub use clock::Clock;
 pub use engine::{Engine, Named, Started, Stats};
 pub use publications::Publications;
+pub use survey::{Found, Question, Sort, Surveyed};

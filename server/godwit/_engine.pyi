@@ -50,8 +50,20 @@ class Engine:
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, object]]:
         """Subjects in name order after one, as SubjectRow of core/src/report.rs."""
 
-    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, object]]:
-        """Connections in the order of their ids after one, as ConnectionRow of core/src/report.rs."""
+    def survey(
+        self, pattern: str | None, search: str, sort: str, is_descending: bool, offset: int, limit: int
+    ) -> dict[str, object]:
+        """Subjects searched and sorted as they were a moment ago: "rows" with "rate_per_s", "total", "taken_ms", "took_ms",
+        "is_partial"; sort is "subject", "rate", "messages", "bytes", "listeners" or "last", else ValueError."""
+
+    def connections(
+        self, after: int, limit: int, search: str | None, is_behind: bool
+    ) -> tuple[list[dict[str, object]], int | None]:
+        """Connections after one, or from a place on, as ConnectionRow of core/src/report.rs; and the place to go on from
+        when not all were looked at, which may be so with no row found."""
+
+    def connection(self, connection: int) -> dict[str, object] | None:
+        """One connection, with "stands" where it has subscriptions; None when it is no more."""
 
     def configure(self, settings_json: str) -> None:
         """Takes over other settings, but for those of the start; ValueError, and nothing has changed, where they do not fit."""

@@ -30,7 +30,13 @@ class CompiledEngine(Protocol):
     def publish_many(self, messages: list[tuple[str, bytes, str, bool]]) -> list[tuple[int, str]]: ...
     def stats(self) -> dict[str, Any]: ...
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]: ...
-    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, Any]]: ...
+    def survey(
+        self, pattern: str | None, search: str, sort: str, is_descending: bool, offset: int, limit: int
+    ) -> dict[str, Any]: ...
+    def connections(
+        self, after: int, limit: int, search: str | None, is_behind: bool
+    ) -> tuple[list[dict[str, Any]], int | None]: ...
+    def connection(self, connection: int) -> dict[str, Any] | None: ...
     def configure(self, settings_json: str) -> None: ...
     def purge(self, subject: str) -> int | None: ...
     def drain(self, grace_ms: int, spread_ms: int) -> None: ...
@@ -118,6 +124,7 @@ class Listening:
     client: Address
     driver: str
     driver_reason: str
+    shards: int
 
 
 class Engine:
@@ -130,7 +137,9 @@ class Engine:
         self.reports = compiled.reports
         self.stats = compiled.stats
         self.subjects = compiled.subjects
+        self.survey = compiled.survey
         self.connections = compiled.connections
+        self.connection = compiled.connection
         self.purge = compiled.purge
         self.drain = compiled.drain
         self.stop = compiled.stop
@@ -141,7 +150,8 @@ class Engine:
             told = self.compiled.start()
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
-        return Listening(Address.parse(told["client"]), str(told["driver"]), str(told.get("driver_reason") or ""))
+        reason = str(told.get("driver_reason") or "")
+        return Listening(Address.parse(told["client"]), str(told["driver"]), reason, int(told["shards"]))
 
     def configure(self, config: Config, start: Start) -> None:
         """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""

@@ -31,6 +31,7 @@ from .logs import read_logger
 from .monitoring.figures import Figure, Kind
 from .monitoring.health import Condition, Health
 from .monitoring.monitor import Monitor, list_patterns
+from .monitoring.refusals import Refusals
 from .monitoring.window_file import WindowFile
 
 if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest of all
@@ -72,6 +73,7 @@ class Node:
         self._read_config = read_config
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
+        self.refusals = Refusals()
         self.guard = Guard(config.admin)
         self._entitlement = build_entitlement(config.access, config.issuers)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
@@ -241,8 +243,19 @@ class Node:
         from .admin.changes import Changes
         from .admin.view import NodeView
 
-        about = (self.describe, self.count, self.monitor, self.config.limits)
-        view = NodeView(self.engine, self.health, listening.client, *about)
+        view = NodeView(
+            engine=self.engine,
+            health=self.health,
+            client=listening.client,
+            driver=listening.driver,
+            shards=listening.shards,
+            read_config=lambda: self.config,
+            describe=self.describe,
+            count=self.count,
+            monitor=self.monitor,
+            limits=self.config.limits,
+            read_refusals=self.refusals.list,
+        )
         changes = Changes(self.revocations, self.revoke, self.engine.purge, self._reload_from_sources)
         self._admin = AdminPort(self.config.admin, view, self.guard, changes)
         return await self._admin.start()
@@ -278,6 +291,7 @@ class Node:
             kind = report[0]
             if kind == "refused":
                 refused.setdefault(report[2], []).append(report)
+                self.refusals.add(time.time_ns() // 1_000_000, report[2], report[3], address=report[1])
             elif kind not in _SESSION_FIELDS:
                 self._take_report(kind, report)
             elif kind == "disconnected":

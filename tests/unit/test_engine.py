@@ -60,7 +60,7 @@ def test_subjects_are_paged_in_name_order_and_filtered(engine: Engine) -> None:
     assert [row["subject"] for row in engine.subjects("", 9, "/t/**")] == ["/t"]
     assert engine.subjects("/t", 9, None) == []
     assert engine.subjects("", 1, "/s/3")[0]["at"] == "7.1"
-    assert engine.connections(0, 10, None) == []
+    assert engine.connections(0, 10, None, False) == ([], None) and engine.connection(1) is None
 
 
 async def test_a_drain_ends_with_its_report(engine: Engine) -> None:

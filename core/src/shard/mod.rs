@@ -13,6 +13,7 @@ mod encode;
 mod gap;
 mod inbound;
 mod join;
+mod list;
 mod orders;
 mod outbound;
 mod private;

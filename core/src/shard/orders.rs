@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::command::Push;
 use crate::cursor::NONE;
 use crate::message::LogId;
-use crate::report::{ConnectionId, ConnectionRow, Order, Report};
+use crate::report::{Order, Report};
 use crate::rights::{Action, Verdict};
 use crate::settings::Settings;
 use crate::subject::Selector;
@@ -56,7 +56,8 @@ impl Shard {
             Order::Purge { subject, log } => self.purge(&subject, log),
             Order::Configure(settings) => self.configure(settings),
             Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
-            Order::ListConnections { ask, after, limit, search } => self.list(ask, after, limit, search.as_deref()),
+            Order::ListConnections { ask, list } => self.list(ask, &list),
+            Order::ShowConnection { ask, connection } => self.show(ask, connection),
             Order::Stop => {}
         }
     }
@@ -166,58 +167,4 @@ impl Shard {
             self.reports.push(Report::Drained { shard: self.index });
         }
     }
-
-    fn list(&mut self, ask: u64, after: ConnectionId, limit: u32, search: Option<&str>) {
-        let mut rows = Vec::new();
-        let start = if after.0 == 0 { 0 } else { after.slot() + 1 };
-        for socket in self.connections.indices_from(start) {
-            if rows.len() >= limit as usize {
-                break;
-            }
-            let row = self.row(socket);
-            rows.extend(row.filter(|row| search.is_none_or(|text| is_found(row, text))));
-        }
-        self.reports.push(Report::Connections { ask, shard: self.index, rows });
-    }
-
-    fn row(&self, socket: u32) -> Option<ConnectionRow> {
-        let connection = self.connections.get(socket)?;
-        let mut behind = 0;
-        let mut id = connection.first_cursor;
-        while let Some(cursor) = self.cursors.get(id) {
-            behind += u32::from(!self.is_at_head(id));
-            id = cursor.next;
-        }
-        let access = connection.access.as_ref();
-        Some(ConnectionRow {
-            connection: self.connection_id(socket),
-            address: connection.peer.address(),
-            identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
-            client: connection.client().cloned().unwrap_or_else(|| "".into()),
-            wire: connection.wire.name(),
-            connected_ms: u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000,
-            subscriptions: connection.cursors,
-            behind,
-        })
-    }
-
-    fn is_at_head(&self, cursor: u32) -> bool {
-        use crate::cursor::Stand;
-        let Some(cursor) = self.cursors.get(cursor) else { return true };
-        match cursor.stand {
-            Stand::Current => true,
-            Stand::Live(place) => {
-                let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
-                window.is_none_or(|w| place >= w.head())
-            }
-            Stand::Behind(_) | Stand::Joining => false,
-        }
-    }
-}
-
-fn is_found(row: &ConnectionRow, text: &str) -> bool {
-    row.identity.contains(text)
-        || row.client.contains(text)
-        || row.address.to_string().contains(text)
-        || format!("{:x}", row.connection.0).contains(text)
 }

@@ -1,6 +1,7 @@
 //! What clients may do to a node, and what it does then.
 
 use crate::client::{Client, Node, UPGRADE, frame};
+use godwit_core::report::{ConnectionId, ConnectionList};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -96,7 +97,8 @@ pub(crate) fn a_broken_connection_is_given_up_and_its_number_used_again(driver: 
         drop(fleeting);
     }
     node.until("all that broke are forgotten", |_| node.connections() == 2);
-    let rows = node.engine.connections(godwit_core::report::ConnectionId(0), 10, None);
+    let list = ConnectionList { after: ConnectionId(0), limit: 10, search: None, is_behind: false };
+    let (rows, _) = node.engine.connections(list);
     assert!(rows.iter().all(|row| row.connection.slot() < 100), "numbers are used again");
 }
 

@@ -3,8 +3,8 @@
 use crate::client::{Client, Node, settings};
 use godwit_core::codes::Code;
 use godwit_core::message::Kind;
-use godwit_core::report::{ConnectionId, Report};
-use godwit_engine::Engine;
+use godwit_core::report::{ConnectionId, ConnectionList, Report};
+use godwit_engine::{Engine, Question, Sort};
 use std::net::TcpListener;
 use std::process::Command;
 
@@ -57,12 +57,11 @@ pub(crate) fn connections_and_subjects_are_listed_across_shards(driver: &str) {
     let clients: Vec<Client> = (0..30).map(|_| node.client()).collect();
     let (mut seen, mut after) = (Vec::new(), ConnectionId(0));
     loop {
-        let rows = node.engine.connections(after, 7, None);
+        let (rows, next) = node.engine.connections(ConnectionList { after, limit: 7, search: None, is_behind: false });
+        assert!(rows.len() <= 7);
         seen.extend(rows.iter().map(|row| row.connection));
-        match rows.last() {
-            Some(last) if rows.len() == 7 => after = last.connection,
-            _ => break,
-        }
+        let Some(next) = next else { break };
+        after = next;
     }
     let mut sorted = seen.clone();
     sorted.sort_unstable_by_key(|connection| connection.shard());
@@ -73,6 +72,67 @@ pub(crate) fn connections_and_subjects_are_listed_across_shards(driver: &str) {
     node.engine.publish(publications);
     let rows = node.engine.subjects("/s/09", 20, None);
     assert_eq!((rows.len(), &*rows[0].subject, &*rows[19].subject), (20, "/s/10", "/s/29"));
+}
+
+pub(crate) fn a_connection_is_shown_with_where_it_stands(driver: &str) {
+    let node = Node::start(driver, 2, "");
+    let mut client = node.client();
+    client.send(r#"[{"id":1,"subscribe":"/a"},{"id":2,"subscribe":"/b/**","conflate_ms":500}]"#);
+    client.read();
+    let list = |search: &str| ConnectionList {
+        after: ConnectionId(0),
+        limit: 10,
+        search: Some(search.to_owned()),
+        is_behind: false,
+    };
+    node.until("both are subscribed", |_| node.engine.connections(list("127.0.0.1")).0[0].subscriptions == 2);
+    let (rows, next) = node.engine.connections(list(&format!("{:x}", seen_id(&node))));
+    assert_eq!((rows.len(), next), (1, None));
+    assert!(rows[0].stands.is_empty(), "a list does not tell them");
+    let mut stands = node.engine.connection(rows[0].connection).unwrap().stands;
+    stands.sort_by(|a, b| a.selector.cmp(&b.selector));
+    let told: Vec<_> = stands.iter().map(|s| (&*s.selector, s.stand, s.behind_bytes, s.conflate_ms)).collect();
+    assert_eq!(told, [("/a", "live", 0, 0), ("/b/**", "live", 0, 500)]);
+    assert!(node.engine.connection(ConnectionId::new(1, 4_000_000, 9)).is_none(), "another has its place");
+    assert!(node.engine.connection(ConnectionId::new(63, 1, 0)).is_none(), "there is no such shard");
+    let behind = ConnectionList { is_behind: true, search: None, ..list("") };
+    assert!(node.engine.connections(behind).0.is_empty());
+}
+
+fn seen_id(node: &Node) -> u64 {
+    let all = ConnectionList { after: ConnectionId(0), limit: 10, search: None, is_behind: false };
+    node.engine.connections(all).0[0].connection.0
+}
+
+pub(crate) fn subjects_are_searched_and_sorted_as_they_were_a_moment_ago(driver: &str) {
+    let node = Node::start(driver, 1, "");
+    let publish = |range: std::ops::Range<usize>, times: usize| {
+        let mut publications = node.engine.publications();
+        for number in range {
+            (0..times).for_each(|_| publications.push(&format!("/s/{number:04}"), b"1", Kind::Json, true));
+        }
+        node.engine.publish(publications);
+    };
+    publish(0..1000, 1);
+    publish(500..510, 4);
+    let ask = |search: &str, sort: Sort, is_descending: bool, offset: usize| {
+        let search = search.to_owned();
+        let found = node.engine.survey(&Question { pattern: None, search, sort, is_descending, offset, limit: 10 });
+        let names: Vec<_> = found.rows.iter().map(|found| found.row.subject.to_string()).collect();
+        (found, names)
+    };
+    let (found, names) = ask("", Sort::Messages, true, 0);
+    assert_eq!((found.total, found.is_partial, found.rows[9].row.messages), (1000, false, 5));
+    assert_eq!((names[0].as_str(), names[9].as_str()), ("/s/0500", "/s/0509"), "equal ones in the order of names");
+    assert_eq!(ask("", Sort::Messages, true, 10).1[0], "/s/0000");
+    assert_eq!(ask("", Sort::Subject, true, 990).1, (0..10).rev().map(|n| format!("/s/000{n}")).collect::<Vec<_>>());
+    assert_eq!(ask("", Sort::Bytes, false, 995).1.len(), 5);
+    assert!(ask("", Sort::Last, true, 2000).1.is_empty());
+    assert_eq!(ask("S 099", Sort::Subject, false, 0).0.total, 0, "a capital is a capital");
+    assert_eq!(ask("s 099", Sort::Subject, false, 0).0.total, 11, "all words, anywhere");
+    publish(7..8, 100);
+    node.until("a survey that saw the hundred", |_| ask("", Sort::Rate, true, 0).1[0] == "/s/0007");
+    assert!(ask("", Sort::Rate, true, 0).0.rows[0].rate_per_s.is_some_and(|rate| rate > 1.0));
 }
 
 pub(crate) fn a_taken_port_is_an_error_and_leaves_nothing(driver: &str) {

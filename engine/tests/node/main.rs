@@ -17,6 +17,8 @@ on_both_drivers! {
     life::a_message_reaches_the_subscribers_of_every_shard,
     life::the_node_itself_publishes_and_says_what_it_refuses,
     life::connections_and_subjects_are_listed_across_shards,
+    life::a_connection_is_shown_with_where_it_stands,
+    life::subjects_are_searched_and_sorted_as_they_were_a_moment_ago,
     life::a_taken_port_is_an_error_and_leaves_nothing,
     life::starting_and_stopping_leaves_no_thread_and_no_descriptor,
     life::a_drain_tells_everybody_and_is_reported_once,

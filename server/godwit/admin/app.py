@@ -1,4 +1,4 @@
-"""The admin port: health, metrics, statistics as JSON, and one page. What changes something needs its token (guard.py).
+"""The admin port: health, metrics, statistics as JSON, and the console. What changes something needs its token (guard.py).
 
 Owns its routes and what a stranger's page may not do here (Host, framing, scripts). The figures are the engine's and
 monitoring's. Never public by default; every list is paged, so that a million subjects cost a page.
@@ -13,10 +13,11 @@ from aiohttp import web
 from ..config import Address
 from ..config.tree import AdminConfig
 from ..errors import ListenFailed
-from . import changes, health, lists, metrics, page, stats
+from . import changes, charts, configuration, connections, console, health, limits, metrics, node, refusals, stats, subjects
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
+from .turn import Turn
 from .view import NodeView
 
 REQUEST_BYTES_MAX = 16_384
@@ -53,7 +54,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     """All routes over one node."""
 
     @web.middleware
-    async def protect(request: web.Request, handler: page.Handler) -> web.StreamResponse:
+    async def protect(request: web.Request, handler: console.Handler) -> web.StreamResponse:
         if not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
         refused = guard.check(request.method, request.path, request.headers, request.remote or "")
@@ -71,10 +72,17 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     app = web.Application(middlewares=[protect], client_max_size=REQUEST_BYTES_MAX)
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
+    turn = Turn()
     stats.add_routes(app.router, view)
-    lists.add_routes(app.router, view)
+    subjects.add_routes(app.router, view, turn)
+    connections.add_routes(app.router, view, turn)
     changes.add_routes(app.router, alter)
-    page.add_routes(app.router, view)
+    configuration.add_routes(app.router, view)
+    limits.add_routes(app.router, view)
+    refusals.add_routes(app.router, view)
+    node.add_routes(app.router, view)
+    charts.add_routes(app, view)
+    console.add_routes(app.router, view)
     return app
 
 

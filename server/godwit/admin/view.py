@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import Address
+from ..config import Address, Config
 from ..engine import Engine
 from ..monitoring.figures import Figure
 from ..monitoring.health import Health
@@ -17,13 +17,18 @@ from ..monitoring.monitor import Monitor
 class NodeView:
     """One running node, read only.
 
-    `describe` gives what does not come from the engine (name, version, uptime…), `count` what Python counts itself.
+    `describe` gives what does not come from the engine (name, version, uptime…), `count` what Python counts itself, and
+    `read_config` the configuration in force, which a reload replaces.
     """
 
     engine: Engine
     health: Health
     client: Address
+    driver: str
+    shards: int
+    read_config: Callable[[], Config]
     describe: Callable[[], dict[str, Any]]
     count: Callable[[], Mapping[Figure, float]]
     monitor: Monitor
     limits: Mapping[str, int]
+    read_refusals: Callable[[], list[dict[str, Any]]]

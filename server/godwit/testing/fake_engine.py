@@ -40,7 +40,7 @@ class FakeEngine:
         host, _, port = self.settings["listeners"][0]["address"].rpartition(":")
         self._socket = socket.create_server((host, int(port)))
         bound = self._socket.getsockname()
-        return {"client": f"{bound[0]}:{bound[1]}", "driver": "fake", "driver_reason": ""}
+        return {"client": f"{bound[0]}:{bound[1]}", "driver": "fake", "driver_reason": "", "shards": 1}
 
     def report_fd(self) -> int:
         return self._signal
@@ -76,9 +76,23 @@ class FakeEngine:
         names = sorted(name for name in self._subjects if name > after and (not pattern or matches(pattern, name)))
         return [{"subject": name, "at": f"{self._epoch}.{self._subjects[name][0]}"} for name in names[:limit]]
 
-    def connections(self, after: int, limit: int, search: str | None) -> list[dict[str, Any]]:
+    def survey(
+        self, pattern: str | None, search: str, sort: str, is_descending: bool, offset: int, limit: int
+    ) -> dict[str, Any]:
+        found = [row for row in self.subjects("", 10**9, pattern) if all(w in row["subject"] for w in search.split())]
+        rows = sorted(found, key=lambda row: row["subject"], reverse=is_descending and sort == "subject")
+        page = [{**row, "rate_per_s": None} for row in rows[offset : offset + limit]]
+        return {"rows": page, "total": len(rows), "taken_ms": 0, "took_ms": 0, "is_partial": False}
+
+    def connections(
+        self, after: int, limit: int, search: str | None, is_behind: bool
+    ) -> tuple[list[dict[str, Any]], int | None]:
         rows = [row for row in self.connection_rows if row["connection"] > after and (search or "") in str(row)]
-        return rows[:limit]
+        rows = [row for row in rows if not is_behind or row.get("behind")]
+        return rows[:limit], rows[limit - 1]["connection"] if len(rows) > limit else None
+
+    def connection(self, connection: int) -> dict[str, Any] | None:
+        return next((row for row in self.connection_rows if row["connection"] == connection), None)
 
     def configure(self, settings_json: str) -> None:
         self.settings = json.loads(settings_json)

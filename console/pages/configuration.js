@@ -1,0 +1,85 @@
+// Configuration: every value in force, where it came from, and what it means. What was set stands out from what was not.
+
+import { ask } from "../admin.js";
+import { element, empty, panel, say } from "../element.js";
+import { exact } from "../format.js";
+
+const SOURCES = { default: ["default", ""], file: ["file", "accent"], environment: ["env", "accent"], flag: ["flag", "accent"] };
+const REFRESH_EVERY = 10;
+
+export class Configuration {
+  constructor() {
+    this.search = element("input", { type: "search", name: "search", spellcheck: "false", autocomplete: "off", placeholder: "key or words", oninput: () => this.filter() });
+    this.changed = element("input", { type: "checkbox", name: "changed", onchange: () => this.filter() });
+    this.count = element("span", { class: "quiet", role: "status" });
+    this.list = element("div", { class: "stack" });
+    this.root = element("div", {},
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Configuration"),
+        element("p", {}, "Defaults, then the file, then the environment, then flags: the last that names a value decides it."))),
+      element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
+        element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only what was set"), this.count),
+      this.list);
+    this.beats = 0;
+  }
+
+  // Configuration changes seldom: read at once, then every tenth second.
+  async refresh() {
+    if (this.beats++ % REFRESH_EVERY !== 0) return;
+    const told = await ask("/v1/config");
+    const text = JSON.stringify(told);
+    if (text === this.text) return;
+    this.text = text;
+    this.rows = [];
+    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makePatterns(told.patterns));
+    this.filter();
+  }
+
+  makeSection({ name, sentence, values }) {
+    const rows = values.map((value) => this.makeRow(value));
+    const table = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `[${name}]` }, element("table", {}, element("caption", {}, sentence),
+      element("thead", {}, element("tr", {}, ["Key", "Value", "From", "Meaning"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, rows)));
+    const section = panel(`[${name}]`, { id: `section-${name}` }, table);
+    for (const row of rows) row.section = section;
+    return section;
+  }
+
+  makeRow(value) {
+    const [word, tone] = SOURCES[value.source] ?? [value.source, "accent"];
+    const isSet = value.source !== "default";
+    const row = element("tr", {},
+      element("td", { class: "name", title: value.variable }, value.key.split(".")[1]),
+      element("td", { class: "mono" }, element("span", { class: isSet ? "" : "quiet" }, shown(value.value)),
+        isSet && !value.is_secret ? element("div", { class: "quiet" }, `default ${shown(value.default)}`) : null),
+      element("td", {}, element("span", { class: `pill ${tone}` }, word), value.where ? element("div", { class: "quiet mono" }, value.where) : null),
+      element("td", {}, value.sentence, element("div", { class: "quiet" }, `${value.bound}${value.is_live ? " · taken over at SIGHUP" : ""}`)));
+    row.words = `${value.key} ${value.variable} ${value.sentence} ${shown(value.value)}`.toLowerCase();
+    row.isSet = isSet;
+    this.rows.push(row);
+    return row;
+  }
+
+  makePatterns(patterns) {
+    const lines = patterns.map(({ pattern, ...values }) => element("tr", {}, element("td", { class: "name" }, pattern),
+      element("td", { class: "mono" }, Object.entries(values).map(([key, value]) => element("div", {}, `${key} = ${shown(value)}`)))));
+    return panel("[patterns]", { id: "section-patterns" }, patterns.length === 0 ? empty("No pattern differs.", "Every subject is kept as [limits] says.")
+      : element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "[patterns]" }, element("table", {},
+        element("thead", {}, element("tr", {}, ["Pattern", "Values"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, lines))));
+  }
+
+  filter() {
+    const words = this.search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of this.rows ?? []) {
+      row.hidden = !(words.every((word) => row.words.includes(word)) && (!this.changed.checked || row.isSet));
+      count += row.hidden ? 0 : 1;
+    }
+    for (const section of new Set((this.rows ?? []).map((row) => row.section))) section.hidden = this.rows.every((row) => row.section !== section || row.hidden);
+    say(this.count, `${exact(count)} of ${exact((this.rows ?? []).length)} values`);
+  }
+}
+
+function shown(value) {
+  if (value === null || value === "" || (Array.isArray(value) && value.length === 0)) return "(none)";
+  if (Array.isArray(value)) return value.join(", ");
+  return typeof value === "number" ? exact(value) : String(value);
+}

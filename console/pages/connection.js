@@ -1,0 +1,67 @@
+// One connection: who it is, and where each of its subscriptions stands behind the head.
+
+import { ask } from "../admin.js";
+import { element, empty, panel, say } from "../element.js";
+import { bytes, duration, exact } from "../format.js";
+import { endConnection, hexOf, standOf } from "../parts/connection.js";
+import { Table } from "../parts/table.js";
+
+const FACTS = {
+  Address: (row) => row.address, Identity: (row) => row.identity || "anonymous", Client: (row) => row.client || "–", Wire: (row) => row.wire,
+  Shard: (row) => String(row.shard), "Connected for": (row) => duration(row.connected_ms), Subscriptions: (row) => exact(row.subscriptions), Stands: standOf,
+};
+
+export class Connection {
+  constructor({ query }) {
+    this.id = query.get("id") ?? "";
+    this.fault = element("div", { class: "fault", role: "alert" });
+    this.facts = Object.fromEntries(Object.keys(FACTS).map((name) => [name, element("dd", {}, "–")]));
+    this.button = element("button", { type: "button", class: "danger", onclick: () => this.end_it(), disabled: true }, "Disconnect");
+    this.table = new Table({
+      label: "Where its subscriptions stand", keyOf: (row) => row.selector,
+      empty: () => empty("No subscriptions.", "It only publishes, or has just come."),
+      columns: [
+        { key: "selector", label: "Subject or pattern", kind: "name" },
+        { key: "stand", label: "Stands", show: (row) => STANDS[row.stand](row), tone: (row) => (row.stand === "live" && !row.behind_bytes ? "good" : "warn") },
+        { key: "behind_bytes", label: "Behind the head", isNumber: true, show: behindOf, meter: (row) => (this.most ? row.behind_bytes / this.most : 0) },
+        { key: "conflate_ms", label: "Conflated", isNumber: true, show: (row) => (row.conflate_ms ? `every ${row.conflate_ms} ms` : "–") },
+      ],
+    });
+    this.root = element("div", { class: "stack" },
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/connections" }, "Connections")), this.title = element("h1", { class: "mono" }, "…")), this.button),
+      this.fault,
+      panel("Who it is", { id: "who" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
+      panel("Where it stands", { id: "stands" }, this.table.root));
+    try { say(this.title, hexOf({ connection: this.id })); } catch { say(this.title, "no such connection"); }
+  }
+
+  async refresh() {
+    if (this.has_ended) return;
+    const row = await ask(`/v1/connections/${encodeURIComponent(this.id)}`);
+    this.row = row;
+    this.button.disabled = false;
+    for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], show(row));
+    this.most = Math.max(0, ...row.stands.map((stand) => stand.behind_bytes));
+    this.table.set(row.stands);
+    say(this.fault, row.subscriptions > row.stands.length ? `The first ${exact(row.stands.length)} of ${exact(row.subscriptions)} subscriptions.` : "");
+  }
+
+  async end_it() { say(this.fault, await endConnection(this.row)); }
+
+  fail(error) {
+    say(this.fault, error.message);
+    this.has_ended = error.status === 404 || error.status === 400;
+    this.button.disabled = true;
+  }
+}
+
+const STANDS = {
+  live: (row) => (row.behind_bytes ? "in the window" : "at the head"), behind: () => "catching up from the log", joining: () => "joining",
+};
+
+function behindOf(row) {
+  if (row.behind_messages) return `${exact(row.behind_messages)} messages`;
+  if (row.behind_bytes) return bytes(row.behind_bytes);
+  if (row.behind_arrivals) return `within ${exact(row.behind_arrivals)} messages`;
+  return "–";
+}

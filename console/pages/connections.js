@@ -1,0 +1,85 @@
+// Connections: who is there, where each stands behind the head, and the way to end one.
+
+import { ask } from "../admin.js";
+import { writePlace } from "../browser.js";
+import { element, empty, panel, say } from "../element.js";
+import { bytes, duration, exact } from "../format.js";
+import { endConnection, hexOf, standOf, toneOf } from "../parts/connection.js";
+import { Pager } from "../parts/pager.js";
+import { Table } from "../parts/table.js";
+
+const PAGE_ROWS = 50;
+
+export class Connections {
+  constructor({ query, refresh }) {
+    this.ask_again = refresh;
+    this.state = { search: query.get("search") ?? "", behind: query.get("behind") ?? "" };
+    this.places = [""];
+    this.search = element("input", { type: "search", name: "search", spellcheck: "false", maxlength: 256, autocomplete: "off",
+      placeholder: "address, identity, client, wire or id", oninput: () => this.change({ search: this.search.value.trim() }) });
+    this.search.value = this.state.search;
+    this.behind = element("input", { type: "checkbox", name: "behind", onchange: () => this.change({ behind: this.behind.checked ? "true" : "" }) });
+    this.behind.checked = this.state.behind === "true";
+    this.fault = element("div", { class: "fault", role: "alert" });
+    this.table = new Table({
+      label: "Connections", keyOf: (row) => row.connection,
+      empty: () => this.state.search || this.state.behind
+        ? empty(this.state.behind ? "Nobody is behind." : "No connection is like that.", this.state.behind ? "Every subscription stands at the head of its stream." : "It may have ended.")
+        : empty("Nobody is connected.", "Clients connect to the client port."),
+      columns: [
+        { key: "connection", label: "Connection", kind: "name", href: (row) => `#/connection?id=${row.connection}`, show: hexOf },
+        { key: "address", label: "Address" },
+        { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
+        { key: "client", label: "Client", show: (row) => row.client || "–" },
+        { key: "wire", label: "Wire" },
+        { key: "shard", label: "Shard", isNumber: true },
+        { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
+        { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
+        { key: "behind", label: "Where it stands", show: standOf, tone: toneOf },
+        { key: "behind_bytes", label: "Behind by", isNumber: true, show: (row) => (row.behind_bytes ? bytes(row.behind_bytes) : row.behind_arrivals ? `${exact(row.behind_arrivals)} msgs` : "–") },
+        { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },
+      ],
+    });
+    this.pager = new Pager((pages) => this.turn(pages));
+    this.root = element("div", {},
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Connections"))),
+      panel("All connections", { id: "connections" },
+        element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
+          element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.behind, "only those behind")),
+        this.fault, this.table.root, this.pager.root));
+  }
+
+  turn(pages) {
+    if (pages < 0) this.places.pop();
+    else if (this.following) this.places.push(this.following);
+    this.ask_again();
+  }
+
+  change(change) {
+    Object.assign(this.state, change);
+    this.places = [""];
+    writePlace("connections", this.state);
+    this.ask_again();
+  }
+
+  async refresh(node) {
+    const { search, behind } = this.state;
+    const after = this.places.at(-1);
+    const told = await ask("/v1/connections", { query: { search, behind, after, limit: PAGE_ROWS } });
+    if (search !== this.state.search || behind !== this.state.behind || after !== this.places.at(-1)) return;
+    say(this.fault, "");
+    this.following = told.next;
+    this.table.set(told.rows);
+    const page = this.places.length;
+    const words = told.rows.length === 0 ? (told.next ? "none among those looked at so far" : "") : `${exact(told.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
+    this.pager.show(words, page > 1, told.next !== null);
+  }
+
+  async end_one(row) {
+    const fault = await endConnection(row);
+    say(this.fault, fault);
+    this.ask_again();
+  }
+
+  fail(error) { say(this.fault, error.message); }
+}

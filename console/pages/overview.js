@@ -1,0 +1,118 @@
+// Overview: how the node is, at a glance and over the last minutes; for the node, or shard by shard.
+
+import { makeAbort } from "../browser.js";
+import { choice, element, say } from "../element.js";
+import { bytes, number, rate, split } from "../format.js";
+import { Chart, Spark } from "../parts/chart.js";
+import { Series } from "../parts/series.js";
+
+const byteRate = (value) => `${bytes(value)}/s`;
+const cores = (value) => value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`;
+
+// [label, column, unit, colour, note]: one number and the line that led to it.
+const TILES = [
+  ["Connections", "connections", "", "s1", (s) => `${number(s.now("subscriptions"))} subscriptions`],
+  ["Published", "published_per_s", "/s", "s1", (s) => `${number(s.now("subjects"))} subjects`],
+  ["Sent", "bytes_out_per_s", "B/s", "s3", (s) => `${number(s.now("messages_out_per_s") ?? s.now("sends_per_s"))} ${s.now("messages_out_per_s") === null ? "sends" : "messages"}/s`],
+  ["Received", "bytes_in_per_s", "B/s", "s2", (s) => `${number(s.now("messages_in_per_s"))} messages/s`],
+  ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
+  ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
+  ["Gaps told", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("resynced_per_s"))} resynced/s`],
+];
+
+// [id, title, [[label, column, colour, isDashed]], show, hint]; the first line is the one shown shard by shard.
+const CHARTS = [
+  ["c-messages", "Messages", [["in", "messages_in_per_s", "s2"], ["out", "messages_out_per_s", "s1"], ["published", "published_per_s", "s3", true]], rate,
+    "Frames and requests received, messages delivered, and messages accepted"],
+  ["c-bytes", "Bytes", [["out", "bytes_out_per_s", "s1"], ["in", "bytes_in_per_s", "s2"]], byteRate, "On the sockets of clients"],
+  ["c-connections", "Connections", [["held", "connections", "s1"]], number, "Connections held"],
+  ["c-churn", "Coming and going", [["connect", "connects_per_s", "s1"], ["disconnect", "disconnects_per_s", "s4"], ["refused", "refused_per_s", "s2", true]], rate, "Connects, disconnects, refusals"],
+  ["c-cpu", "CPU", [["used", "cpu_cores", "s6"]], cores, "Of one core: 200 % is two cores"],
+  ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and what logs and windows hold of it"],
+  ["c-gaps", "Gaps and recoveries", [["gaps", "gaps_per_s", "s4"], ["resynced", "resynced_per_s", "s2", true], ["recovered", "recovered_per_s", "s1"]], rate,
+    "A gap is told to who cannot be given everything; who recovered missed nothing"],
+  ["c-slow", "Slow readers", [["full sockets", "blocked_sends_per_s", "s2"], ["fell off", "fell_off_per_s", "s4"], ["dropped", "dropped_per_s", "s6", true]], rate,
+    "Sends a full socket did not take, subscriptions that fell off their window, standard messages lost"],
+];
+
+const SHARD_CHARTS = [
+  ["Connections", "connections", number], ["Messages in", "messages_in_per_s", rate], ["Bytes out", "bytes_out_per_s", byteRate], ["Bytes in", "bytes_in_per_s", byteRate],
+  ["CPU", "cpu_cores", cores], ["Windows", "window_bytes", bytes], ["Gaps", "gaps_per_s", rate], ["Full sockets", "blocked_sends_per_s", rate],
+];
+const SHARD_LINES_MAX = 8;
+const RANGES = { 60: "1 min", 300: "5 min", 900: "15 min" };
+
+export class Overview {
+  constructor() {
+    this.series = new Series();
+    this.abort = makeAbort();
+    this.seconds = 300;
+    this.isByShard = false;
+    this.tiles = TILES.map(([label, column, unit, colour, note]) => makeTile(label, column, unit, colour, note));
+    this.charts = [];
+    this.grid = element("div", { class: "grid" });
+    this.root = element("div", {},
+      element("div", { class: "lead" }, element("h1", { class: "grow" }, "Overview"),
+        choice("What the charts show", { node: "Node", shards: "By shard" }, "node", (word) => { this.isByShard = word === "shards"; this.layOut(); }),
+        choice("Time", RANGES, "300", (word) => { this.seconds = Number(word); this.draw(); })),
+      element("dl", { class: "tiles" }, this.tiles.map((tile) => tile.root)), this.grid);
+    this.layOut();
+  }
+
+  // Makes the charts of the node, or those of its shards.
+  layOut() {
+    for (const { chart } of this.charts) chart.end();
+    const shards = this.series.shards.slice(0, SHARD_LINES_MAX);
+    this.charts = this.isByShard
+      ? SHARD_CHARTS.map(([title, column, show]) => ({
+        read: () => shards.map((shard) => this.series.cut(this.seconds, shard, [column])[1]),
+        chart: new Chart({ id: `s-${column}`, title, show, lines: shards.map((_, at) => ({ label: `shard ${at}`, colour: `s${at + 1}` })) }),
+      }))
+      : CHARTS.map(([id, title, lines, show, hint]) => ({
+        read: () => this.series.cut(this.seconds, this.series.node, lines.map(([, column]) => column)).slice(1),
+        chart: new Chart({ id, title, show, hint, lines: lines.map(([label, , colour, isDashed]) => ({ label, colour, isDashed, isFilled: lines.length === 1 })) }),
+      }));
+    this.grid.replaceChildren(...this.charts.map(({ chart }) => chart.root));
+    this.draw();
+  }
+
+  async refresh() {
+    const shards = this.series.shards.length;
+    await this.series.refresh();
+    if (this.isByShard && shards !== this.series.shards.length) this.layOut();
+    else this.draw();
+  }
+
+  draw() {
+    const [time_s] = this.series.cut(this.seconds, {}, []);
+    for (const { chart, read } of this.charts) chart.set([time_s, ...read()]);
+    for (const tile of this.tiles) tile.show(this.series, this.seconds);
+  }
+
+  restyle() {
+    for (const { chart } of this.charts) chart.restyle();
+    for (const { spark } of this.tiles) spark.restyle();
+  }
+
+  end() {
+    for (const { chart } of this.charts) chart.end();
+    for (const { spark } of this.tiles) spark.end();
+  }
+}
+
+function makeTile(label, column, unit, colour, note) {
+  const spark = new Spark(colour);
+  const value = element("span"), suffix = element("small"), under = element("dd", { class: "note" });
+  const root = element("div", { class: "tile" }, element("dt", {}, label), element("dd", {}, value, suffix), under, spark.root);
+  const show = (series, seconds) => {
+    const now = series.now(column);
+    const [digits, text] = unit === "%" ? [now === null ? "–" : (now * 100).toFixed(now < 0.1 ? 1 : 0), "%"]
+      : unit === "/s" ? [split(now)[0], `${split(now)[1]}/s`]
+      : unit === "B/s" ? [split(now, "B")[0], `${split(now, "B")[1]}/s`] : split(now, unit);
+    say(value, digits);
+    say(suffix, text);
+    say(under, note(series));
+    spark.set(series.cut(Math.min(seconds, 300), series.node, [column]));
+  };
+  return { root, spark, show };
+}

@@ -1,0 +1,111 @@
+// One subject: its state now, its last messages and what comes, the numbers in them as a chart, and a form to publish on it.
+
+import { ask } from "../admin.js";
+import { element, panel, say } from "../element.js";
+import { ago, bytes, exact, visible } from "../format.js";
+import { FieldChart } from "../parts/fields.js";
+import { Live } from "../parts/live.js";
+import { contentOf, Messages } from "../parts/messages.js";
+import { PublishForm } from "../parts/publish.js";
+
+const HISTORY = 100;
+const FACTS = {
+  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Listeners: (row) => exact(row.listeners),
+  "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
+};
+
+export class Subject {
+  constructor({ query, node }) {
+    this.name = query.get("name") ?? "";
+    this.facts = Object.fromEntries(Object.keys(FACTS).map((name) => [name, element("dd", {}, "–")]));
+    this.fault = element("div", { class: "fault", role: "alert" });
+    this.state = element("span", { class: "quiet", role: "status" }, "not connected");
+    this.snapshot = element("pre", { tabindex: 0, role: "region", "aria-label": "Snapshot" }, "–");
+    this.snapshot_at = element("span", { class: "quiet" });
+    this.messages = new Messages({ label: "Messages, newest first", hasSubject: false });
+    this.fields = new FieldChart();
+    this.form = new PublishForm(this.name, () => this.live);
+    this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
+    this.root = element("div", { class: "stack" },
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject"))),
+      this.fault,
+      panel("Now", { id: "now" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
+      this.fields.root,
+      element("div", { class: "columns" },
+        panel("History and live", { id: "history", right: element("span", {}, this.state, " ", this.pause) }, this.messages.root),
+        element("div", { class: "stack" }, panel("Snapshot", { id: "snapshot", right: this.snapshot_at }, this.snapshot), this.form.root)));
+    if (node) this.begin(node);
+  }
+
+  begin(node) {
+    this.live = new Live(node.client.split(":").at(-1), {
+      onPush: (told) => this.take(told),
+      onState: (text, isFault) => { say(this.state, text.startsWith("listening") ? "live" : text); this.state.className = isFault ? "bad" : "good"; },
+    });
+    // First its state; when that is told, the last messages and what comes.
+    this.isFirst = true;
+    this.live.listen(this.name);
+  }
+
+  take(told) {
+    if (told.ok === "subscribed") {
+      if (this.isFirst && told.count === 0) this.readOn();
+      return;
+    }
+    if (this.isFirst && told.message !== undefined) {
+      this.showSnapshot(told);
+      if (told.snapshot) return this.readOn();
+    }
+    if (told.message !== undefined && !told.snapshot) {
+      this.fields.add(told);
+      if (told.content === undefined || !this.hasFields || typeof told.content !== "object" || told.content === null) this.showSnapshot(told);
+      else this.merge(told);
+    } else if (told.snapshot) this.showSnapshot(told);
+    this.messages.add(told, Date.now());
+  }
+
+  readOn() {
+    this.isFirst = false;
+    this.live.listen(this.name, { last: HISTORY });
+  }
+
+  showSnapshot(told) {
+    const isObject = told.content !== null && typeof told.content === "object" && !Array.isArray(told.content);
+    this.hasFields = isObject;
+    this.merged = isObject ? { ...told.content } : null;
+    this.draw(told, isObject ? this.merged : told.content);
+  }
+
+  // The fields of one message replace those of the state, as the node does it.
+  merge(told) {
+    if (Array.isArray(told.content)) return this.showSnapshot(told);
+    Object.assign(this.merged, told.content);
+    this.draw(told, this.merged);
+  }
+
+  draw(told, content) {
+    say(this.snapshot, told.content === undefined ? contentOf(told) : JSON.stringify(content, null, 2).slice(0, 20000));
+    say(this.snapshot_at, told.at ? `at ${told.at}` : "");
+  }
+
+  async refresh(node) {
+    if (!this.live) this.begin(node);
+    const row = await ask("/v1/subject", { query: { subject: this.name } });
+    say(this.fault, "");
+    for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], visible(show(row, node.time_ms)));
+  }
+
+  togglePause() {
+    const isPaused = this.pause.getAttribute("aria-pressed") !== "true";
+    this.pause.setAttribute("aria-pressed", String(isPaused));
+    this.messages.pause(isPaused);
+  }
+
+  restyle() { this.fields.restyle(); }
+  fail(error) { say(this.fault, error.message); }
+
+  end() {
+    this.live?.end();
+    this.fields.end();
+  }
+}

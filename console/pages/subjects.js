@@ -1,0 +1,65 @@
+// Subjects: found by pattern or by words, sorted by what matters, a page at a time; the node does the searching and sorting.
+
+import { writePlace } from "../browser.js";
+import { ask } from "../admin.js";
+import { element, empty, panel, say } from "../element.js";
+import { ago, bytes, exact, number, rate } from "../format.js";
+import { Pager } from "../parts/pager.js";
+import { Table } from "../parts/table.js";
+
+const PAGE_ROWS = 50;
+
+export class Subjects {
+  constructor({ query, refresh }) {
+    this.ask_again = refresh;
+    this.state = { search: query.get("search") ?? "", sort: query.get("sort") || "rate", order: query.get("order") || "desc", offset: Number(query.get("offset")) || 0 };
+    this.search = element("input", { type: "search", name: "search", spellcheck: "false", maxlength: 1024, autocomplete: "off", class: "mono",
+      placeholder: "words, or a pattern such as /stocks/*", oninput: () => this.change({ search: this.search.value.trim(), offset: 0 }) });
+    this.search.value = this.state.search;
+    this.fault = element("div", { class: "fault", role: "alert" });
+    this.table = new Table({
+      label: "Subjects", keyOf: (row) => row.subject, sort: this.state.sort, order: this.state.order,
+      onSort: (sort, order) => this.change({ sort, order, offset: 0 }),
+      empty: () => this.state.search ? empty("No subject is like that.", "Try fewer letters, or a pattern with **.") : empty("No subjects yet.", "They begin with their first message or listener."),
+      columns: [
+        { key: "subject", label: "Subject", isSortable: true, kind: "name", href: (row) => `#/subject?name=${encodeURIComponent(row.subject)}` },
+        { key: "rate", label: "Messages/s", isNumber: true, isSortable: true, show: (row) => row.rate_per_s === null ? "–" : number(row.rate_per_s), meter: (row) => this.share(row, "rate_per_s") },
+        { key: "messages", label: "Kept", isNumber: true, isSortable: true, show: (row) => exact(row.messages) },
+        { key: "bytes", label: "Log size", isNumber: true, isSortable: true, show: (row) => bytes(row.bytes), meter: (row) => this.share(row, "bytes") },
+        { key: "listeners", label: "Listeners", isNumber: true, isSortable: true, show: (row) => exact(row.listeners) },
+        { key: "last", label: "Last message", isNumber: true, isSortable: true, show: (row) => ago(row.last_ms, this.now_ms) },
+        { key: "at", label: "Position", isNumber: true },
+      ],
+    });
+    this.pager = new Pager((pages) => this.change({ offset: Math.max(0, this.state.offset + pages * PAGE_ROWS) }));
+    this.root = element("div", {},
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Subjects"))),
+      panel("All subjects", { id: "subjects", right: element("span", { class: "quiet" }, this.told = element("span")) },
+        element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() }, element("label", { class: "field wide" }, "Search", this.search)),
+        this.fault, this.table.root, this.pager.root));
+  }
+
+  share(row, key) { return this.most[key] > 0 ? row[key] / this.most[key] : 0; }
+
+  change(change) {
+    Object.assign(this.state, change);
+    writePlace("subjects", this.state);
+    this.ask_again();
+  }
+
+  async refresh(node) {
+    this.now_ms = node.time_ms;
+    const { search, sort, order, offset } = this.state;
+    const isPattern = search.startsWith("/") && /(^|\/)\*\*?(\/|$)/.test(search);
+    const told = await ask("/v1/subjects", { query: { [isPattern ? "pattern" : "search"]: search, sort, order, offset, limit: PAGE_ROWS } });
+    if (search !== this.state.search || offset !== this.state.offset || sort !== this.state.sort) return;
+    say(this.fault, "");
+    this.most = Object.fromEntries(["rate_per_s", "bytes"].map((key) => [key, Math.max(0, ...told.rows.map((row) => row[key] ?? 0))]));
+    this.table.set(told.rows);
+    this.pager.show(told.total === 0 ? "" : `${exact(offset + 1)} – ${exact(offset + told.rows.length)} of ${exact(told.total)}${told.is_partial ? ", of the first million" : ""}`,
+      offset > 0, offset + told.rows.length < told.total);
+    say(this.told, `as of ${ago(told.taken_ms, node.time_ms)}`);
+  }
+
+  fail(error) { say(this.fault, error.message); }
+}

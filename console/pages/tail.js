@@ -1,0 +1,58 @@
+// Live: what is published under a pattern, as it comes. The page to look at first on a node with the demonstration.
+
+import { element, panel, say } from "../element.js";
+import { writePlace } from "../browser.js";
+import { keepClientToken, Live, readClientToken } from "../parts/live.js";
+import { Messages } from "../parts/messages.js";
+
+export class Tail {
+  constructor({ query, node }) {
+    this.pattern = element("input", { name: "pattern", spellcheck: "false", required: true, maxlength: 1024, autocomplete: "off", class: "mono" });
+    this.pattern.value = query.get("pattern") ?? "";
+    this.token = element("input", { name: "token", type: "password", autocomplete: "off", placeholder: "where one is needed", maxlength: 65536 });
+    this.token.value = readClientToken();
+    this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
+    this.state = element("span", { class: "quiet", role: "status" }, "not connected");
+    this.messages = new Messages({ label: "Messages, newest first", hasSubject: true });
+    const form = element("form", { class: "row", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.start(); } },
+      element("label", { class: "field wide" }, "Pattern", this.pattern), element("label", { class: "field" }, "Token", this.token),
+      element("button", { type: "submit", class: "main" }, "Listen"), this.pause);
+    this.root = element("div", {},
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Live"),
+        element("p", {}, "Messages as any client is sent them: * is one segment, ** the rest.")), this.quick = element("div", { class: "row" })),
+      panel("Messages", { id: "messages", right: this.state }, form, this.messages.root));
+    if (node) this.begin(node);
+  }
+
+  async refresh(node) {
+    if (!this.live) this.begin(node);
+  }
+
+  // The client port is known: begins with the address's pattern, with the demonstration's, or with everything.
+  begin(node) {
+    this.live = new Live(node.client.split(":").at(-1), {
+      onPush: (told) => this.messages.add(told, Date.now()),
+      onState: (text, isFault) => { say(this.state, text); this.state.className = isFault ? "bad" : "quiet"; },
+    });
+    for (const pattern of node.has_demo ? ["/host/**", "/**"] : ["/**"]) {
+      this.quick.append(element("button", { type: "button", onclick: () => { this.pattern.value = pattern; this.start(); } }, pattern === "/**" ? "Everything" : "This host’s telemetry"));
+    }
+    if (!this.pattern.value) this.pattern.value = node.has_demo ? "/host/**" : "/**";
+    this.start();
+  }
+
+  start() {
+    keepClientToken(this.token.value.trim());
+    writePlace("live", { pattern: this.pattern.value.trim() });
+    this.messages.clear();
+    this.live?.listen(this.pattern.value.trim());
+  }
+
+  togglePause() {
+    const isPaused = this.pause.getAttribute("aria-pressed") !== "true";
+    this.pause.setAttribute("aria-pressed", String(isPaused));
+    this.messages.pause(isPaused);
+  }
+
+  end() { this.live?.end(); }
+}

@@ -1,0 +1,104 @@
+// One WebSocket to the client port, the JSON wire: what any client may do there, under the same rights. Owns connecting again and going on
+// where it stood, also after the tab was hidden (while hidden there is no connection).
+
+import { cancel, isHidden, keepForTab, later, onVisibility, openSocket, readFromTab } from "../browser.js";
+
+const RETRY_MS = 2000;
+const TOKEN = "godwit.client.token";
+const CLIENT = "godwit-console/1";
+
+export const readClientToken = () => readFromTab(TOKEN);
+export const keepClientToken = (token) => keepForTab(TOKEN, token);
+
+export class Live {
+  // `onPush(object)`: messages, gaps and the like; `onState(text, isFault)`: one sentence of how it stands.
+  constructor(port, { onPush, onState }) {
+    Object.assign(this, { port, onPush, onState });
+    this.wanted = null;
+    this.place = {};
+    this.waiting = new Map();
+    this.next_id = 10;
+    this.stop = onVisibility(() => (isHidden() ? this.leave() : this.wanted && this.connect()));
+  }
+
+  // Listens to a selector: `options` are those of `subscribe`, for the first time; afterwards it goes on where it stood.
+  listen(selector, options = {}) {
+    this.end(false);
+    this.wanted = { selector, options };
+    this.place = {};
+    this.connect();
+  }
+
+  end(isFinal = true) {
+    this.wanted = null;
+    this.leave();
+    if (isFinal) this.stop();
+  }
+
+  leave() {
+    cancel(this.retry);
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+    for (const { reject } of this.waiting.values()) reject(new Error("the connection ended"));
+    this.waiting.clear();
+  }
+
+  connect() {
+    this.leave();
+    const socket = openSocket(this.port, "/v1/live", "godwit.v1.json");
+    this.socket = socket;
+    this.onState("connecting", false);
+    socket.onopen = () => {
+      const token = readClientToken();
+      const { selector, options } = this.wanted;
+      socket.send(JSON.stringify([{ id: 1, connect: token ? { token, client: CLIENT } : { client: CLIENT } },
+        { id: 2, subscribe: selector, ...options, ...this.place }]));
+    };
+    socket.onmessage = (event) => [parse(event.data)].flat().forEach((told) => this.take(told));
+    socket.onclose = (event) => {
+      if (this.socket !== socket) return;
+      this.leave();
+      const isFinal = event.code >= 4000 && event.code <= 4099;
+      this.onState(`closed (${event.code}${event.reason ? `, ${event.reason}` : ""})${isFinal ? "" : ", trying again"}`, true);
+      if (!isFinal && this.wanted) this.retry = later(() => this.connect(), RETRY_MS);
+    };
+  }
+
+  // Sends one command; its answer, or an error with the node's reason. `content` is JSON as it was written, to be sent as it is.
+  send(command, content) {
+    return new Promise((resolve, reject) => {
+      if (this.socket?.readyState !== 1) return reject(new Error("not connected to the client port"));
+      const id = this.next_id++;
+      this.waiting.set(id, { resolve, reject });
+      const text = JSON.stringify({ id, ...command });
+      this.socket.send(content === undefined ? text : `${text.slice(0, -1)},"content":${content}}`);
+    });
+  }
+
+  // Shows another token on the connection that is there.
+  renew(token) {
+    keepClientToken(token);
+    return this.send({ connect: { token, client: CLIENT } });
+  }
+
+  take(told) {
+    const waiting = this.waiting.get(told.id);
+    if (waiting) {
+      this.waiting.delete(told.id);
+      return told.error ? waiting.reject(new Error(`${told.name}: ${told.reason}`)) : waiting.resolve(told);
+    }
+    if (told.error) return this.onState(`${told.name}: ${told.reason}`, true);
+    if (told.ok === "subscribed") this.onState(`listening to ${this.wanted?.selector}`, false);
+    if (told.mark) this.place = { since: told.mark };
+    else if (told.at && told.pattern === undefined) this.place = { after: told.at };
+    if (told.ok === undefined || told.ok === "subscribed") this.onPush(told);
+  }
+}
+
+// Numbers that JavaScript cannot hold are shown as they were written, where the browser can keep them.
+const LONG_NUMBER = /\d{16}/;
+function parse(text) {
+  if (!LONG_NUMBER.test(text) || !JSON.rawJSON) return JSON.parse(text);
+  return JSON.parse(text, (_, value, { source }) => (typeof value === "number" && String(value) !== source ? JSON.rawJSON(source) : value));
+}

@@ -1,0 +1,50 @@
+// Publishing on a subject, as a client does it: content, kind, whether it is kept as the state, an idempotence key; and the outcome.
+
+import { element, panel, say } from "../element.js";
+import { readClientToken } from "./live.js";
+
+export class PublishForm {
+  // `find()` gives the live connection, if there is one.
+  constructor(subject, find) {
+    Object.assign(this, { subject, find });
+    this.content = element("textarea", { name: "content", spellcheck: "false", class: "mono", maxlength: 1048576, placeholder: '{"hello": 1}' });
+    this.kind = element("select", { name: "kind" }, element("option", { value: "json" }, "JSON"), element("option", { value: "text" }, "Text"));
+    this.retain = element("input", { type: "checkbox", name: "retain", checked: true });
+    this.key = element("input", { name: "key", maxlength: 256, autocomplete: "off", spellcheck: "false", placeholder: "none" });
+    this.token = element("input", { type: "password", name: "token", autocomplete: "off", placeholder: "where one is needed" });
+    this.token.value = readClientToken();
+    this.outcome = element("span", { role: "status" });
+    const form = element("form", { class: "stack", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.publish(); } },
+      element("label", { class: "field" }, "Content", this.content),
+      element("div", { class: "row" },
+        element("label", { class: "field" }, "Kind", this.kind), element("label", { class: "field wide" }, "Idempotence key", this.key)),
+      element("label", { class: "field" }, "Token", this.token),
+      element("label", { class: "tick" }, this.retain, "keep as the subject’s state"),
+      element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Publish"), this.outcome));
+    this.root = panel("Publish", { id: "publish" }, form);
+  }
+
+  async publish() {
+    const command = { publish: this.subject };
+    if (!this.retain.checked) command.retain = false;
+    if (this.key.value) command.key = this.key.value;
+    try {
+      const live = this.find();
+      if (!live) throw new Error("not connected to the client port");
+      const token = this.token.value.trim();
+      if (token && token !== readClientToken()) await live.renew(token);
+      const isJson = this.kind.value === "json";
+      if (isJson) JSON.parse(this.content.value);
+      else command.text = this.content.value;
+      const answer = await live.send(command, isJson ? this.content.value : undefined);
+      this.tell(`accepted at ${answer.at}${answer.repeat ? ", which was a repeat" : ""}`, "good");
+    } catch (error) {
+      this.tell(error instanceof SyntaxError ? `This is not JSON: ${error.message}` : error.message, "bad");
+    }
+  }
+
+  tell(text, tone) {
+    say(this.outcome, text);
+    this.outcome.className = tone;
+  }
+}

@@ -1,0 +1,124 @@
+//! Connections as operators see them, and where each stands behind the head. Owns the pace: a list looks at a bounded number
+//! of places in one turn and says where to go on, so that no delivery waits for whoever looks on.
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::{Shard, lock};
+use crate::cursor::{Cursor, Stand};
+use crate::report::{ConnectionId, ConnectionList, ConnectionRow, Report, STANDS_MAX, StandRow};
+use crate::stream::Source;
+
+/// Places looked at in one turn; a place is some 200 ns where something is searched for.
+const LOOKS_MAX: u32 = 1024;
+
+impl Shard {
+    pub(super) fn list(&mut self, ask: u64, list: &ConnectionList) {
+        // No connection has the serial 0: such an id is a place to go on from.
+        let start = list.after.slot() + u32::from(list.after.serial() != 0);
+        let end = self.connections.end().min(start.saturating_add(LOOKS_MAX));
+        let (mut rows, mut text, mut next_slot) = (Vec::new(), String::new(), end);
+        for socket in (start..end).filter(|&socket| self.connections.get(socket).is_some()) {
+            if rows.len() >= list.limit as usize {
+                next_slot = socket;
+                break;
+            }
+            let row = self.row(socket);
+            rows.extend(row.filter(|row| {
+                (!list.is_behind || row.behind > 0)
+                    && list.search.as_deref().is_none_or(|search| is_found(row, search, &mut text))
+            }));
+        }
+        let next = (next_slot < self.connections.end()).then(|| ConnectionId::new(self.index, 0, next_slot));
+        self.reports.push(Report::Connections { ask, shard: self.index, rows, next });
+    }
+
+    /// One connection with all its stands; no row when it is no more.
+    pub(super) fn show(&mut self, ask: u64, connection: ConnectionId) {
+        let socket = connection.slot();
+        let is_same = self.connections.get(socket).is_some_and(|found| found.serial == connection.serial());
+        let mut row = if is_same { self.row(socket) } else { None };
+        if let Some(row) = &mut row {
+            row.stands = self.stands(socket);
+        }
+        self.reports.push(Report::Connections { ask, shard: self.index, rows: row.into_iter().collect(), next: None });
+    }
+
+    fn row(&self, socket: u32) -> Option<ConnectionRow> {
+        let connection = self.connections.get(socket)?;
+        let (mut behind, mut behind_bytes, mut behind_arrivals) = (0, 0, 0);
+        let mut id = connection.first_cursor;
+        while let Some(cursor) = self.cursors.get(id) {
+            let (is_behind, bytes, arrivals) = self.distance(cursor);
+            behind += u32::from(is_behind);
+            behind_bytes += bytes;
+            behind_arrivals = arrivals.max(behind_arrivals);
+            id = cursor.next;
+        }
+        let access = connection.access.as_ref();
+        Some(ConnectionRow {
+            connection: self.connection_id(socket),
+            address: connection.peer.address(),
+            identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
+            client: connection.client().cloned().unwrap_or_else(|| "".into()),
+            wire: connection.wire.name(),
+            connected_ms: u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000,
+            subscriptions: connection.cursors,
+            behind,
+            behind_bytes,
+            behind_arrivals,
+            stands: Vec::new(),
+        })
+    }
+
+    /// Whether a cursor is not at the head, by how many encoded bytes, and by how many of the node's messages.
+    fn distance(&self, cursor: &Cursor) -> (bool, u64, u64) {
+        match cursor.stand {
+            Stand::Current => (false, 0, 0),
+            Stand::Live(place) => {
+                let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
+                let bytes = window.map_or(0, |window| window.head().saturating_sub(place));
+                (bytes > 0, bytes, 0)
+            }
+            Stand::Behind(arrival) => (true, 0, self.arrived.saturating_sub(arrival)),
+            Stand::Joining => (true, 0, 0),
+        }
+    }
+
+    fn stands(&self, socket: u32) -> Vec<StandRow> {
+        let mut stands = Vec::new();
+        let mut id = self.connections.get(socket).map_or(crate::cursor::NONE, |found| found.first_cursor);
+        while let Some(cursor) = self.cursors.get(id).filter(|_| stands.len() < STANDS_MAX) {
+            id = cursor.next;
+            let Some(stream) = self.streams.get(cursor.stream) else { continue };
+            let (is_behind, behind_bytes, behind_arrivals) = self.distance(cursor);
+            let behind_messages = match &stream.source {
+                _ if !is_behind => Some(0),
+                Source::Subject(_) if cursor.sequence > 0 => {
+                    let node = lock(&self.node);
+                    let head = node.find(&stream.name).map(|log| node.head(log).at.sequence);
+                    head.map(|head| head.saturating_sub(cursor.sequence))
+                }
+                _ => None,
+            };
+            let stand = match cursor.stand {
+                Stand::Current | Stand::Live(_) => "live",
+                Stand::Behind(_) => "behind",
+                Stand::Joining => "joining",
+            };
+            let conflate_ms = stream.conflate_ms;
+            let selector = Arc::clone(&stream.name);
+            stands.push(StandRow { selector, stand, behind_bytes, behind_arrivals, behind_messages, conflate_ms });
+        }
+        stands
+    }
+}
+
+fn is_found(row: &ConnectionRow, search: &str, text: &mut String) -> bool {
+    if row.identity.contains(search) || row.client.contains(search) || row.wire == search {
+        return true;
+    }
+    text.clear();
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{} {:x}", row.address, row.connection.0);
+    text.contains(search)
+}

@@ -1,0 +1,66 @@
+"""/v1/connections: who is connected, where each stands behind the head, and how to end one.
+
+A connection's number is a text, because JavaScript's numbers cannot hold 64 bits. What changes something is guarded by app.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from ..codes import Code
+from ..engine import CloseOrder
+from ..logs import read_logger
+from .query import read_flag, read_number, read_text
+from .turn import Turn
+from .view import NodeView
+
+LIMIT_DEFAULT, LIMIT_MAX = 100, 1_000
+SEARCH_CHARACTERS_MAX = 256
+ID_MAX = 2**64 - 1
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
+    """A page is `{"rows": […], "next": KEY}`; it may be short, or empty, where more was to be searched than one request may."""
+
+    async def list_connections(request: web.Request) -> web.Response:
+        limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+        after = read_number(request, "after", 0, 0, ID_MAX)
+        search = read_text(request, "search", SEARCH_CHARACTERS_MAX) or None
+        rows, following = await turn.take(view.engine.connections, after, limit, search, read_flag(request, "behind"))
+        return web.json_response(
+            {"rows": [_show(row) for row in rows], "next": None if following is None else str(following)}
+        )
+
+    async def show_connection(request: web.Request) -> web.Response:
+        row = await asyncio.to_thread(view.engine.connection, _read_id(request))
+        if row is None:
+            raise web.HTTPNotFound(reason="no such connection: it has ended")
+        return web.json_response({"stands": [], **_show(row)})
+
+    async def end_connection(request: web.Request) -> web.Response:
+        connection = _read_id(request)
+        row = await asyncio.to_thread(view.engine.connection, connection)
+        if row is None:
+            raise web.HTTPNotFound(reason="no such connection: it has ended")
+        code = Code.CLOSED_BY_OPERATOR
+        await asyncio.to_thread(view.engine.order, [CloseOrder(connection, int(code), "closed by an operator")])
+        read_logger().info("connection_closed_by_operator", connection=f"{connection:x}", address=row["address"])
+        return web.Response(status=204)
+
+    router.add_get("/v1/connections", list_connections)
+    router.add_get("/v1/connections/{connection}", show_connection)
+    router.add_delete("/v1/connections/{connection}", end_connection)
+
+
+def _show(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "connection": str(row["connection"])}
+
+
+def _read_id(request: web.Request) -> int:
+    text = request.match_info["connection"]
+    if not (text.isascii() and text.isdigit() and int(text[:21]) <= ID_MAX):
+        raise web.HTTPBadRequest(reason="a connection is a whole number")
+    return int(text)

@@ -1,0 +1,119 @@
+"""/v1/limits: every limit with its value, what of it is used now, and how often it was hit since the node started.
+
+Owns which of the engine's figures tells of which limit. Where several limits share a code, or a code has other causes too, the
+answer says by what it was counted; where nothing counts, it says null and never a guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from ..codes import CODES
+from ..config import Config
+from ..limits import LIMITS
+from .view import NodeView
+
+USED_BY_NODE = {
+    "subjects_max": "subjects",
+    "logs_bytes_max": "message_bytes",
+    "snapshots_bytes_max": "snapshot_bytes",
+    "keys_max": "keys",
+    "feed_entries_max": "feed_entries",
+    "feed_bytes_max": "feed_bytes",
+    "index_entries_max": "index_entries",
+}
+USED_BY_ALL_SHARDS = {"connections_max": "connections", "held_bytes_max": "held_bytes"}
+USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
+"""The fullest shard's, since the limit is each one's."""
+
+COUNTED_BY_NODE = {
+    "log_messages_max": "evicted_count",
+    "log_age_ms_max": "evicted_age",
+    "logs_bytes_max": "evicted_bytes",
+    "feed_entries_max": "feed_falls",
+    "feed_bytes_max": "feed_falls",
+}
+COUNTED_BY_SHARDS = {"stream_window_bytes_max": "fell_off"}
+CODES_BY_NAME = {facts.name: facts.number for facts in CODES.values()}
+CODES_OF_MANY_CAUSES = frozenset({"FieldInvalid"})
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+    """One route; it reads the engine's figures once."""
+
+    async def show_limits(_request: web.Request) -> web.Response:
+        stats = await asyncio.to_thread(view.engine.stats)
+        return web.json_response({"limits": describe(view.read_config(), stats)})
+
+    router.add_get("/v1/limits", show_limits)
+
+
+def describe(config: Config, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each limit, in the order of the contract."""
+    shards = list(stats.get("shards") or ())
+    codes = count_codes(shards)
+    rows = []
+    for limit in LIMITS:
+        counted_by, hits = _count_hits(limit.name, limit.code, stats, shards, codes)
+        rows.append(
+            {
+                "name": limit.name,
+                "value": config.limits[limit.name],
+                "default": limit.default,
+                "minimum": limit.minimum,
+                "maximum": limit.maximum,
+                "scope": limit.scope,
+                "code": limit.code or None,
+                "code_number": CODES_BY_NAME[limit.code] if limit.code else None,
+                "sentence": limit.sentence,
+                "source": config.sources[f"limits.{limit.name}"],
+                "used": _count_used(limit.name, stats, shards),
+                "hits": hits,
+                "counted_by": counted_by,
+            }
+        )
+    return rows
+
+
+def count_codes(shards: Iterable[Mapping[str, Any]]) -> Counter[int]:
+    """How often each code was told: commands answered with it, and connections refused or ended with it."""
+    commands: Counter[int] = Counter()
+    refused: Counter[int] = Counter()
+    ended: Counter[int] = Counter()
+    for shard in shards:
+        for figure, counter in (("command_codes", commands), ("refused_codes", refused), ("close_codes", ended)):
+            counter.update({int(code): int(count) for code, count in dict(shard.get(figure) or {}).items()})
+    # a refused request ends a connection too, which is then counted by both
+    return commands + (refused | ended)
+
+
+def _count_used(name: str, stats: Mapping[str, Any], shards: list[Mapping[str, Any]]) -> int | None:
+    if name in USED_BY_NODE:
+        return _read(stats, USED_BY_NODE[name])
+    if name in USED_BY_ALL_SHARDS:
+        return sum(_read(shard, USED_BY_ALL_SHARDS[name]) or 0 for shard in shards)
+    if name in USED_BY_A_SHARD:
+        return max((_read(shard, USED_BY_A_SHARD[name]) or 0 for shard in shards), default=0)
+    return None
+
+
+def _count_hits(
+    name: str, code: str, stats: Mapping[str, Any], shards: list[Mapping[str, Any]], codes: Counter[int]
+) -> tuple[str | None, int | None]:
+    if name in COUNTED_BY_NODE:
+        return COUNTED_BY_NODE[name], _read(stats, COUNTED_BY_NODE[name])
+    if name in COUNTED_BY_SHARDS:
+        return COUNTED_BY_SHARDS[name], sum(_read(shard, COUNTED_BY_SHARDS[name]) or 0 for shard in shards)
+    if code and code not in CODES_OF_MANY_CAUSES and any("command_codes" in shard for shard in shards):
+        return f"code {code}", codes[CODES_BY_NAME[code]]
+    return None, None
+
+
+def _read(figures: Mapping[str, Any], name: str) -> int | None:
+    value = figures.get(name)
+    return int(value) if isinstance(value, int | float) else None

@@ -1,0 +1,28 @@
+"""/v1/node: who this node is and how it is, in one small answer that a page may ask for every second."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from aiohttp import web
+
+from .view import NodeView
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+    """One route; nothing of it asks the engine."""
+
+    async def show_node(_request: web.Request) -> web.Response:
+        told = {
+            **view.describe(),
+            "client": str(view.client),
+            "driver": view.driver,
+            "shards": view.shards,
+            "cores": os.cpu_count(),
+            "time_ms": time.time_ns() // 1_000_000,
+            "has_demo": view.read_config().demo.enabled,
+        }
+        return web.json_response(told)
+
+    router.add_get("/v1/node", show_node)

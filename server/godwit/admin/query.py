@@ -1,0 +1,61 @@
+"""What a request may ask with: numbers within bounds, flags, texts of a length, one of some words. Anything else is a 400.
+
+Owns the wording of those refusals; never echoes what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from ..errors import SubjectInvalid
+from ..subject import check_pattern, check_subject
+
+
+def read_number(request: web.Request, name: str, default: int, low: int, high: int) -> int:
+    """A whole number from `low` to `high`."""
+    text = request.query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and low <= int(text[:21]) <= high):
+        raise web.HTTPBadRequest(reason=f"{name} must be a whole number from {low} to {high}")
+    return int(text)
+
+
+def read_flag(request: web.Request, name: str) -> bool:
+    """`true` or `false`; false where it is not given."""
+    return read_choice(request, name, ("false", "true")) == "true"
+
+
+def read_choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
+    """One of the words; the first where it is not given."""
+    word = request.query.get(name, "") or choices[0]
+    if word not in choices:
+        raise web.HTTPBadRequest(reason=f"{name} must be one of {', '.join(choices)}")
+    return word
+
+
+def read_text(request: web.Request, name: str, characters_max: int) -> str:
+    """A text, empty where it is not given."""
+    text = request.query.get(name, "")
+    if len(text) > characters_max:
+        raise web.HTTPBadRequest(reason=f"{name} must be a text of at most {characters_max} characters")
+    return text
+
+
+def read_pattern(request: web.Request, name: str) -> str | None:
+    """A pattern, None where it is not given."""
+    text = request.query.get(name, "")
+    try:
+        return check_pattern(text) if text else None
+    except SubjectInvalid as error:
+        raise web.HTTPBadRequest(reason=f"{name} {error.reason}") from error
+
+
+def read_subject(request: web.Request, name: str) -> str:
+    """A subject, which must be given."""
+    try:
+        return check_subject(request.query.get(name, ""))
+    except SubjectInvalid as error:
+        raise web.HTTPBadRequest(reason=f"{name} {error.reason}") from error

@@ -1,0 +1,16 @@
+"""/v1/refusals: who was refused last, with the code and the reason. Newest first; how many of each code there were is /v1/limits'."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from .view import NodeView
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+    """One route."""
+
+    async def list_refusals(_request: web.Request) -> web.Response:
+        return web.json_response({"rows": list(view.read_refusals())})
+
+    router.add_get("/v1/refusals", list_refusals)

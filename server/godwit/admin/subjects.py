@@ -1,0 +1,49 @@
+"""/v1/subjects and /v1/subject. In the order of names a page begins after a key, which stays right while the list changes; any
+other order, or a search, is answered from a survey that is at most seconds old, so that the node is not walked for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from .query import read_choice, read_number, read_pattern, read_subject, read_text
+from .turn import Turn
+from .view import NodeView
+
+LIMIT_DEFAULT, LIMIT_MAX = 100, 1_000
+OFFSET_MAX = 2**32 - 1
+SEARCH_CHARACTERS_MAX = 1_024
+SORTS = ("subject", "rate", "messages", "bytes", "listeners", "last")
+
+
+def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
+    """A page is `{"rows": […], "next": KEY}`, or with `sort` or `search` `{"rows": […], "total": …}`."""
+
+    async def list_subjects(request: web.Request) -> web.Response:
+        if "sort" in request.query or "search" in request.query:
+            return web.json_response(await survey(request))
+        limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+        pattern = read_pattern(request, "pattern")
+        rows = await turn.take(view.engine.subjects, request.query.get("after", ""), limit, pattern)
+        return web.json_response({"rows": rows, "next": rows[-1]["subject"] if len(rows) >= limit else None})
+
+    async def survey(request: web.Request) -> dict[str, object]:
+        sort = read_choice(request, "sort", SORTS)
+        order = read_choice(request, "order", ("asc", "desc"))
+        offset = read_number(request, "offset", 0, 0, OFFSET_MAX)
+        limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
+        search = read_text(request, "search", SEARCH_CHARACTERS_MAX)
+        pattern = read_pattern(request, "pattern")
+        return await turn.take(view.engine.survey, pattern, search, sort, order == "desc", offset, limit)
+
+    async def show_subject(request: web.Request) -> web.Response:
+        subject = read_subject(request, "subject")
+        rows = await asyncio.to_thread(view.engine.subjects, "", 1, subject)
+        if not rows:
+            raise web.HTTPNotFound(reason="no such subject: it has no messages, no snapshot and no listener")
+        return web.json_response(rows[0])
+
+    router.add_get("/v1/subjects", list_subjects)
+    router.add_get("/v1/subject", show_subject)
