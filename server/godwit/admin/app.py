@@ -13,7 +13,20 @@ from aiohttp import web
 from ..config import Address
 from ..config.tree import AdminConfig
 from ..errors import ListenFailed
-from . import changes, charts, configuration, connections, console, health, limits, metrics, node, refusals, stats, subjects
+from . import (
+    changes,
+    charts,
+    configuration,
+    connections,
+    console,
+    health,
+    limits,
+    metrics,
+    node,
+    refusals,
+    stats,
+    subjects,
+)
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
