@@ -29,7 +29,7 @@ export class Connection {
     });
     this.root = element("div", { class: "stack" },
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/connections" }, "Connections")), this.title = element("h1", { class: "mono" }, "…")), this.button),
-      this.fault,
+      this.fault, this.outcome = element("p", { class: "bad", role: "status" }),
       panel("Who it is", { id: "who" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
       panel("Where it stands", { id: "stands" }, this.table.root));
     try { say(this.title, hexOf({ connection: this.id })); } catch { say(this.title, "no such connection"); }
@@ -46,7 +46,7 @@ export class Connection {
     say(this.fault, row.subscriptions > row.stands.length ? `The first ${exact(row.stands.length)} of ${exact(row.subscriptions)} subscriptions.` : "");
   }
 
-  async end_it() { say(this.fault, await endConnection(this.row)); }
+  async end_it() { say(this.outcome, await endConnection(this.row)); }
 
   fail(error) {
     say(this.fault, error.message);

@@ -46,7 +46,7 @@ export class Connections {
       panel("All connections", { id: "connections" },
         element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
           element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.behind, "only those behind")),
-        this.fault, this.table.root, this.pager.root));
+        this.fault, this.outcome = element("p", { class: "bad", role: "status" }), this.table.root, this.pager.root));
   }
 
   turn(pages) {
@@ -76,8 +76,7 @@ export class Connections {
   }
 
   async end_one(row) {
-    const fault = await endConnection(row);
-    say(this.fault, fault);
+    say(this.outcome, await endConnection(row));
     this.ask_again();
   }
 

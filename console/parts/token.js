@@ -4,12 +4,13 @@ import { keepToken, readToken } from "../admin.js";
 import { element } from "../element.js";
 import { askInDialog } from "./dialog.js";
 
-export async function askForToken() {
+// `why`: what the node said, when it asked for one.
+export async function askForToken(why = "") {
   const input = element("input", { name: "token", type: "password", autocomplete: "off", maxlength: 65536 });
   input.value = readToken();
   const given = await askInDialog({
     title: "Admin token", yes: "Keep",
-    words: "Sent with each request of this tab, and forgotten when it closes. Leave it empty where the port asks for none.",
+    words: `${why ? `The node: ${why}. ` : ""}Sent with each request of this tab, and forgotten when it closes.`,
     fields: [element("label", { class: "field" }, "Token", input)],
   });
   if (given === null) return false;
