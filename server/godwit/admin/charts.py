@@ -9,10 +9,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+import psutil
 from aiohttp import web
 
 from ..logs import read_logger
-from .process import ProcessAccount
 from .query import read_flag, read_number
 from .series import INTERVAL_MS, Cost, Series
 from .view import NodeView
@@ -40,12 +40,13 @@ def add_routes(app: web.Application, view: NodeView) -> None:
 
 
 async def _sample(view: NodeView, series: Series) -> None:
-    account, loop = ProcessAccount(), asyncio.get_running_loop()
+    process, loop = psutil.Process(), asyncio.get_running_loop()
     next_s = loop.time()
     while True:
         try:
             stats = await asyncio.to_thread(view.engine.stats)
-            cost = Cost(account.read_cpu_s(), account.read_memory_bytes(), account.read_shards_cpu_s())
+            times = process.cpu_times()
+            cost = Cost(times.user + times.system, process.memory_info().rss)
             series.add(time.time_ns() // 1_000_000, time.monotonic(), stats, cost)
         except Exception as error:  # a chart without a point is better than none at all from here on
             read_logger().warning("sample_failed", why=f"{type(error).__name__}: {error}")

@@ -19,11 +19,10 @@ SHARDS_MAX = 64
 
 
 class Cost(NamedTuple):
-    """What the process has used: CPU seconds since it began, memory now, CPU seconds by shard (empty: not told)."""
+    """What the process has used: CPU seconds since it began, and memory now."""
 
     cpu_s: float
     memory_bytes: int
-    shards_cpu_s: Mapping[int, float]
 
 
 NODE_GAUGES = ("subjects", "messages", "message_bytes", "snapshot_bytes", "feed_entries")
@@ -69,7 +68,7 @@ class Series:
     def add(self, time_ms: int, monotonic_s: float, stats: Mapping[str, Any], cost: Cost) -> None:
         """One reading of the engine's figures; the first only sets where rates count from."""
         shards = list(stats.get("shards") or ())[:SHARDS_MAX]
-        counters = [_count_shard(shard, cost.shards_cpu_s.get(n, math.nan)) for n, shard in enumerate(shards)]
+        counters = [_count_shard(shard) for shard in shards]
         now = _Reading(monotonic_s, array("d", [cost.cpu_s, *(_read(stats, name) for name in NODE_COUNTERS)]), counters)
         before, self._before = self._before, now
         if before is None or len(before.shards) != len(now.shards) or now.time_s <= before.time_s:
@@ -106,8 +105,15 @@ def _read(figures: Mapping[str, Any], name: str) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _count_shard(shard: Mapping[str, Any], cpu_s: float) -> array[float]:
-    return array("d", [cpu_s, *(_read(shard, name) for name in SHARD_COUNTERS)])
+def _read_shard(shard: Mapping[str, Any], name: str) -> float:
+    """A shard's own figure, or the sum of those of its wires."""
+    if name in shard:
+        return _read(shard, name)
+    return _add(tuple(_read(wire, name) for wire in (shard.get("wires") or {}).values()))
+
+
+def _count_shard(shard: Mapping[str, Any]) -> array[float]:
+    return array("d", [_read(shard, "cpu_seconds"), *(_read_shard(shard, name) for name in SHARD_COUNTERS)])
 
 
 def _rate(now: array[float], before: array[float], elapsed_s: float) -> list[float]:
@@ -117,7 +123,7 @@ def _rate(now: array[float], before: array[float], elapsed_s: float) -> list[flo
 
 
 def _make_shard(shard: Mapping[str, Any], rates: list[float]) -> array[float]:
-    return array("d", [rates[0], *(_read(shard, name) for name in SHARD_GAUGES), *rates[1:]])
+    return array("d", [rates[0], *(_read_shard(shard, name) for name in SHARD_GAUGES), *rates[1:]])
 
 
 def _add(values: tuple[float, ...]) -> float:

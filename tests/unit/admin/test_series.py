@@ -15,13 +15,13 @@ def test_counters_become_rates_and_gauges_stay() -> None:
         1_000,
         1.0,
         make_stats(10, {"connections": 1, "bytes_in": 100}, {"connections": 2, "bytes_in": 0}),
-        Cost(1.0, 7, {}),
+        Cost(1.0, 7),
     )
     series.add(
         3_000,
         3.0,
         make_stats(30, {"connections": 4, "bytes_in": 300}, {"connections": 5, "bytes_in": 50}),
-        Cost(2.0, 8, {}),
+        Cost(2.0, 8),
     )
     told = series.show(0, has_shards=True)
     assert told["time_ms"] == [3_000]
@@ -35,15 +35,27 @@ def test_counters_become_rates_and_gauges_stay() -> None:
 def test_a_shards_cpu_is_its_threads() -> None:
     series = Series()
     for second in (1, 2):
-        series.add(second * 1_000, float(second), make_stats(0, {}, {}), Cost(second, 0, {1: second * 0.25}))
+        series.add(second * 1_000, float(second), make_stats(0, {}, {"cpu_seconds": second * 0.25}), Cost(second, 0))
     shards = series.show(0, has_shards=True)["shards"]
     assert [shard["cpu_cores"] for shard in shards] == [[None], [0.25]]
+
+
+def test_what_is_counted_by_wire_is_summed() -> None:
+    series = Series()
+    for second in (1, 2):
+        wires = {
+            "json": {"messages_out": second * 10, "slow_readers": 1},
+            "binary": {"messages_out": second, "slow_readers": 2},
+        }
+        series.add(second * 1_000, float(second), make_stats(0, {"wires": wires}), Cost(0, 0))
+    node = series.show(0, has_shards=False)["node"]
+    assert (node["messages_out_per_s"], node["slow_readers"]) == ([11], [3])
 
 
 def test_it_is_bounded_and_each_sample_is_told_once() -> None:
     series = Series()
     for second in range(SAMPLES_MAX + 50):
-        series.add(second * 1_000, float(second), make_stats(second, {}), Cost(0, 0, {}))
+        series.add(second * 1_000, float(second), make_stats(second, {}), Cost(0, 0))
     told = series.show(0, has_shards=False)
     assert len(told["time_ms"]) == SAMPLES_MAX and told["shards"] == []
     assert series.show(told["time_ms"][-2], has_shards=False)["time_ms"] == told["time_ms"][-1:]
@@ -52,8 +64,8 @@ def test_it_is_bounded_and_each_sample_is_told_once() -> None:
 
 def test_a_counter_that_fell_and_a_clock_that_stood_make_no_rate() -> None:
     series = Series()
-    series.add(1, 1.0, make_stats(10), Cost(1, 0, {}))
-    series.add(2, 1.0, make_stats(20), Cost(1, 0, {}))
+    series.add(1, 1.0, make_stats(10), Cost(1, 0))
+    series.add(2, 1.0, make_stats(20), Cost(1, 0))
     assert series.show(0, has_shards=False)["time_ms"] == []
-    series.add(3, 2.0, make_stats(5), Cost(1, 0, {}))
+    series.add(3, 2.0, make_stats(5), Cost(1, 0))
     assert series.show(0, has_shards=False)["node"]["published_per_s"] == [0]
