@@ -110,6 +110,12 @@ export const Code = Object.freeze({
   SnapshotMissing: 4162,
   /** Expect is not met here: send the request without it. */
   ExpectationFailed: 4163,
+  /** The request line is longer than header_bytes_max. */
+  TargetTooLong: 4164,
+  /** The method is not known here. */
+  MethodUnknown: 4165,
+  /** The transfer coding is not known here: only chunked is. */
+  CodingUnsupported: 4166,
   /** The server met a fault of its own while it did this. */
   CommandFault: 4199,
   /** The node stops or makes room; reconnect after reconnect_after_ms. */
@@ -189,6 +195,9 @@ export const CODES = new Map([
   [4161, { number: 4161, name: "TokenMissing", retry: false, sentence: "This request needs a token." }],
   [4162, { number: 4162, name: "SnapshotMissing", retry: true, sentence: "The subject has no snapshot." }],
   [4163, { number: 4163, name: "ExpectationFailed", retry: false, sentence: "Expect is not met here: send the request without it." }],
+  [4164, { number: 4164, name: "TargetTooLong", retry: false, sentence: "The request line is longer than header_bytes_max." }],
+  [4165, { number: 4165, name: "MethodUnknown", retry: false, sentence: "The method is not known here." }],
+  [4166, { number: 4166, name: "CodingUnsupported", retry: false, sentence: "The transfer coding is not known here: only chunked is." }],
   [4199, { number: 4199, name: "CommandFault", retry: true, sentence: "The server met a fault of its own while it did this." }],
   [4200, { number: 4200, name: "Draining", retry: true, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." }],
   [4201, { number: 4201, name: "ConnectionsTooMany", retry: true, sentence: "The node holds connections_max connections." }],

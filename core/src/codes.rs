@@ -112,6 +112,12 @@ pub enum Code {
     SnapshotMissing = 4162,
     /// Expect is not met here: send the request without it.
     ExpectationFailed = 4163,
+    /// The request line is longer than header_bytes_max.
+    TargetTooLong = 4164,
+    /// The method is not known here.
+    MethodUnknown = 4165,
+    /// The transfer coding is not known here: only chunked is.
+    CodingUnsupported = 4166,
     /// The server met a fault of its own while it did this.
     CommandFault = 4199,
     /// The node stops or makes room; reconnect after reconnect_after_ms.
@@ -143,7 +149,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 63] = [
+static ROWS: [Row; 66] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -197,6 +203,9 @@ static ROWS: [Row; 63] = [
     Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This request needs a token." },
     Row { code: Code::SnapshotMissing, name: "SnapshotMissing", retry: true, http: 404, sentence: "The subject has no snapshot." },
     Row { code: Code::ExpectationFailed, name: "ExpectationFailed", retry: false, http: 417, sentence: "Expect is not met here: send the request without it." },
+    Row { code: Code::TargetTooLong, name: "TargetTooLong", retry: false, http: 414, sentence: "The request line is longer than header_bytes_max." },
+    Row { code: Code::MethodUnknown, name: "MethodUnknown", retry: false, http: 501, sentence: "The method is not known here." },
+    Row { code: Code::CodingUnsupported, name: "CodingUnsupported", retry: false, http: 501, sentence: "The transfer coding is not known here: only chunked is." },
     Row { code: Code::CommandFault, name: "CommandFault", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
     Row { code: Code::Draining, name: "Draining", retry: true, http: 503, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." },
     Row { code: Code::ConnectionsTooMany, name: "ConnectionsTooMany", retry: true, http: 503, sentence: "The node holds connections_max connections." },

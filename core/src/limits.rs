@@ -43,6 +43,8 @@ pub struct Limits {
     pub handshake_ms_max: u64,
     /// Time from the first byte of a message to its last.
     pub message_ms_max: u64,
+    /// Longest time an HTTP request may wait for a message; one that asks for more gets this.
+    pub poll_ms_max: u64,
     /// A connection that was silent this long is sent a ping.
     pub ping_interval_ms: u64,
     /// A connection from which nothing came, and whose socket took nothing, for this long is closed.
@@ -112,6 +114,7 @@ impl Default for Limits {
             publishes_per_second_max: 1_000_000,
             handshake_ms_max: 10_000,
             message_ms_max: 10_000,
+            poll_ms_max: 60_000,
             ping_interval_ms: 25_000,
             idle_ms_max: 60_000,
             close_ms_max: 5_000,

@@ -34,6 +34,10 @@ impl Outlet for Sockets {
         self.driver.close(socket);
     }
 
+    fn finish(&mut self, socket: u32) {
+        self.driver.finish(socket);
+    }
+
     fn stop_accepting(&mut self) {
         for listener in self.listeners.drain(..) {
             self.driver.stop_listening(listener);

@@ -8,7 +8,7 @@ mod session;
 use std::borrow::Cow;
 
 use godwit_core::command::Command;
-use godwit_core::http;
+use godwit_core::http::{self, Chunked, Way};
 use godwit_core::json::{self, Members};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
@@ -21,6 +21,10 @@ pub use session::session;
 
 const HEAD: &[u8] = b"GET /v1/live?token=a%20b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.json\r\n\r\n";
+const POST: &[u8] = b"POST /v1/messages?subject=/a&retain=false HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\
+Content-Type: application/json; charset=utf-8\r\nIdempotency-Key: \"k\"\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n{}";
+const STREAM: &[u8] = b"\r\nGET http://a/v1/stream?subject=/a%2Fb&after=7.42&subject=/c/**&since=a1f3.8812.17.0badcafe&last=3&limit=5&\
+wait=2&after={\"/c\":\"7.1\"} HTTP/1.1\r\nhost: a\r\nLast-Event-ID: a1.2.3.0badcafe\r\nOrigin: https://a.example\r\n\r\n";
 const JSON: [&[u8]; 4] = [
     br#"{"id":1,"publish":"/a/b","content":{"a":[1,2.5e3,"\u00e9\ud83d\ude00"],"b":null},"key":"k","retain":false}"#,
     br#"{"id":"x","subscribe":"/a/**","after":{"/a/b":"7.42"},"since":"a1f3.8812.1795250000123","conflate_ms":500}"#,
@@ -81,17 +85,48 @@ fn read_frames(bytes: &[u8], step: usize) -> Vec<String> {
     events
 }
 
-/// Request heads: an answer is one that HTTP allows, and bytes after the head are not taken.
+/// Request heads: bytes after the head are not taken, an upgrade is answered with what HTTP allows, and a query that is read
+/// keeps its bounds.
 pub fn head(input: &[u8]) {
-    let bytes = vary(input, &[HEAD]);
-    match http::read_head(&bytes, &Limits::default()) {
-        Ok(None) => {}
-        Ok(Some(upgrade)) => {
-            assert!(upgrade.head_bytes <= bytes.len());
-            assert!(upgrade.answer.starts_with(b"HTTP/1.1 101 ") && upgrade.answer.ends_with(b"\r\n\r\n"));
-        }
-        Err(refused) => assert!(refused.answer.starts_with(b"HTTP/1.1 ")),
+    let bytes = vary(input, &[HEAD, POST, STREAM]);
+    let limits = Limits { positions_per_subscribe_max: 8, subscriptions_per_connection_max: 8, ..Limits::default() };
+    let Ok(Some(head)) = http::read_head(&bytes, &limits) else { return };
+    assert!(head.head_bytes <= bytes.len());
+    if let Ok(upgrade) = http::upgrade(&head) {
+        assert!(upgrade.answer.starts_with(b"HTTP/1.1 101 ") && upgrade.answer.ends_with(b"\r\n\r\n"));
     }
+    for way in [Way::Consume, Way::Stream] {
+        if let Ok(listen) = http::read_listen(&head, way, &limits) {
+            assert!((1..=8).contains(&listen.subscribes.len()) && (1..=1000).contains(&listen.limit));
+            assert!(listen.wait_ms <= limits.poll_ms_max && listen.subscribes.iter().all(|s| s.after_each.len() <= 8));
+        }
+    }
+    let _ = (http::read_produce(&head, b"{}", &limits), http::read_subject(&head), http::find_token(&head));
+}
+
+/// Chunked bodies: in pieces and whole they give the same, and memory follows the bytes.
+pub fn chunks(input: &[u8]) {
+    let bytes = vary(input, &[b"5;a=\"b\"\r\nhello\r\n0a\r\n0123456789\r\n0\r\nTrailer: a\r\n\r\nGET", b"0\r\n\r\n"]);
+    let step = input.first().map_or(1, |&first| usize::from(first / 2) + 1);
+    let whole = read_chunks(&bytes, usize::MAX);
+    assert_eq!(read_chunks(&bytes, step), whole);
+    assert!(whole.is_none_or(|(body, _)| body.len() <= bytes.len()));
+}
+
+/// The body and the bytes it took; none: refused.
+fn read_chunks(bytes: &[u8], step: usize) -> Option<(Vec<u8>, usize)> {
+    let limits = Limits { message_bytes_max: 1024, ..Limits::default() };
+    let (mut chunked, mut body, mut used) = (Chunked::default(), Vec::new(), 0);
+    for piece in bytes.chunks(step) {
+        let mut input = piece;
+        let is_whole = chunked.read(&mut input, &mut body, &limits).ok()?;
+        used += piece.len() - input.len();
+        assert!(body.len() <= 1024);
+        if is_whole {
+            break;
+        }
+    }
+    Some((body, used))
 }
 
 /// JSON: what is accepted splits into members that are accepted, and merges with itself.

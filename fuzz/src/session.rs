@@ -54,6 +54,8 @@ impl Outlet for Net {
         self.rooms[socket as usize] = None;
     }
 
+    fn finish(&mut self, _socket: u32) {}
+
     fn stop_accepting(&mut self) {}
 
     fn wake(&mut self, _shards: u64) {}

@@ -13,6 +13,11 @@ fn head() {
 }
 
 #[test]
+fn chunks() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::chunks(input));
+}
+
+#[test]
 fn json() {
     check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::json(input));
 }

@@ -65,6 +65,9 @@ class Code(IntEnum):
     TOKEN_MISSING = 4161
     SNAPSHOT_MISSING = 4162
     EXPECTATION_FAILED = 4163
+    TARGET_TOO_LONG = 4164
+    METHOD_UNKNOWN = 4165
+    CODING_UNSUPPORTED = 4166
     COMMAND_FAULT = 4199
     DRAINING = 4200
     CONNECTIONS_TOO_MANY = 4201
@@ -299,6 +302,18 @@ CODES: dict[int, CodeFacts] = {
     Code.EXPECTATION_FAILED: CodeFacts(
         4163, "ExpectationFailed", False, 417,
         "Expect is not met here: send the request without it.",
+    ),
+    Code.TARGET_TOO_LONG: CodeFacts(
+        4164, "TargetTooLong", False, 414,
+        "The request line is longer than header_bytes_max.",
+    ),
+    Code.METHOD_UNKNOWN: CodeFacts(
+        4165, "MethodUnknown", False, 501,
+        "The method is not known here.",
+    ),
+    Code.CODING_UNSUPPORTED: CodeFacts(
+        4166, "CodingUnsupported", False, 501,
+        "The transfer coding is not known here: only chunked is.",
     ),
     Code.COMMAND_FAULT: CodeFacts(
         4199, "CommandFault", True, 500,

@@ -184,6 +184,22 @@ impl Node {
         Ok(mark.arrival)
     }
 
+    /// The same for one subject that is being listened to, and how many of its kept messages are behind it. What is no longer
+    /// kept is found when the log is read.
+    pub fn place_subject_mark(&self, mark: Mark, log: LogId) -> Result<(u64, u64), GapReason> {
+        let Some(found) = self.names.get(log) else { return Err(GapReason::Unknown) };
+        let subject = Pattern::parse(&found.subject).map_err(|_| GapReason::Unknown)?;
+        let arrival = self.place_mark(mark, &subject)?;
+        let behind = found.at().sequence.saturating_sub(found.base() + found.count_until(arrival) as u64);
+        Ok((arrival, behind))
+    }
+
+    /// Where a client stands in a log that was sent everything up to `arrival`.
+    pub fn position_at(&self, log: LogId, arrival: u64) -> Position {
+        let Some(found) = self.names.get(log) else { return Position { epoch: 0, sequence: 0 } };
+        Position { epoch: found.epoch, sequence: found.base() + found.count_until(arrival) as u64 }
+    }
+
     /// The mark of who has been sent everything up to `arrival`.
     pub fn mark(&self, arrival: u64) -> Mark {
         Mark { run: self.run, arrival, time_ms: self.time_ms }

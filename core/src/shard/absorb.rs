@@ -6,6 +6,7 @@ use super::{Shard, encode, lock};
 use crate::cursor::Stand;
 use crate::message::Message;
 use crate::node::{Entry, Node};
+use crate::wire::Wire;
 
 const DRAIN_ENTRIES: usize = 1024;
 /// Drains in one turn.
@@ -90,6 +91,8 @@ impl Shard {
                 conflation.closed = message.arrival - 1;
             }
             conflation.add(message);
+        } else if stream.wire == Wire::Poll {
+            self.wake_polls(id, message);
         } else if stream.window.is_some() {
             let item = encode::Item::message(message);
             encode::append(stream, next_number, &item, message.arrival, &mut self.frame);

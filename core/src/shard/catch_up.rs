@@ -169,8 +169,9 @@ impl Shard {
             self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known), node);
             return (self.buffer(), messages);
         }
+        let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(read.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Behind(read.reached);
+            cursor.stand = Stand::Behind(reached);
             cursor.sequence = messages.last().map_or(cursor.sequence, |message| message.sequence);
         }
         (self.buffer(), messages)
@@ -200,8 +201,9 @@ impl Shard {
             }
         }
         frames.private = frames.bytes.len();
+        let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(walk.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Behind(walk.reached);
+            cursor.stand = Stand::Behind(reached);
             messages.retain(|message| !cursor.skips(message.log, message.sequence));
         }
         (frames, messages)
@@ -237,4 +239,14 @@ impl Shard {
         }
         frames
     }
+}
+
+/// Cuts messages to the first few; returns the arrival of the last that is left, when some are not.
+fn cut(messages: &mut Vec<Arc<Message>>, count: usize) -> Option<u64> {
+    if messages.len() <= count {
+        return None;
+    }
+    let next = messages.get(count).map(|message| message.arrival - 1);
+    messages.truncate(count);
+    next
 }

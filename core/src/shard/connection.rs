@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::access::Door;
+use super::http::Exchange;
 use super::outbound::Rest;
 use crate::cursor::NONE;
 use crate::report::ConnectionId;
@@ -15,7 +16,7 @@ use crate::wire::Wire;
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its request head is not whole.
+    /// It sends requests, one of which may be half received, or wait for its answer.
     Http,
     Open,
     /// A close frame or a refusal is on its way out; nothing is read any more.
@@ -154,6 +155,7 @@ pub(super) struct Details {
     pub rate: Option<(u64, u32)>,
     /// The code it ends with, and when it is cut off (monotonic ms).
     pub close: Option<(u16, u64)>,
+    pub exchange: Option<Box<Exchange>>,
     /// Since when a message has been half received (monotonic ms).
     pub half_since_ms: Option<u64>,
 }
@@ -202,6 +204,11 @@ impl Connection {
 
     pub(super) fn details(&mut self) -> &mut Details {
         self.details.get_or_insert_default()
+    }
+
+    /// What it needs that speaks HTTP.
+    pub(super) fn exchange(&mut self) -> &mut Exchange {
+        self.details().exchange.get_or_insert_default()
     }
 
     /// Whether a stream's frames can be handed to the socket right now.

@@ -10,7 +10,7 @@ use crate::message::LogId;
 use crate::node::{Hole, Node};
 use crate::position::{Mark, Position};
 use crate::stream::Source;
-use crate::wire;
+use crate::wire::{self, Wire, sse};
 
 /// A gap of one subject as a client is told it.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +111,11 @@ impl Shard {
         let stream = self.streams.get(stream_id)?;
         let gap =
             Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };
+        let is_mended = !from_oldest && missed != Some(0) && node.snapshot(log, self.now).is_some();
+        if stream.wire == Wire::Sse && !is_mended {
+            // With the snapshot behind it, the client stands there only once it has that.
+            sse::put_id(out, at);
+        }
         wire::push(stream.wire, out, &gap);
         self.counters.count_gap(self.connections.get(cursor.connection), missing.reason);
         if from_oldest {

@@ -1,4 +1,4 @@
-//! From a socket's bytes to commands: the request head, frames, and what waits for an answer of the server. Owns when a
+//! From a socket's bytes to commands: frames, and what waits for an answer of the server. Owns when a
 //! connection is read; what a command means is the session's.
 use std::net::SocketAddr;
 
@@ -7,7 +7,6 @@ use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
-use crate::http;
 use crate::report::Report;
 use crate::websocket::{self, Event};
 use crate::wire::{self, Wire};
@@ -44,7 +43,10 @@ impl Shard {
         connection.heard_s = now_s;
         connection.is_pinged = false;
         match connection.phase {
-            Phase::Http => self.read_head(socket, bytes, out),
+            Phase::Http => self.read_requests(socket, bytes, out),
+            Phase::Open if connection.wire == Wire::Poll => self.read_requests(socket, bytes, out),
+            // Nothing is asked behind an answer without an end.
+            Phase::Open if !connection.wire.is_websocket() => {}
             Phase::Open if connection.is_asking => {
                 if let Some(parked) = connection.details().parked.as_mut() {
                     parked.rest.extend_from_slice(bytes);
@@ -52,58 +54,6 @@ impl Shard {
             }
             Phase::Open => self.read_frames(socket, bytes, out),
             Phase::Closing => self.await_close(socket, bytes),
-        }
-    }
-
-    fn read_head<O: Outlet>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
-        let Some(connection) = self.connections.get_mut(socket) else { return };
-        let mut joined = connection.details.as_mut().map(|d| std::mem::take(&mut d.held)).unwrap_or_default();
-        let input: &mut [u8] = if joined.is_empty() {
-            bytes
-        } else {
-            joined.extend_from_slice(bytes);
-            &mut joined
-        };
-        let origins = &self.settings.origins;
-        let head = http::read_head(input, &self.settings.limits).and_then(|head| match head {
-            Some(upgrade) if !is_origin_welcome(origins, upgrade.origin.as_deref()) => {
-                Err(http::refuse(Code::OriginForbidden, ""))
-            }
-            head => Ok(head),
-        });
-        match head {
-            Ok(None) => {
-                let held = input.to_vec();
-                connection.details().held = held;
-            }
-            Ok(Some(upgrade)) => {
-                connection.details = None;
-                connection.phase = Phase::Open;
-                connection.wire = upgrade.wire;
-                self.counters.count_opened(connection, upgrade.wire);
-                connection.access = self.anonymous.clone();
-                connection.private.extend_from_slice(&upgrade.answer);
-                self.make_ready(socket);
-                if upgrade.token.is_some() {
-                    let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
-                    self.after_step(socket, step, &[], 0);
-                }
-                let rest = input.get_mut(upgrade.head_bytes..).unwrap_or_default();
-                if !rest.is_empty() {
-                    self.receive(socket, rest, out);
-                }
-            }
-            Err(refused) => {
-                connection.private.extend_from_slice(&refused.answer);
-                let address = connection.peer.address();
-                self.counters.count_refused(refused.code);
-                self.report(Report::Refused {
-                    address,
-                    code: refused.code,
-                    reason: refused.code.sentence().to_owned(),
-                });
-                self.begin_close(socket, refused.code as u16);
-            }
         }
     }
 
@@ -213,7 +163,13 @@ impl Shard {
     }
 
     /// Parks what waits for the server's answer.
-    fn after_step(&mut self, socket: u32, step: Result<Step, crate::command::Refusal>, payload: &[u8], done: usize) {
+    pub(super) fn after_step(
+        &mut self,
+        socket: u32,
+        step: Result<Step, crate::command::Refusal>,
+        payload: &[u8],
+        done: usize,
+    ) {
         match step {
             Ok(Step::Done) | Err(_) => {}
             Ok(Step::Wait | Step::Again) => {
@@ -228,6 +184,9 @@ impl Shard {
     /// The server has answered: goes on where the connection waited.
     pub(super) fn unpark<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.phase == Phase::Http {
+            return self.resume_request(socket, out);
+        }
         let Some(mut parked) = connection.details().parked.take() else { return };
         connection.is_asking = false;
         let is_text = connection.wire != Wire::Binary;
@@ -275,9 +234,4 @@ impl Shard {
     pub(super) fn now_s(&self) -> u32 {
         (self.now.mono_ms / 1000) as u32
     }
-}
-
-/// A browser says whose page connects, and cannot be made to lie about it by that page; other programs say nothing.
-fn is_origin_welcome(origins: &[String], origin: Option<&str>) -> bool {
-    origins.is_empty() || origin.is_none_or(|origin| origins.iter().any(|known| known == origin))
 }

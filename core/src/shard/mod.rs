@@ -11,6 +11,7 @@ mod connection;
 mod counters;
 mod encode;
 mod gap;
+mod http;
 mod inbound;
 mod join;
 mod list;
@@ -24,7 +25,7 @@ mod sweep;
 mod watch;
 mod windows;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::command::Id;
@@ -65,6 +66,8 @@ pub trait Outlet {
     fn resume_read(&mut self, socket: u32);
     /// Closes for good; the shard has forgotten the socket. Its number is free once the owner says so by accepting on it anew.
     fn close(&mut self, socket: u32);
+    /// Ends the sending half: the peer reads the end behind everything sent. The socket still has to be closed.
+    fn finish(&mut self, socket: u32);
     fn stop_accepting(&mut self);
     /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
     fn wake(&mut self, shards: u64);
@@ -90,6 +93,10 @@ pub struct Shard {
     serial: u32,
     /// The feed has been absorbed up to here.
     arrived: u64,
+    /// The same, as of the last time that what had been noted for one turn was sent.
+    delivered: u64,
+    /// HTTP requests that wait for a message: until when (monotonic ms), and whose.
+    polls: BTreeSet<(u64, u32)>,
     /// The feed held more than a turn takes.
     has_more: bool,
     batch: Batch,
@@ -140,6 +147,8 @@ impl Shard {
             stating: Vec::new(),
             serial: 0,
             arrived: 0,
+            delivered: 0,
+            polls: BTreeSet::new(),
             has_more: false,
             batch: Batch::default(),
             batch_ids: Vec::new(),
@@ -183,6 +192,7 @@ impl Shard {
             self.sweep(out);
         }
         self.tell_states();
+        self.look_at_polls();
         // Nothing of a window is in flight yet: from here on none is trimmed.
         self.catch_up_some(out);
         self.deliver(out);
@@ -198,7 +208,8 @@ impl Shard {
             return self.now.mono_ms;
         }
         let relief_ms = if self.congesting.is_empty() { u64::MAX } else { self.now.mono_ms + 1 };
-        self.streams.deadline_ms().min(self.next_sweep_ms).min(relief_ms)
+        let poll_ms = self.polls.first().map_or(u64::MAX, |&(deadline_ms, _)| deadline_ms);
+        self.streams.deadline_ms().min(self.next_sweep_ms).min(relief_ms).min(poll_ms)
     }
 
     /// Shards that got something to do, as a mask; forgotten by the call.

@@ -6,6 +6,7 @@ use crate::codes::Code;
 use crate::cursor::NONE;
 use crate::report::Report;
 use crate::websocket::{self, Event};
+use crate::wire::{Wire, sse};
 
 /// Bytes of a half-received message that a connection holds while it closes: a close frame is small.
 const CLOSING_BYTES_MAX: usize = 1024;
@@ -21,6 +22,11 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Closing {
             if connection.is_finished {
+                let exchange = connection.details.as_mut().and_then(|details| details.exchange.as_mut());
+                if exchange.is_some_and(|exchange| std::mem::take(&mut exchange.lingers)) {
+                    connection.is_finished = false;
+                    return out.finish(socket);
+                }
                 self.closing.push(socket);
             }
             return;
@@ -29,6 +35,7 @@ impl Shard {
             connection.is_choked = false;
             self.resume(socket, out);
         }
+        self.read_ahead(socket, out);
         if self.connections.get(socket).is_some_and(|connection| connection.is_watching) {
             self.owe_state(socket);
         }
@@ -55,10 +62,15 @@ impl Shard {
     /// The same, saying when to come back.
     pub(super) fn close_until(&mut self, socket: u32, code: Code, reason: &str, reconnect_after_ms: Option<u64>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        if connection.phase == Phase::Open {
+        if connection.phase == Phase::Open && connection.wire.is_websocket() {
             let reason = websocket::close_reason(code, reason, reconnect_after_ms);
             websocket::close(&mut connection.private, code as u16, &reason);
+        } else if connection.phase == Phase::Open && connection.wire != Wire::Poll {
+            sse::put_close(&mut connection.private, code, reason, reconnect_after_ms);
+        } else if connection.phase != Phase::Closing {
+            self.refuse_under_way(socket, code, reason);
         }
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase != Phase::Closing {
             self.begin_close(socket, code as u16);
         }
@@ -81,7 +93,7 @@ impl Shard {
         self.commit();
         self.leave_all(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        if connection.phase == Phase::Http {
+        if connection.phase == Phase::Http || !connection.wire.is_websocket() {
             connection.is_finished = true;
         }
         connection.phase = Phase::Closing;
@@ -93,6 +105,9 @@ impl Shard {
     pub(super) fn await_close(&mut self, socket: u32, mut input: &mut [u8]) {
         let settings = std::sync::Arc::clone(&self.settings);
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.details.as_ref().is_some_and(|details| details.exchange.is_some()) {
+            return;
+        }
         let mut reader = std::mem::take(&mut connection.reader);
         loop {
             match reader.read(&mut input, &settings.limits) {
@@ -126,6 +141,17 @@ impl Shard {
     /// The socket ended under us.
     pub fn gone<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         self.commit();
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        // A client may end its half and still read its answers.
+        let owes_answers =
+            connection.phase == Phase::Http || connection.phase == Phase::Closing && connection.is_finished;
+        if owes_answers && !connection.private.is_empty() && !connection.is_blocked {
+            self.begin_close(socket, Code::ClosedNormally as u16);
+            if let Some(connection) = self.connections.get_mut(socket) {
+                connection.exchange().lingers = false;
+            }
+            return;
+        }
         self.forget(socket, Code::GoingAway as u16, out);
     }
 
@@ -133,6 +159,7 @@ impl Shard {
     pub(super) fn forget<O: Outlet>(&mut self, socket: u32, code: u16, out: &mut O) {
         self.leave_all(socket);
         self.uncount_rest(socket);
+        self.release_exchange(socket);
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
         self.counters.connections = self.connections.len() as u64;
@@ -149,7 +176,7 @@ impl Shard {
     }
 
     /// Ends all subscriptions and watches of a connection.
-    fn leave_all(&mut self, socket: u32) {
+    pub(super) fn leave_all(&mut self, socket: u32) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let mut id = std::mem::replace(&mut connection.first_cursor, NONE);
         let is_watching = std::mem::take(&mut connection.is_watching);

@@ -136,7 +136,7 @@ impl Shard {
     }
 
     /// Reports a connection once it is known who it is, where that is wanted.
-    fn announce_connection(&mut self, socket: u32) {
+    pub(super) fn announce_connection(&mut self, socket: u32) {
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(access) = connection.access.as_ref().filter(|_| !connection.is_announced) else { return };
@@ -166,7 +166,7 @@ impl Shard {
         name
     }
 
-    fn publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
+    pub(super) fn publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
         let step = self.try_publish(socket, id, publish);
         if let Err(refusal) = &step {
             self.counters.count_refused_publish(self.connections.get(socket), refusal.code);
@@ -243,6 +243,10 @@ impl Shard {
         let ids = std::mem::take(&mut self.batch_ids);
         let sockets: Vec<u32> = self.batch.connections().collect();
         for ((outcome, id), socket) in outcomes.drain(..).zip(&ids).zip(sockets) {
+            if self.connections.get(socket).is_some_and(|connection| connection.phase == Phase::Http) {
+                self.answer_produce(socket, id, outcome);
+                continue;
+            }
             match outcome {
                 Outcome::Published { at, is_repeat } => {
                     self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat });
@@ -266,7 +270,8 @@ impl Shard {
     pub(super) fn socket_of(&self, connection: ConnectionId) -> Option<u32> {
         let socket = connection.slot();
         let found = self.connections.get(socket)?;
-        (found.serial == connection.serial() && found.phase == Phase::Open).then_some(socket)
+        let is_there = found.phase == Phase::Open || found.phase == Phase::Http && found.is_asking;
+        (found.serial == connection.serial() && is_there).then_some(socket)
     }
 
     /// Adds a report that may be dropped when nobody collects them.

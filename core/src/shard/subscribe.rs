@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::gap::Missing;
 use super::join::placed;
 use super::{Shard, lock};
 use crate::codes::Code;
@@ -14,6 +15,7 @@ use crate::position::Position;
 use crate::report::Report;
 use crate::stream::{Source, Stream};
 use crate::subject::{Pattern, Selector};
+use crate::wire::Wire;
 
 impl Shard {
     /// Executes a subscribe that rights allow.
@@ -109,6 +111,18 @@ impl Shard {
             match placed(place, after) {
                 Ok(arrival) => (outcome, from) = (Outcome::Recovered, (count > 0).then_some(arrival)),
                 Err(found) => (outcome, missing) = (Outcome::Resync, Some(found)),
+            }
+        } else if let Some(mark) = command.since {
+            match node.place_subject_mark(mark, log) {
+                Ok((arrival, behind)) => {
+                    (outcome, count, from) = (Outcome::Recovered, behind, (behind > 0).then_some(arrival))
+                }
+                Err(reason) => {
+                    let nowhere = Position { epoch: 0, sequence: 0 };
+                    let found = placed(node.place(log, nowhere, self.now), nowhere).err();
+                    missing = found.map(|found| Missing { after: None, reason, missed: None, ..found });
+                    outcome = Outcome::Resync;
+                }
             }
         } else if let Some(last) = command.last {
             let (arrival, kept) = node.place_last(log, last as usize);
@@ -339,7 +353,8 @@ impl Shard {
         }
         if stream.cursors.is_empty() {
             stream.empty_since_ms = Some(self.now.mono_ms);
-            if stream.window.as_ref().is_none_or(|w| w.bytes() == 0) {
+            // One request after the other listens to the same: what it listens to lingers.
+            if stream.wire != Wire::Poll && stream.window.as_ref().is_none_or(|w| w.bytes() == 0) {
                 self.remove_stream(cursor.stream);
             }
         }

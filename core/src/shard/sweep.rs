@@ -8,11 +8,10 @@ use super::{Outlet, Shard, lock};
 use crate::codes::Code;
 use crate::command::Push;
 use crate::cursor::Stand;
-use crate::http;
 use crate::position::Mark;
 use crate::stream::Source;
 use crate::websocket;
-use crate::wire;
+use crate::wire::{self, Wire};
 
 const SWEEP_INTERVAL_MS: u64 = 250;
 /// A sweep looks at one of so many parts.
@@ -80,17 +79,7 @@ impl Shard {
         let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
         let silent_ms = u64::from(now_s.saturating_sub(connection.heard_s)) * 1000;
         match connection.phase {
-            Phase::Http if lived_ms >= handshake_ms => {
-                self.counters.count_refused(Code::RequestSlow);
-                // Who has begun to ask is told; who never said a word is not.
-                if connection.details.as_ref().is_some_and(|details| !details.held.is_empty()) {
-                    connection.private.extend_from_slice(&http::refuse(Code::RequestSlow, "").answer);
-                    self.begin_close(socket, Code::RequestSlow as u16);
-                } else {
-                    self.forget(socket, Code::RequestSlow as u16, out);
-                }
-            }
-            Phase::Http => {}
+            Phase::Http => self.look_at_request(socket, lived_ms, silent_ms, out),
             Phase::Closing => {
                 let deadline_ms = connection.details().close.map_or(0, |(_, deadline_ms)| deadline_ms);
                 if now_ms >= deadline_ms && !connection.is_sending {
@@ -100,6 +89,7 @@ impl Shard {
             Phase::Open if connection.access.is_none() && lived_ms >= handshake_ms && !connection.is_asking => {
                 self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             }
+            Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
             Phase::Open if silent_ms >= idle_ms => {
                 let code = Code::PeerSilent;
                 self.close(socket, code, code.sentence());
@@ -108,6 +98,10 @@ impl Shard {
                 let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);
                 if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
                     self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());
+                } else if !connection.wire.is_websocket() {
+                    if silent_ms >= ping_interval_ms && connection.private.is_empty() {
+                        self.keep_alive(socket);
+                    }
                 } else if silent_ms >= ping_interval_ms && !connection.is_pinged && connection.private.is_empty() {
                     connection.is_pinged = true;
                     websocket::ping(&mut connection.private);
@@ -168,7 +162,7 @@ impl Shard {
         if reach <= stream.marked || !is_due || stream.cursors.is_empty() {
             return;
         }
-        let Source::Pattern(_) = stream.source else { return };
+        let (Source::Pattern(_), true) = (&stream.source, stream.wire.is_websocket()) else { return };
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
             self.frame.clear();

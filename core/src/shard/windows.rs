@@ -4,13 +4,15 @@ use crate::cursor::Stand;
 use crate::node::{Entry, Lost};
 use crate::stream::Stream;
 use crate::window::Window;
+use crate::wire::Wire;
 
 impl Shard {
     /// Gives a stream a window from here on. Frames that were noted for its only cursor this turn become its first.
     pub(super) fn open_window(&mut self, id: u32) {
         let arrived = self.arrived;
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
-        if stream.window.is_some() {
+        // Requests that wait read from the logs alone.
+        if stream.window.is_some() || stream.wire == Wire::Poll {
             return;
         }
         stream.numbers.values_mut().for_each(|number| number.segment = 0);
@@ -94,7 +96,7 @@ impl Shard {
                 moved.push(cursor_id);
             }
         }
-        if stream.cursors.len() > 1 || Self::keeps_window(stream) {
+        if stream.wire != Wire::Poll && stream.cursors.len() > 1 || Self::keeps_window(stream) {
             stream.window = Some(Box::new(Window::new(self.arrived, stream.standard)));
             self.seat_current(id);
         }
@@ -106,7 +108,7 @@ impl Shard {
 
     /// Whether a stream needs a window even for one cursor: what it sends is nobody's single message.
     pub(super) fn keeps_window(stream: &Stream) -> bool {
-        stream.conflate_ms > 0 || stream.hold_ms > 0
+        stream.wire != Wire::Poll && (stream.conflate_ms > 0 || stream.hold_ms > 0)
     }
 
     fn seat_current(&mut self, id: u32) {

@@ -2,6 +2,8 @@
 //! Owns the lines of an event. A line's end within JSON, where it is only a blank, begins another `data:` line, so that no
 //! publisher can forge a field. Invariant: an event has an id only where the client, once it has read it, stands there.
 
+use sha1::{Digest, Sha1};
+
 use crate::codes::Code;
 use crate::command::{Id, Outcome, Push, Reply};
 use crate::json::put_number;
@@ -66,10 +68,15 @@ pub(super) fn put_reply(out: &mut Vec<u8>, reply: &Reply<'_>, has_ids: bool) {
 /// Appends the line that gives the event after it its position.
 pub fn put_id(out: &mut Vec<u8>, at: Position) {
     put(out, "id: ");
+    put_position(out, at);
+    out.push(b'\n');
+}
+
+/// Appends a position as text.
+pub fn put_position(out: &mut Vec<u8>, at: Position) {
     put_number(out, at.epoch);
     out.push(b'.');
     put_number(out, at.sequence);
-    out.push(b'\n');
 }
 
 /// Appends the line that gives the event after it the mark that all subscriptions of a connection have passed, with the
@@ -144,4 +151,43 @@ pub(super) fn put_element(out: &mut Vec<u8>, push: &Push<'_>) {
 pub fn put_outcome(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
     out.push(b',');
     put_reply_object(out, id, reply);
+}
+
+/// Selectors that a digest names one by one; of more it says only that they are all the same.
+const NAMED_MAX: usize = 9;
+const NAMED_DIGITS: usize = 8;
+
+/// What stands in an event's id for the selectors of its connection.
+#[must_use]
+pub fn digest<S: AsRef<str>>(selectors: &[S]) -> String {
+    if selectors.len() <= NAMED_MAX {
+        return selectors.iter().map(|selector| hash(selector.as_ref().as_bytes(), NAMED_DIGITS)).collect();
+    }
+    let mut sorted: Vec<&str> = selectors.iter().map(AsRef::as_ref).collect();
+    sorted.sort_unstable();
+    format!("x{}", hash(sorted.join("\n").as_bytes(), 2 * NAMED_DIGITS))
+}
+
+/// Whether an id with this digest speaks of `selector`, which is one of `selectors`; none: that cannot be known.
+#[must_use]
+pub fn covers(digest: &str, selectors: &[String], selector: &str) -> Option<bool> {
+    if digest.starts_with('x') {
+        return (digest == self::digest(selectors)).then_some(true);
+    }
+    let wanted = hash(selector.as_bytes(), NAMED_DIGITS);
+    Some(digest.as_bytes().chunks(NAMED_DIGITS).any(|named| named == wanted.as_bytes()))
+}
+
+fn hash(bytes: &[u8], digits: usize) -> String {
+    let mut text: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    text.truncate(digits);
+    text
+}
+
+/// The mark and the digest of an event's id.
+#[must_use]
+pub fn parse_id(text: &str) -> Option<(Mark, &str)> {
+    let (mark, digest) = text.rsplit_once('.')?;
+    let is_digest = !digest.is_empty() && digest.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'x');
+    Some((Mark::parse(mark)?, digest)).filter(|_| is_digest)
 }

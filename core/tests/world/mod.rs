@@ -24,6 +24,8 @@ pub(crate) struct Socket {
     pub wants_write: bool,
     pub is_paused: bool,
     pub is_closed: bool,
+    /// The sending half has ended.
+    pub is_finished: bool,
     inbox: Vec<u8>,
     read: usize,
     numbers: binary::Numbers,
@@ -75,6 +77,10 @@ impl Outlet for Net {
 
     fn close(&mut self, socket: u32) {
         self.sockets[socket as usize].is_closed = true;
+    }
+
+    fn finish(&mut self, socket: u32) {
+        self.sockets[socket as usize].is_finished = true;
     }
 
     fn stop_accepting(&mut self) {}

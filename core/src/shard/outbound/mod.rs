@@ -6,8 +6,10 @@ mod singles;
 
 pub(super) use rest::Rest;
 
+use super::connection::Phase;
 use super::{Outlet, Sending, Shard};
 use crate::cursor::{NONE, Stand};
+use crate::wire::Wire;
 
 /// Most bytes gathered for one connection at a time.
 pub(super) const GATHER_BYTES: usize = 64 * 1024;
@@ -110,7 +112,8 @@ impl Shard {
                 continue;
             }
             let socket = cursor.connection;
-            if connection.takes_frames() && (is_alone || connection.cursors == 1) {
+            let takes_slices = (is_alone || connection.cursors == 1) && connection.wire != Wire::SseMany;
+            if takes_slices && connection.takes_frames() {
                 self.send_slice(id, cursor_id, socket, out);
             } else {
                 self.link_ready(cursor_id);
@@ -140,7 +143,15 @@ impl Shard {
     }
 
     /// Sends a buffer of frames.
-    pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, out: &mut O) {
+    pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
+        match self.connections.get(socket).map(|connection| connection.wire) {
+            Some(Wire::SseMany) => self.put_mark(socket, &mut frames),
+            Some(Wire::Poll) if !frames.notes.is_empty() => {
+                self.collect(socket, &frames);
+                return self.recycle(frames);
+            }
+            _ => {}
+        }
         let bytes = frames.bytes.len();
         if bytes == 0 {
             self.recycle(frames);
@@ -240,6 +251,9 @@ impl Shard {
             self.make_ready(socket);
             return;
         }
+        if connection.wire == Wire::Poll && connection.phase == Phase::Open {
+            return self.serve_poll(socket, out);
+        }
         if !connection.private.is_empty() {
             let mut frames = self.buffers.pop().unwrap_or_default();
             std::mem::swap(&mut frames.bytes, &mut connection.private);
@@ -250,9 +264,14 @@ impl Shard {
         }
         self.private_left(socket, out);
         let Some(connection) = self.connections.get(socket) else { return };
-        let first = connection.first_ready;
-        let Some(cursor) = self.cursors.get(first) else { return };
-        if cursor.next_ready == NONE {
+        let (first, is_marked) = (connection.first_ready, connection.wire == Wire::SseMany);
+        let Some(cursor) = self.cursors.get(first) else {
+            if is_marked {
+                self.tell_joined(socket);
+            }
+            return;
+        };
+        if cursor.next_ready == NONE && !is_marked {
             let (stream, id) = (cursor.stream, first);
             self.unlink_first(socket);
             self.send_slice(stream, id, socket, out);

@@ -11,6 +11,7 @@ use crate::stream::Source;
 impl Shard {
     pub(in crate::shard) fn deliver_singles<O: Outlet>(&mut self, out: &mut O) {
         let mut singles = std::mem::take(&mut self.singles);
+        self.delivered = self.arrived;
         singles.sort_unstable_by_key(|single| (single.connection, single.entry, single.cursor));
         for run in singles.chunk_by(|a, b| a.connection == b.connection) {
             self.send_singles(run, out);

@@ -1,0 +1,98 @@
+//! The upgrade to WebSocket (RFC 6455, 4.2).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
+
+use super::answer::{Refused, malformed, refuse, refuse_with};
+use super::head::{Framing, Head, Method};
+use super::query::find_token;
+use crate::codes::Code;
+use crate::wire::Wire;
+
+/// RFC 6455, 1.3.
+const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A request that becomes a WebSocket.
+#[derive(Debug)]
+pub struct Upgrade {
+    pub wire: Wire,
+    /// A token from `Authorization: Bearer` or `token=`, to be judged as if `connect` had shown it.
+    pub token: Option<String>,
+    /// The whole 101 answer.
+    pub answer: Vec<u8>,
+}
+
+/// Whether a request asks for a path where only WebSocket is spoken.
+#[must_use]
+pub fn is_upgrade(head: &Head<'_>) -> bool {
+    head.path == "/v1/live" && head.method != Method::Options
+}
+
+/// The upgrade that a head asks for.
+///
+/// # Errors
+/// Why it is refused. The connection has to be closed: frames may follow.
+pub fn upgrade(head: &Head<'_>) -> Result<Upgrade, Refused> {
+    if head.method != Method::Get {
+        return Err(refuse_with(Code::MethodForbidden, "", "Allow: GET, OPTIONS\r\n"));
+    }
+    match head.framing {
+        Framing::None => {}
+        Framing::Length(_) => return Err(refuse(Code::BodyTooBig, "no body is taken here")),
+        Framing::Chunked => return Err(malformed("no body is taken here")),
+    }
+    if head.has_expectation {
+        return Err(refuse(Code::ExpectationFailed, ""));
+    }
+    if !head.names_websocket || !head.is_upgrade_asked || head.is_last {
+        return Err(malformed("this path wants an upgrade to WebSocket"));
+    }
+    if head.websocket_version != Some("13") {
+        return Err(refuse_with(Code::VersionUnsupported, "", "Sec-WebSocket-Version: 13\r\n"));
+    }
+    let key = head.websocket_key.unwrap_or("");
+    if key.len() != 24 || STANDARD.decode_slice(key, &mut [0; 18]) != Ok(16) {
+        return Err(malformed("Sec-WebSocket-Key is missing or bad"));
+    }
+    let chosen = choose_wire(head)?;
+    Ok(Upgrade { wire: chosen.unwrap_or(Wire::Json), token: find_token(head)?, answer: switch(key, chosen) })
+}
+
+/// The first subprotocol of the list that is spoken here; none where none is asked for.
+fn choose_wire(head: &Head<'_>) -> Result<Option<Wire>, Refused> {
+    let mut is_asked = false;
+    for name in head.subprotocols.iter().flat_map(|list| list.split(',')).map(str::trim) {
+        match name {
+            "" => continue,
+            "godwit.v1.json" => return Ok(Some(Wire::Json)),
+            "godwit.v1.binary" => return Ok(Some(Wire::Binary)),
+            _ => is_asked = true,
+        }
+    }
+    if is_asked { Err(refuse(Code::SubprotocolUnsupported, "")) } else { Ok(None) }
+}
+
+/// The 101 answer; a subprotocol is named only when one was asked for.
+fn switch(key: &str, chosen: Option<Wire>) -> Vec<u8> {
+    let digest = Sha1::new().chain_update(key).chain_update(ACCEPT_SALT).finalize();
+    let mut accept = [0; 28];
+    let length = STANDARD.encode_slice(digest, &mut accept).unwrap_or(0);
+    let mut answer = Vec::with_capacity(192);
+    answer.extend_from_slice(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ",
+    );
+    answer.extend_from_slice(accept.get(..length).unwrap_or(&[]));
+    answer.extend_from_slice(b"\r\n");
+    if let Some(wire) = chosen {
+        answer.extend_from_slice(b"Sec-WebSocket-Protocol: godwit.v1.");
+        answer.extend_from_slice(wire.name().as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    answer.extend_from_slice(b"\r\n");
+    answer
+}
+
+#[cfg(test)]
+#[path = "upgrade_tests.rs"]
+mod tests;

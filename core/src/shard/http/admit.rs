@@ -1,0 +1,49 @@
+//! Whose request it is: the token of each request, judged once for as long as the connection shows the same.
+use crate::codes::Code;
+use crate::http::{self, Head, Refused};
+use crate::report::Report;
+use crate::shard::Shard;
+use crate::shard::session::Step;
+
+impl Shard {
+    /// Gives the connection the access of this request's token; `Wait`: the server is asked.
+    pub(super) fn admit(&mut self, socket: u32, head: &Head<'_>) -> Result<Step, Refused> {
+        let token = http::find_token(head)?;
+        let is_judged = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        let (anonymous, wall_ms) = (self.anonymous.clone(), self.now.wall_ms);
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        if !is_judged {
+            connection.details().expires_ms = None;
+            if connection.access.is_none() || connection.exchange().token.take().is_some() {
+                connection.access = anonymous;
+            }
+            if connection.access.is_none() {
+                return Err(http::refuse(Code::TokenMissing, ""));
+            }
+            self.announce_connection(socket);
+            return Ok(Step::Done);
+        }
+        let is_fresh = connection.details().expires_ms.is_none_or(|expires_ms| wall_ms < expires_ms);
+        let is_same = connection.exchange().token.as_deref() == token.as_deref();
+        if connection.access.is_some() && is_same && is_fresh {
+            self.announce_connection(socket);
+            return Ok(Step::Done);
+        }
+        // Publishes that came before were another's.
+        self.commit();
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        connection.access = None;
+        connection.exchange().token = token.as_deref().map(Box::from);
+        connection.details().expires_ms = None;
+        let report = Report::Authorize {
+            connection: connection_id,
+            token,
+            client: None,
+            address: connection.peer.address(),
+            is_renewal: false,
+        };
+        self.reports.push(report);
+        Ok(Step::Wait)
+    }
+}

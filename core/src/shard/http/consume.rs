@@ -1,0 +1,161 @@
+//! One answer with the messages there are, or with the first that come: a GET that may wait. Its cursors read from the logs
+//! alone, so that nothing is encoded for a request that has not the time to take it. Owns when such an answer is complete.
+use super::produce::array;
+use crate::codes::Code;
+use crate::cursor::Stand;
+use crate::http::{self, Answer};
+use crate::message::Message;
+use crate::position::Position;
+use crate::shard::connection::Phase;
+use crate::shard::encode::{self, Item, Told};
+use crate::shard::outbound::{Frames, GATHER_BYTES};
+use crate::shard::{Outlet, Shard, lock};
+use crate::stream::Source;
+use crate::wire::Wire;
+use std::sync::Arc;
+
+/// An answer that cannot be cut is refused beyond this: the snapshots of a very wide pattern.
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// An answer under way.
+#[derive(Debug)]
+pub(in crate::shard) struct Poll {
+    /// Elements so far, each with a comma before it.
+    body: Vec<u8>,
+    /// Messages among them that count against the limit.
+    count: usize,
+    limit: usize,
+    /// When it is given with what there is (monotonic ms).
+    deadline_ms: u64,
+}
+
+impl Poll {
+    pub(super) fn new(limit: usize, deadline_ms: u64) -> Self {
+        Self { body: Vec::new(), count: 0, limit, deadline_ms }
+    }
+}
+
+impl Shard {
+    fn poll_mut(&mut self, socket: u32) -> Option<&mut Poll> {
+        self.connections.get_mut(socket)?.details.as_mut()?.exchange.as_mut()?.poll.as_deref_mut()
+    }
+
+    /// Messages that a cursor's connection still takes in this answer.
+    pub(in crate::shard) fn messages_left(&self, cursor: u32) -> usize {
+        let connection = self.cursors.get(cursor).and_then(|cursor| self.connections.get(cursor.connection));
+        let Some(connection) = connection.filter(|connection| connection.wire == Wire::Poll) else { return usize::MAX };
+        let exchange = connection.details.as_ref().and_then(|details| details.exchange.as_ref());
+        exchange.and_then(|exchange| exchange.poll.as_ref()).map_or(0, |poll| poll.limit.saturating_sub(poll.count))
+    }
+
+    /// Takes frames that were made for an answer under way.
+    pub(in crate::shard) fn collect(&mut self, socket: u32, frames: &Frames) {
+        if let Some(poll) = self.poll_mut(socket) {
+            poll.body.extend_from_slice(&frames.bytes);
+            poll.count += frames.notes.len();
+        }
+        self.make_ready(socket);
+    }
+
+    /// A message came to a stream of such requests: each that is at the head reads it from the log. One that is in no log is
+    /// put in its answer at once.
+    pub(in crate::shard) fn wake_polls(&mut self, stream_id: u32, message: &Message) {
+        let Some(cursors) = self.streams.get(stream_id).map(|stream| stream.cursors.clone()) else { return };
+        for id in cursors {
+            let Some(cursor) = self.cursors.get_mut(id).filter(|cursor| cursor.stand == Stand::Current) else {
+                continue;
+            };
+            if message.sequence > 0 {
+                cursor.stand = Stand::Behind(message.arrival - 1);
+                cursor.sequence = message.sequence - 1;
+                self.queue_behind(id);
+                continue;
+            }
+            let socket = cursor.connection;
+            let mut frames = Frames::default();
+            if let Some((stream, next_number)) = self.streams.get_with_number(stream_id) {
+                cursor.standard = stream.standard;
+                encode::private_frame(
+                    stream,
+                    next_number,
+                    &Item::message(message),
+                    &mut Told::default(),
+                    &mut frames.bytes,
+                );
+            }
+            self.collect(socket, &frames);
+        }
+    }
+
+    /// Requests that have waited long enough.
+    pub(in crate::shard) fn look_at_polls(&mut self) {
+        while let Some((deadline_ms, socket)) = self.polls.first().copied()
+            && deadline_ms <= self.now.mono_ms
+        {
+            self.polls.pop_first();
+            self.make_ready(socket);
+        }
+    }
+
+    /// Completes an answer if it is time to.
+    pub(in crate::shard) fn serve_poll<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let is_behind = self.is_behind(socket);
+        let is_joining = self.passed(socket).is_none();
+        let now_ms = self.now.mono_ms;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let private = std::mem::take(&mut connection.private);
+        let Some(poll) = self.poll_mut(socket) else { return };
+        poll.body.extend_from_slice(&private);
+        let is_full = poll.count >= poll.limit || poll.body.len() >= GATHER_BYTES;
+        let is_over = now_ms >= poll.deadline_ms || !poll.body.is_empty();
+        if poll.body.len() > BODY_BYTES_MAX {
+            let refused = http::refuse(Code::BodyTooBig, "this is too much for one answer: take /v1/stream");
+            self.leave_poll(socket);
+            self.answer_refusal(socket, &refused);
+        } else if !is_joining && (is_full || is_over && !is_behind) {
+            self.end_poll(socket);
+        } else {
+            return;
+        }
+        self.after_answer(socket);
+        self.read_ahead(socket, out);
+    }
+
+    fn end_poll(&mut self, socket: u32) {
+        let place = self.place_of(socket);
+        let Some(poll) = self.leave_poll(socket) else { return };
+        let body = array(poll.body);
+        let mut lines = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n".to_owned();
+        if let Some(place) = place {
+            lines.push_str(&format!("Godwit-Position: {place}\r\n"));
+        }
+        self.answer(socket, &Answer { status: 200, media: "application/json", lines: &lines, body: &body });
+    }
+
+    /// Gives up the subscriptions of an answer; the connection takes requests again.
+    fn leave_poll(&mut self, socket: u32) -> Option<Box<Poll>> {
+        self.leave_all(socket);
+        let connection = self.connections.get_mut(socket)?;
+        connection.phase = Phase::Http;
+        let exchange = connection.exchange();
+        exchange.marks = None;
+        let poll = exchange.poll.take()?;
+        self.polls.remove(&(poll.deadline_ms, socket));
+        Some(poll)
+    }
+
+    /// Where a request goes on that has been given this answer: one subject's position, or a mark of all its subjects.
+    fn place_of(&mut self, socket: u32) -> Option<String> {
+        let only = self.connections.get(socket)?.first_cursor;
+        let cursor = self.cursors.get(only)?;
+        let stream = self.streams.get(cursor.stream)?;
+        let (Source::Subject(log), true) = (&stream.source, cursor.next == crate::cursor::NONE) else {
+            return self.mark_text(socket);
+        };
+        let log = *log;
+        let passed = self.passed(socket)?;
+        let node = Arc::clone(&self.node);
+        let at: Position = lock(&node).position_at(log, passed);
+        Some(at.to_string())
+    }
+}

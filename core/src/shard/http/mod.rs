@@ -1,0 +1,404 @@
+//! HTTP on the client port: requests of one connection, one after the other, each read to its end before it is answered.
+//! Owns when a connection is read, keep-alive, pipelining and the end of a connection; what a request asks for is `route`'s.
+//! Invariant: answers leave in the order of their requests, and nothing is read ahead beyond one receive while one waits.
+mod admit;
+mod consume;
+mod end;
+mod produce;
+mod route;
+mod stream;
+
+use std::sync::Arc;
+
+use super::connection::Phase;
+use super::session::Step;
+use super::{Outlet, Shard};
+use crate::codes::Code;
+use crate::command::Id;
+use crate::http::{self, Chunked, Cors, Framing, Head, Method, Refused, Shape};
+use crate::report::Report;
+
+/// What a connection needs that speaks HTTP.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    /// What the answers under way owe to their requests.
+    pub shape: Shape,
+    /// Whose access the connection has: the token that was judged; none: nobody's, or an anonymous client's.
+    pub token: Option<Box<str>>,
+    /// The request whose body is being received.
+    receiving: Option<Box<Receiving>>,
+    /// The request whose question is with the server.
+    kept: Option<Box<Kept>>,
+    /// What came behind a request that is not answered yet.
+    ahead: Vec<u8>,
+    /// Outcomes of a POST of several publishes so far.
+    pub outcomes: Option<Vec<u8>>,
+    pub poll: Option<Box<consume::Poll>>,
+    pub marks: Option<Box<stream::Marks>>,
+    /// The socket closes only after the peer has: bytes may still come, and closing over them would lose the answer.
+    pub lingers: bool,
+}
+
+#[derive(Debug)]
+struct Receiving {
+    head: Vec<u8>,
+    body: Vec<u8>,
+    /// Bytes to come, or the decoder.
+    rest: Rest,
+}
+
+#[derive(Debug)]
+enum Rest {
+    Length(usize),
+    Chunked(Chunked),
+}
+
+#[derive(Debug)]
+struct Kept {
+    head: Vec<u8>,
+    body: Vec<u8>,
+    /// Publishes of the body that are done.
+    done: usize,
+}
+
+/// How reading goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Next,
+    /// More bytes are needed.
+    More,
+    /// The answer waits; what came behind it is kept.
+    Wait,
+    /// The connection is closing, or speaks WebSocket now.
+    End,
+}
+
+impl Shard {
+    /// Bytes of a connection that speaks HTTP.
+    pub(super) fn read_requests<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let is_waiting =
+            connection.is_asking || connection.wire == crate::wire::Wire::Poll && connection.phase == Phase::Open;
+        if is_waiting || connection.is_choked {
+            connection.exchange().ahead.extend_from_slice(bytes);
+            // One receive ahead is enough: a client that does not wait for its answers is not read on.
+            if !connection.is_paused {
+                connection.is_paused = true;
+                out.pause_read(socket);
+            }
+            return;
+        }
+        let mut held = connection.details.as_mut().map(|details| std::mem::take(&mut details.held)).unwrap_or_default();
+        if held.is_empty() {
+            self.read_in_order(socket, bytes, out);
+        } else {
+            held.extend_from_slice(bytes);
+            let is_line_whole = bytes.contains(&b'\n') || held.len() > self.settings.limits.header_bytes_max;
+            if is_line_whole {
+                self.read_in_order(socket, &held, out);
+            } else {
+                self.hold(socket, held);
+            }
+        }
+    }
+
+    fn read_in_order<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
+        let mut rest = bytes;
+        loop {
+            let bytes_max = self.settings.limits.reply_buffer_bytes_max;
+            let taken = match self.connections.get(socket) {
+                Some(connection) if connection.private.len() > bytes_max => Taken::Wait,
+                Some(_) if rest.is_empty() => Taken::More,
+                Some(_) => self.take_request(socket, &mut rest, out),
+                None => Taken::End,
+            };
+            match taken {
+                Taken::Next => {}
+                Taken::More => return self.hold(socket, rest.to_vec()),
+                Taken::Wait => {
+                    if let Some(connection) = self.connections.get_mut(socket) {
+                        connection.exchange().ahead = rest.to_vec();
+                        self.make_ready(socket);
+                    }
+                    return;
+                }
+                Taken::End => return,
+            }
+        }
+    }
+
+    /// Keeps the beginning of a request until the rest of it comes.
+    fn hold(&mut self, socket: u32, bytes: Vec<u8>) {
+        let now_ms = self.now.mono_ms;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let has_body =
+            connection.details.as_ref().and_then(|d| d.exchange.as_ref()).is_some_and(|e| e.receiving.is_some());
+        if bytes.is_empty() && !has_body {
+            if let Some(details) = &mut connection.details {
+                details.half_since_ms = None;
+            }
+            return;
+        }
+        let details = connection.details();
+        details.half_since_ms.get_or_insert(now_ms);
+        details.held = bytes;
+    }
+
+    /// The request before has been answered: goes on with what came behind it.
+    pub(super) fn read_ahead<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.phase != Phase::Http || connection.is_asking {
+            return;
+        }
+        let Some(exchange) = connection.details.as_mut().and_then(|details| details.exchange.as_mut()) else { return };
+        let ahead = std::mem::take(&mut exchange.ahead);
+        if !ahead.is_empty() {
+            self.read_requests(socket, &ahead, out);
+        }
+        let is_waiting = |c: &super::connection::Connection| {
+            c.phase == Phase::Http
+                && c.details.as_ref().and_then(|d| d.exchange.as_ref()).is_none_or(|e| e.ahead.is_empty())
+        };
+        if self.connections.get(socket).is_some_and(is_waiting) {
+            self.resume(socket, out);
+        }
+    }
+
+    fn take_request<O: Outlet>(&mut self, socket: u32, rest: &mut &[u8], out: &mut O) -> Taken {
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        if connection.exchange().receiving.is_some() {
+            return self.take_body(socket, rest);
+        }
+        let settings = Arc::clone(&self.settings);
+        let bytes: &[u8] = rest;
+        let head = match http::read_head(bytes, &settings.limits) {
+            Ok(None) => return Taken::More,
+            Ok(Some(head)) => head,
+            Err(refused) => return self.refuse_all(socket, &refused),
+        };
+        let head_bytes = head.head_bytes;
+        let cors = match find_cors(&settings.origins, head.origin) {
+            Some(cors) => cors,
+            None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
+        };
+        let shape = Shape { is_head: head.method == Method::Head, is_last: head.is_last, cors };
+        self.set_shape(socket, shape);
+        if http::is_upgrade(&head) {
+            return self.switch(socket, &head, bytes.get(head_bytes..).unwrap_or(&[]), out);
+        }
+        if self.must_wait(socket, &head) {
+            return Taken::Wait;
+        }
+        let behind = bytes.get(head_bytes..).unwrap_or(&[]);
+        let body_bytes = match head.framing {
+            Framing::None => 0,
+            Framing::Length(length) if length > settings.limits.message_bytes_max => {
+                return self.refuse_all(socket, &http::refuse(Code::BodyTooBig, ""));
+            }
+            Framing::Length(length) if behind.len() >= length => length,
+            framing => {
+                *rest = behind;
+                self.begin_body(
+                    socket,
+                    bytes.get(..head_bytes).unwrap_or(bytes),
+                    framing,
+                    head.wants_continue && behind.is_empty(),
+                );
+                return self.take_body(socket, rest);
+            }
+        };
+        let (body, behind) = behind.split_at_checked(body_bytes).unwrap_or((behind, &[]));
+        *rest = behind;
+        self.answer_request(socket, &head, bytes, body, 0)
+    }
+
+    /// A listener's first bytes must not fall among an earlier answer's: it begins when those have left.
+    fn must_wait(&mut self, socket: u32, head: &Head<'_>) -> bool {
+        let listens = matches!(head.path, "/v1/messages" | "/v1/stream") && head.method != Method::Post;
+        if listens {
+            self.commit();
+        }
+        listens && self.connections.get(socket).is_some_and(|c| !c.private.is_empty() || c.is_sending || c.is_blocked)
+    }
+
+    /// What the next answers owe to their request; those before it are written first, where they owe something else.
+    fn set_shape(&mut self, socket: u32, shape: Shape) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.exchange().shape != shape {
+            self.commit();
+            if let Some(connection) = self.connections.get_mut(socket) {
+                connection.exchange().shape = shape;
+            }
+        }
+    }
+
+    fn begin_body(&mut self, socket: u32, head: &[u8], framing: Framing, is_awaited: bool) {
+        if is_awaited {
+            self.commit();
+        }
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if is_awaited {
+            connection.private.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let rest = match framing {
+            Framing::Length(length) => Rest::Length(length),
+            Framing::None | Framing::Chunked => Rest::Chunked(Chunked::default()),
+        };
+        let receiving = Receiving { head: head.to_vec(), body: Vec::new(), rest };
+        connection.exchange().receiving = Some(Box::new(receiving));
+        // Its own deadline begins now.
+        connection.details().half_since_ms = None;
+        self.make_ready(socket);
+    }
+
+    /// Goes on with a body; when it is whole, the request is answered.
+    fn take_body(&mut self, socket: u32, rest: &mut &[u8]) -> Taken {
+        let settings = Arc::clone(&self.settings);
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        let Some(mut receiving) = connection.exchange().receiving.take() else { return Taken::Next };
+        let before = receiving.body.capacity();
+        let is_whole = match &mut receiving.rest {
+            Rest::Length(left) => {
+                let (part, behind) = rest.split_at_checked((*left).min(rest.len())).unwrap_or((rest, &[]));
+                receiving.body.extend_from_slice(part);
+                *left -= part.len();
+                *rest = behind;
+                Ok(*left == 0)
+            }
+            Rest::Chunked(chunked) => chunked.read(rest, &mut receiving.body, &settings.limits),
+        };
+        let held = receiving.body.capacity();
+        self.counters.held_bytes = (self.counters.held_bytes + held as u64).saturating_sub(before as u64);
+        match is_whole {
+            Ok(false) if self.is_crowded() => {
+                self.release_body(held);
+                self.refuse_all(socket, &http::refuse(Code::HeldTooMuch, ""))
+            }
+            Ok(false) => {
+                if let Some(connection) = self.connections.get_mut(socket) {
+                    connection.exchange().receiving = Some(receiving);
+                }
+                Taken::More
+            }
+            Ok(true) => {
+                self.release_body(held);
+                if let Some(details) = self.connections.get_mut(socket).and_then(|c| c.details.as_mut()) {
+                    details.half_since_ms = None;
+                }
+                match http::read_head(&receiving.head, &settings.limits) {
+                    Ok(Some(head)) => self.answer_request(socket, &head, &receiving.head, &receiving.body, 0),
+                    // It has been read before.
+                    _ => Taken::End,
+                }
+            }
+            Err(refused) => {
+                self.release_body(held);
+                self.refuse_all(socket, &refused)
+            }
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        self.counters.held_bytes as usize > share
+    }
+
+    fn release_body(&mut self, bytes: usize) {
+        self.counters.held_bytes = self.counters.held_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Bytes of a body that is half received, when its connection goes.
+    pub(super) fn release_exchange(&mut self, socket: u32) {
+        let exchange =
+            self.connections.get_mut(socket).and_then(|c| c.details.as_mut()).and_then(|d| d.exchange.as_mut());
+        let held = exchange.and_then(|exchange| exchange.receiving.take()).map_or(0, |body| body.body.capacity());
+        self.release_body(held);
+    }
+
+    /// Answers a whole request; `bytes` begin with its head.
+    fn answer_request(&mut self, socket: u32, head: &Head<'_>, bytes: &[u8], body: &[u8], done: usize) -> Taken {
+        let step = self.route(socket, head, body, done);
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        match step {
+            Ok(Step::Done) if connection.phase == Phase::Http => self.after_answer(socket),
+            Ok(Step::Done) => Taken::Wait,
+            Ok(Step::Wait | Step::Again) => {
+                connection.is_asking = true;
+                let exchange = connection.exchange();
+                let done = exchange.kept.take().map_or(done, |kept| kept.done);
+                let head = bytes.get(..head.head_bytes).unwrap_or(bytes).to_vec();
+                exchange.kept = Some(Box::new(Kept { head, body: body.to_vec(), done }));
+                Taken::Wait
+            }
+            Err(refused) => {
+                self.answer_refusal(socket, &refused);
+                self.after_answer(socket)
+            }
+        }
+    }
+
+    /// The server has answered the question of a request: it is answered anew.
+    pub(super) fn resume_request<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        let settings = Arc::clone(&self.settings);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let Some(kept) = connection.exchange().kept.take() else { return };
+        connection.is_asking = false;
+        if connection.phase == Phase::Http
+            && let Ok(Some(head)) = http::read_head(&kept.head, &settings.limits)
+        {
+            self.answer_request(socket, &head, &kept.head, &kept.body, kept.done);
+        }
+        self.read_ahead(socket, out);
+    }
+
+    /// A request that becomes a WebSocket.
+    fn switch<O: Outlet>(&mut self, socket: u32, head: &Head<'_>, behind: &[u8], out: &mut O) -> Taken {
+        self.commit();
+        let upgrade = match http::upgrade(head) {
+            Ok(upgrade) => upgrade,
+            Err(refused) => return self.refuse_all(socket, &refused),
+        };
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        connection.details = None;
+        connection.phase = Phase::Open;
+        connection.wire = upgrade.wire;
+        connection.access = self.anonymous.clone();
+        connection.private.extend_from_slice(&upgrade.answer);
+        self.make_ready(socket);
+        if upgrade.token.is_some() {
+            let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
+            self.after_step(socket, step, &[], 0);
+        }
+        if !behind.is_empty() {
+            self.receive(socket, &mut behind.to_vec(), out);
+        }
+        Taken::End
+    }
+}
+
+/// How the pages of an origin may see an answer; none: they may ask nothing here. A browser says whose page asks, and cannot be
+/// made to lie about it by that page; other programs say nothing.
+fn find_cors(origins: &[String], origin: Option<&str>) -> Option<Cors> {
+    match origin {
+        None => Some(Cors::None),
+        Some(_) if origins.is_empty() => Some(Cors::Any),
+        Some(origin) => origins.iter().position(|known| known == origin).map(|index| Cors::Of(index as u16)),
+    }
+}
+
+impl Shard {
+    /// Refuses a request after which nothing more can be read: the connection closes.
+    fn refuse_all(&mut self, socket: u32, refused: &Refused) -> Taken {
+        self.commit();
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        let address = connection.peer.address();
+        let exchange = connection.exchange();
+        exchange.shape.is_last = true;
+        exchange.lingers = true;
+        self.answer_refusal(socket, refused);
+        self.counters.refused += 1;
+        self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
+        self.begin_close(socket, refused.code as u16);
+        Taken::End
+    }
+}
