@@ -43,7 +43,7 @@ pub struct Head<'a> {
     pub is_last: bool,
     /// The client waits for 100 before it sends the body.
     pub wants_continue: bool,
-    pub is_upgrade_asked: bool,
+    pub(super) is_upgrade_asked: bool,
     pub(super) names_websocket: bool,
     pub authorization: Option<&'a str>,
     pub origin: Option<&'a str>,
@@ -180,6 +180,12 @@ struct Seen<'a> {
 }
 
 impl<'a> Head<'a> {
+    /// Whether the client wants a WebSocket, at whatever path.
+    #[must_use]
+    pub fn asks_for_websocket(&self) -> bool {
+        self.is_upgrade_asked && self.names_websocket
+    }
+
     fn empty() -> Self {
         Self {
             head_bytes: 0,

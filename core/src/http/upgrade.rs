@@ -45,7 +45,7 @@ pub fn upgrade(head: &Head<'_>) -> Result<Upgrade, Refused> {
     if head.has_expectation {
         return Err(refuse(Code::ExpectationFailed, ""));
     }
-    if !head.names_websocket || !head.is_upgrade_asked || head.is_last {
+    if !head.asks_for_websocket() || head.is_last {
         return Err(malformed("this path wants an upgrade to WebSocket"));
     }
     if head.websocket_version != Some("13") {

@@ -37,7 +37,10 @@ impl Shard {
     /// After an answer: the next request, unless the last one was the last.
     pub(super) fn after_answer(&mut self, socket: u32) -> Taken {
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
-        if connection.exchange().shape.is_last {
+        let exchange = connection.exchange();
+        if exchange.shape.is_last {
+            // Whoever did not say so itself may have sent more.
+            exchange.lingers = true;
             self.begin_close(socket, Code::ClosedNormally as u16);
             return Taken::End;
         }

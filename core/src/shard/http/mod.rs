@@ -2,11 +2,13 @@
 //! Owns when a connection is read, keep-alive, pipelining and the end of a connection; what a request asks for is `route`'s.
 //! Invariant: answers leave in the order of their requests, and nothing is read ahead beyond one receive while one waits.
 mod admit;
+mod body;
 mod consume;
 mod end;
 mod produce;
 mod route;
 mod stream;
+mod switch;
 
 use std::sync::Arc;
 
@@ -14,7 +16,6 @@ use super::connection::Phase;
 use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codes::Code;
-use crate::command::Id;
 use crate::http::{self, Chunked, Cors, Framing, Head, Method, Refused, Shape};
 use crate::report::Report;
 
@@ -181,7 +182,9 @@ impl Shard {
             Some(cors) => cors,
             None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
         };
-        let shape = Shape { is_head: head.method == Method::Head, is_last: head.is_last, cors };
+        // Frames may follow a request for a WebSocket that becomes none.
+        let is_last = head.is_last || head.asks_for_websocket();
+        let shape = Shape { is_head: head.method == Method::Head, is_last, cors };
         self.set_shape(socket, shape);
         if http::is_upgrade(&head) {
             return self.switch(socket, &head, bytes.get(head_bytes..).unwrap_or(&[]), out);
@@ -232,89 +235,6 @@ impl Shard {
         }
     }
 
-    fn begin_body(&mut self, socket: u32, head: &[u8], framing: Framing, is_awaited: bool) {
-        if is_awaited {
-            self.commit();
-        }
-        let Some(connection) = self.connections.get_mut(socket) else { return };
-        if is_awaited {
-            connection.private.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-        }
-        let rest = match framing {
-            Framing::Length(length) => Rest::Length(length),
-            Framing::None | Framing::Chunked => Rest::Chunked(Chunked::default()),
-        };
-        let receiving = Receiving { head: head.to_vec(), body: Vec::new(), rest };
-        connection.exchange().receiving = Some(Box::new(receiving));
-        // Its own deadline begins now.
-        connection.details().half_since_ms = None;
-        self.make_ready(socket);
-    }
-
-    /// Goes on with a body; when it is whole, the request is answered.
-    fn take_body(&mut self, socket: u32, rest: &mut &[u8]) -> Taken {
-        let settings = Arc::clone(&self.settings);
-        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
-        let Some(mut receiving) = connection.exchange().receiving.take() else { return Taken::Next };
-        let before = receiving.body.capacity();
-        let is_whole = match &mut receiving.rest {
-            Rest::Length(left) => {
-                let (part, behind) = rest.split_at_checked((*left).min(rest.len())).unwrap_or((rest, &[]));
-                receiving.body.extend_from_slice(part);
-                *left -= part.len();
-                *rest = behind;
-                Ok(*left == 0)
-            }
-            Rest::Chunked(chunked) => chunked.read(rest, &mut receiving.body, &settings.limits),
-        };
-        let held = receiving.body.capacity();
-        self.counters.held_bytes = (self.counters.held_bytes + held as u64).saturating_sub(before as u64);
-        match is_whole {
-            Ok(false) if self.is_crowded() => {
-                self.release_body(held);
-                self.refuse_all(socket, &http::refuse(Code::HeldTooMuch, ""))
-            }
-            Ok(false) => {
-                if let Some(connection) = self.connections.get_mut(socket) {
-                    connection.exchange().receiving = Some(receiving);
-                }
-                Taken::More
-            }
-            Ok(true) => {
-                self.release_body(held);
-                if let Some(details) = self.connections.get_mut(socket).and_then(|c| c.details.as_mut()) {
-                    details.half_since_ms = None;
-                }
-                match http::read_head(&receiving.head, &settings.limits) {
-                    Ok(Some(head)) => self.answer_request(socket, &head, &receiving.head, &receiving.body, 0),
-                    // It has been read before.
-                    _ => Taken::End,
-                }
-            }
-            Err(refused) => {
-                self.release_body(held);
-                self.refuse_all(socket, &refused)
-            }
-        }
-    }
-
-    fn is_crowded(&self) -> bool {
-        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
-        self.counters.held_bytes as usize > share
-    }
-
-    fn release_body(&mut self, bytes: usize) {
-        self.counters.held_bytes = self.counters.held_bytes.saturating_sub(bytes as u64);
-    }
-
-    /// Bytes of a body that is half received, when its connection goes.
-    pub(super) fn release_exchange(&mut self, socket: u32) {
-        let exchange =
-            self.connections.get_mut(socket).and_then(|c| c.details.as_mut()).and_then(|d| d.exchange.as_mut());
-        let held = exchange.and_then(|exchange| exchange.receiving.take()).map_or(0, |body| body.body.capacity());
-        self.release_body(held);
-    }
-
     /// Answers a whole request; `bytes` begin with its head.
     fn answer_request(&mut self, socket: u32, head: &Head<'_>, bytes: &[u8], body: &[u8], done: usize) -> Taken {
         let step = self.route(socket, head, body, done);
@@ -349,30 +269,6 @@ impl Shard {
             self.answer_request(socket, &head, &kept.head, &kept.body, kept.done);
         }
         self.read_ahead(socket, out);
-    }
-
-    /// A request that becomes a WebSocket.
-    fn switch<O: Outlet>(&mut self, socket: u32, head: &Head<'_>, behind: &[u8], out: &mut O) -> Taken {
-        self.commit();
-        let upgrade = match http::upgrade(head) {
-            Ok(upgrade) => upgrade,
-            Err(refused) => return self.refuse_all(socket, &refused),
-        };
-        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
-        connection.details = None;
-        connection.phase = Phase::Open;
-        connection.wire = upgrade.wire;
-        connection.access = self.anonymous.clone();
-        connection.private.extend_from_slice(&upgrade.answer);
-        self.make_ready(socket);
-        if upgrade.token.is_some() {
-            let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
-            self.after_step(socket, step, &[], 0);
-        }
-        if !behind.is_empty() {
-            self.receive(socket, &mut behind.to_vec(), out);
-        }
-        Taken::End
     }
 }
 

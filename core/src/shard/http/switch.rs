@@ -1,0 +1,32 @@
+//! The step from HTTP to WebSocket.
+use super::Taken;
+use crate::command::Id;
+use crate::http::{self, Head};
+use crate::shard::connection::Phase;
+use crate::shard::{Outlet, Shard};
+
+impl Shard {
+    /// A request that becomes a WebSocket.
+    pub(super) fn switch<O: Outlet>(&mut self, socket: u32, head: &Head<'_>, behind: &[u8], out: &mut O) -> Taken {
+        self.commit();
+        let upgrade = match http::upgrade(head) {
+            Ok(upgrade) => upgrade,
+            Err(refused) => return self.refuse_all(socket, &refused),
+        };
+        let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
+        connection.details = None;
+        connection.phase = Phase::Open;
+        connection.wire = upgrade.wire;
+        connection.access = self.anonymous.clone();
+        connection.private.extend_from_slice(&upgrade.answer);
+        self.make_ready(socket);
+        if upgrade.token.is_some() {
+            let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
+            self.after_step(socket, step, &[], 0);
+        }
+        if !behind.is_empty() {
+            self.receive(socket, &mut behind.to_vec(), out);
+        }
+        Taken::End
+    }
+}
