@@ -20,7 +20,7 @@ impl Shard {
 
     pub(super) fn answer_refusal(&mut self, socket: u32, refused: &Refused) {
         self.commit();
-        self.counters.commands_refused += 1;
+        self.counters.count_refused_command(refused.code);
         self.put_refusal(socket, refused);
     }
 
@@ -86,10 +86,10 @@ impl Shard {
         let since_ms = details.and_then(|details| details.half_since_ms);
         // Who has begun to ask is told; who never said a word is not.
         if since_ms.is_some_and(|since_ms| now_ms >= since_ms + allowed_ms) {
-            self.counters.refused += 1;
+            self.counters.count_refused(Code::RequestSlow);
             self.close(socket, Code::RequestSlow, "");
         } else if exchange.is_none() && since_ms.is_none() && lived_ms >= handshake_ms {
-            self.counters.refused += 1;
+            self.counters.count_refused(Code::RequestSlow);
             self.forget(socket, Code::RequestSlow as u16, out);
         } else if silent_ms >= idle_ms {
             self.forget(socket, Code::PeerSilent as u16, out);

@@ -292,7 +292,7 @@ impl Shard {
         exchange.shape.is_last = true;
         exchange.lingers = true;
         self.answer_refusal(socket, refused);
-        self.counters.refused += 1;
+        self.counters.count_refused(refused.code);
         self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
         self.begin_close(socket, refused.code as u16);
         Taken::End

@@ -82,7 +82,7 @@ impl Shard {
                 self.note_outcome(socket, id, &Reply::Published { at, is_repeat });
             }
             Outcome::Refused(code) if is_of_many => {
-                self.counters.publishes_refused += 1;
+                self.counters.count_refused_publish(self.connections.get(socket), code);
                 self.note_outcome(socket, id, &Reply::Error { code, reason: code.sentence() });
             }
             Outcome::Published { at, is_repeat } => {
@@ -97,7 +97,7 @@ impl Shard {
                 self.answer(socket, &Answer { status: 201, media: "application/json", lines, body: &body });
             }
             Outcome::Refused(code) => {
-                self.counters.publishes_refused += 1;
+                self.counters.count_refused_publish(self.connections.get(socket), code);
                 self.put_refusal(socket, &http::refuse(code, ""));
             }
         }

@@ -67,6 +67,9 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         connection.phase = Phase::Open;
         connection.wire = wire;
+        if wire != Wire::Poll {
+            self.counters.count_opened(connection, wire);
+        }
         let names: Vec<&str> = selectors.iter().map(Selector::text).collect();
         let exchange = connection.exchange();
         exchange.marks = Some(Box::new(Marks { digest: sse::digest(&names), is_joined: wire != Wire::SseMany }));

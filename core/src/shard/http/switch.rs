@@ -17,6 +17,7 @@ impl Shard {
         connection.details = None;
         connection.phase = Phase::Open;
         connection.wire = upgrade.wire;
+        self.counters.count_opened(connection, upgrade.wire);
         connection.access = self.anonymous.clone();
         connection.private.extend_from_slice(&upgrade.answer);
         self.make_ready(socket);
