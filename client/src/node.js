@@ -15,6 +15,7 @@ import { node } from "./platform/node.js";
 
 export * from "./index.js";
 export { PositionFile } from "./places/file.js";
+export { nodeSocket } from "./transport/node_socket.js";
 
 /** A client over Node's own sockets. */
 export class Client extends AnyClient {

@@ -3,12 +3,12 @@
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 
-import { openNodeSocket } from "../transport/node_socket.js";
+import { nodeSocket } from "../transport/node_socket.js";
 import { hexadecimal } from "./platform.js";
 
 /** @type {import("./platform.js").Platform} */
 export const node = {
-  open: openNodeSocket,
+  open: nodeSocket(),
   now: () => performance.now(),
   randomText: (bytes) => hexadecimal(randomBytes(bytes)),
   watchPage: () => () => {},

@@ -22,9 +22,18 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, 1.3
 const REFUSAL_BYTES_MAX = 4_096; // of the body that says why
 const REASON_BYTES_MAX = 123;
 
-/** @type {import("./transport.js").Transport} */
-export function openNodeSocket(url, options, events) {
-  return new NodeLink(new URL(url), options, events);
+/**
+ * @typedef {Pick<import("node:https").RequestOptions, "ca" | "cert" | "key" | "passphrase" | "servername" | "rejectUnauthorized">}
+ *   TlsOptions as node:tls has them
+ */
+
+/**
+ * The transport over Node's sockets, with what wss:// addresses need beyond what the machine trusts already.
+ * @param {TlsOptions} [tls]
+ * @returns {import("./transport.js").Transport}
+ */
+export function nodeSocket(tls = {}) {
+  return (url, options, events) => new NodeLink(new URL(url), options, events, tls);
 }
 
 /** @implements {Link} */
@@ -45,8 +54,9 @@ class NodeLink {
    * @param {URL} url
    * @param {LinkOptions} options
    * @param {LinkEvents} events
+   * @param {TlsOptions} tls
    */
-  constructor(url, options, events) {
+  constructor(url, options, events, tls) {
     this.#events = events;
     this.#options = options;
     this.#reader = new FrameReader(options.frameBytesMax);
@@ -55,6 +65,7 @@ class NodeLink {
     const target = new URL(url);
     target.protocol = isSecure ? "https:" : "http:";
     this.#request = (isSecure ? httpsRequest : httpRequest)(target, {
+      ...tls,
       agent: false,
       headers: {
         Connection: "Upgrade",

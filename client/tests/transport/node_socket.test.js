@@ -1,12 +1,17 @@
 // The link over Node's sockets against servers that say what a test wants, bytes and all.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { test } from "node:test";
 
-import { openNodeSocket } from "../../src/transport/node_socket.js";
+import { nodeSocket } from "../../src/transport/node_socket.js";
 
 const LIMITS = { timeout: 20_000 };
 const OPTIONS = { subprotocol: "godwit.v1.json", frameBytesMax: 1_000 };
@@ -16,10 +21,21 @@ const welcome = (key, protocol = OPTIONS.subprotocol) =>
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
   `Sec-WebSocket-Accept: ${createHash("sha1").update(key + GUID).digest("base64")}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 
+/** A certificate for 127.0.0.1 that nobody else trusts. */
+function certificate() {
+  const folder = mkdtempSync(join(tmpdir(), "godwit-"));
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"];
+  execFileSync("openssl", [...words, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], { stdio: "ignore" });
+  const made = { key: readFileSync(key), cert: readFileSync(cert) };
+  rmSync(folder, { recursive: true });
+  return made;
+}
+
 /** A server that is handed each socket with the key its client sent. */
-async function serve(converse) {
+async function serve(converse, tls = undefined) {
   const sockets = new Set();
-  const server = createServer((socket) => {
+  const server = (tls ? (listener) => createTlsServer(tls, listener) : createServer)((socket) => {
     sockets.add(socket);
     socket.on("error", () => {});
     socket.once("data", (head) => {
@@ -34,18 +50,18 @@ async function serve(converse) {
     for (const socket of sockets) socket.destroy();
     server.close();
   };
-  return { url: `ws://127.0.0.1:${port}/v1/live`, stop };
+  return { url: `${tls ? "wss" : "ws"}://127.0.0.1:${port}/v1/live`, stop };
 }
 
 /** Open a link and keep what it tells. */
-function open(url, options = OPTIONS) {
+function open(url, tls = {}) {
   const told = [];
   let tell = () => {};
   const note = (what) => {
     told.push(what);
     tell();
   };
-  const link = openNodeSocket(url, options, {
+  const link = nodeSocket(tls)(url, OPTIONS, {
     opened: () => note("opened"),
     frame: (frame) => note(frame),
     drained: () => note("drained"),
@@ -141,7 +157,7 @@ test("a paused link delivers nothing, not even the rest of a chunk, until it is 
   });
   const told = [];
   let ended = () => {};
-  const link = openNodeSocket(url, OPTIONS, {
+  const link = nodeSocket()(url, OPTIONS, {
     opened: () => {},
     drained: () => {},
     closed: () => ended(),
@@ -205,5 +221,16 @@ test("a link that is closed while it opens ends at once", LIMITS, async () => {
   const { link, heard } = open(url);
   link.close(1000, "");
   assert.deepEqual(await heard(1), [{ code: null, reason: "aborted" }]);
+  stop();
+});
+
+test("a wss:// server is believed when its certificate is, and never otherwise", LIMITS, async () => {
+  const tls = certificate();
+  const { url, stop } = await serve((socket, key) => socket.write(Buffer.concat([Buffer.from(welcome(key)), Buffer.from([0x81, 1, 0x61])])), tls);
+  const trusting = open(url, { ca: tls.cert });
+  assert.deepEqual(await trusting.heard(2), ["opened", "a"]);
+  trusting.link.abort();
+  const [end] = await open(url).heard(1);
+  assert.match(end.reason, /self.signed/);
   stop();
 });
