@@ -1,0 +1,119 @@
+"""Holds a prediction against the real thing: the workload itself, on one core, for a few seconds.
+
+What can be tried here is one subscription a connection and what one ring holds; a larger workload is said to be too large.
+Owns the comparison; the loads and their figures are the bench's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..bench.million import RING_SPARE
+from ..bench.shape import Shape, connect, pause, publish, steps_of
+from ..errors import GodwitError
+from .machine import Machine
+from .measure import Show, run_shape
+from .model import Node, most_messages, predict, storm_core_seconds
+from .workload import Budget, Workload
+
+WARM_SECONDS, STEADY_SECONDS = 1.0, 4.0
+AHEAD = 64
+"""Messages of a subject on their way at once when as many are sent as the node takes."""
+FULL_SECONDS, FULL_MOST = 2.0, 60_000
+BUSY = 0.8
+"""A node that was less busy was not full: the generator is what was measured."""
+MERGED = 1.05
+NEAR = 0.25
+"""How far a prediction may be off."""
+
+
+class WorkloadTooLarge(GodwitError):
+    """This machine cannot play the workload; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure, predicted and measured."""
+
+    name: str
+    unit: str
+    predicted: float
+    measured: float
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.measured if self.measured else math.inf
+
+    @property
+    def is_near(self) -> bool:
+        return abs(self.ratio - 1.0) <= NEAR
+
+
+def plan_check(workload: Workload, machine: Machine) -> Shape:
+    """The workload as a load. Raises WorkloadTooLarge."""
+    if workload.conflate_ms or workload.tls:
+        raise WorkloadTooLarge("conflation and TLS are predicted, but cannot be tried here yet")
+    if abs(workload.subscriptions - 1.0) > 0.01:
+        raise WorkloadTooLarge("only one subscription a connection can be tried here: leave fan_out out")
+    holds = int(machine.descriptors * (1 - RING_SPARE))
+    if workload.connections > holds:
+        raise WorkloadTooLarge(f"one shard holds {holds:,} connections here, not {workload.connections:,}")
+    rate = workload.messages_per_second
+    most = most_messages(replace(workload, delay_ms_max=50.0), Budget(cores=1), machine)
+    if rate > 0.7 * most:
+        raise WorkloadTooLarge(f"one core carries about {most:,.0f} messages a second of these, not {rate:,.0f}")
+    steps = [connect(), pause(0.6, "idle")]
+    if rate:
+        steps += [publish("warm", int(rate * WARM_SECONDS), rate=rate)]
+        steps += [publish("steady", int(rate * STEADY_SECONDS), rate=rate)]
+    ahead = {"in_flight": AHEAD * min(workload.subjects, 100), "ahead_max": AHEAD}
+    together = min(AHEAD, ahead["in_flight"] / workload.subjects)
+    sends = FULL_SECONDS * 1e6 / machine.send_cost_us(workload.connections, workload.message_bytes, max(1.0, together))
+    full = int(min(FULL_MOST, sends * max(1.0, together) / workload.receivers))
+    steps += [publish("filling", full // 4, **ahead), publish("full", full, **ahead)]
+    return Shape(
+        workload.connections,
+        workload.subjects,
+        steps,
+        publishers=1,
+        is_acked=True,
+        content_bytes=max(60, workload.message_bytes),
+    )
+
+
+def check_prediction(workload: Workload, machine: Machine, show: Show) -> list[Compared]:
+    """Plays the workload and compares; raises WorkloadTooLarge, or BenchFailed where it went wrong."""
+    result = run_shape(machine.driver, plan_check(workload, machine), show, "check")
+    return compare(workload, machine, result)
+
+
+def compare(workload: Workload, machine: Machine, result: dict[str, Any]) -> list[Compared]:
+    """The figures of a run beside what was predicted for it."""
+    steps, one = steps_of(result), Budget(cores=1)
+    quiet = predict(replace(workload, messages_per_second=0.0), one, machine, Node(log_messages_max=1))
+    storm = storm_core_seconds(replace(workload, messages_per_second=0.0), machine, Node())
+    idle, full = steps["idle"], steps["full"]
+    compared = [
+        Compared("memory of the process", "MB", quiet.node_mb, idle["pss_kb"] / 1e3),
+        Compared(
+            "memory of the kernel",
+            "MB",
+            quiet.kernel_mb,
+            (idle["kernel_kb"] - result["machine_before"]["kernel_kb"]) / 2e3,
+        ),
+        Compared("all connect and subscribe", "s of a core", storm, steps["connect"]["cpu_seconds"]),
+    ]
+    if "steady" in steps:
+        steady = steps["steady"]
+        cores = steady["cpu_seconds"] / steady["seconds"]
+        together = steady["delivered"] / max(1, steady["reads"])
+        told = "the workload" if together < MERGED else "the workload (the machine was busy: messages had to wait)"
+        compared.append(Compared(told, "cores", predict(workload, one, machine).cores, cores))
+    if full["cpu_seconds"] >= BUSY * full["seconds"]:
+        carried = full["published"] / full["cpu_seconds"]
+        together = full["delivered"] / max(1, full["reads"])
+        at_full = replace(workload, delay_ms_max=max(0.1, 1e3 * together * workload.subjects / carried))
+        compared.append(Compared("as many as it takes", "messages/s", most_messages(at_full, one, machine), carried))
+    return compared

@@ -1,0 +1,122 @@
+"""What one machine can do, as `godwit plan` measured it: plain figures, kept as JSON, and the costs that follow from them.
+
+Pure. Costs are CPU of the node for one thing done, in microseconds of one core; the kernel's work for it is included. A send
+costs what was measured for its bytes and `frame_us` for each frame in it; it grows with the connections, whose sockets no
+cache holds any more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import GodwitError
+
+FRAME_OVERHEAD_BYTES = 90
+"""Of a message of the JSON wire, beside its content: subject, position, time, WebSocket's head."""
+CROWD = 1_000
+"""Connections at which sends were measured."""
+
+
+class MachineInvalid(GodwitError):
+    """A file of figures that `godwit plan` did not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine's figures."""
+
+    cores: int
+    memory_mb: int
+    descriptors: int
+    """What a process may open, which is also what one shard's ring holds."""
+    driver: str
+    send_us: Mapping[str, float]
+    """A send of one frame, at CROWD connections, by its bytes."""
+    send_growth: float
+    """What ten times as many connections add to a send, as a share of the smallest one's cost."""
+    frame_us: float
+    """A frame, beside the send it leaves with."""
+    turn_us: Mapping[str, float]
+    """To wake up for a message that comes when the node rests, by messages a second: it is dearer after a long rest."""
+    rest_cores: float
+    """What a node does that has nothing to do."""
+    publish_us: float
+    publish_byte_us: float
+    connect_us: float
+    """To connect, shake hands and subscribe."""
+    catch_up_us: float
+    """For one message that a resuming connection missed."""
+    user_kb: float
+    """The node's own memory for a connection with one subscription."""
+    kernel_kb: float
+    """The kernel's, for its socket."""
+    base_mb: float
+    """A node of one shard that serves nobody."""
+    tls_connect_us: float | None = None
+    """What TLS adds to a connect; none: not measured."""
+    tls_kb: float | None = None
+    seconds: float = 0.0
+    """How long measuring took."""
+
+    def send_cost_us(self, connections: float, message_bytes: float, frames: float = 1.0) -> float:
+        """One send of so many frames, where so many connections are held: linear between the sizes measured."""
+        points = _points(self.send_us)
+        size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
+        place = next((at for at in range(1, len(points) - 1) if size <= points[at][0]), len(points) - 1)
+        (low, low_us), (high, high_us) = points[place - 1], points[place]
+        cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
+        steps = math.log10(max(1.0, connections / CROWD))
+        return cost + frames * self.frame_us + points[0][1] * self.send_growth * steps
+
+    def turn_cost_us(self, rate: float) -> float:
+        """One turn for one message, where so many come a second: between the rates measured by their logarithms."""
+        points = _points(self.turn_us)
+        (low, low_us), (high, high_us) = points[0], points[-1]
+        share = math.log(min(max(rate, low), high) / low) / math.log(high / low)
+        return low_us + (high_us - low_us) * share
+
+    def publish_cost_us(self, message_bytes: float) -> float:
+        return self.publish_us + self.publish_byte_us * message_bytes
+
+    def describe(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return dataclasses.asdict(self)
+
+
+def read_machine(value: Any) -> Machine:
+    """From what `describe` made; raises MachineInvalid."""
+    if not isinstance(value, Mapping):
+        raise MachineInvalid("the figures are no JSON object")
+    try:
+        machine = Machine(**value)
+    except TypeError as error:
+        raise MachineInvalid(f"the figures do not fit this version: {error}") from None
+    for name in (found.name for found in dataclasses.fields(Machine)):
+        figure = getattr(machine, name)
+        is_text, is_none = isinstance(figure, str), figure is None and name.startswith("tls_")
+        if name == "driver":
+            if not is_text:
+                raise MachineInvalid("the figure driver must be text")
+        elif name in ("send_us", "turn_us"):
+            if not _is_curve(figure):
+                raise MachineInvalid(f"the figure {name} must be an object of two numbers or more, by a number each")
+        elif not is_none and (not isinstance(figure, int | float) or not math.isfinite(figure) or figure < 0):
+            raise MachineInvalid(f"the figure {name} must be a number of 0 or more")
+    return machine
+
+
+def _points(curve: Mapping[str, float]) -> list[tuple[float, float]]:
+    return sorted((float(at), us) for at, us in curve.items())
+
+
+def _is_curve(figure: Any) -> bool:
+    return (
+        isinstance(figure, Mapping)
+        and len(figure) >= 2
+        and all(at.isdigit() and int(at) > 0 for at in figure)
+        and all(isinstance(us, int | float) and math.isfinite(us) and us >= 0 for us in figure.values())
+    )

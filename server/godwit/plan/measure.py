@@ -1,0 +1,195 @@
+"""Measures this machine for `godwit plan`: a node on one core, the load generator on another, a few seconds of each kind of work.
+
+Owns what is run and which cost is read from which step; what follows from the costs is model.py's. A second round is taken
+where there is time, and medians of both are kept: everything together stays below a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+from ..bench.generator import run_plan
+from ..bench.million import LIMITS, read_descriptors
+from ..bench.rounds import choose_cores
+from ..bench.shape import Shape, connect, pause, publish, steps_of
+from ..bench.targets import TARGETS, BenchFailed, Order, start_target
+from .machine import CROWD, FRAME_OVERHEAD_BYTES, Machine
+
+Show = Callable[[str], None]
+Steps = dict[str, dict[str, Any]]
+
+SECONDS_MAX = 55.0
+ROUNDS = 3
+HELD = 10_000
+"""Connections whose memory is measured, and at which a send is dearer than at CROWD."""
+SIZES = (1_024, 8_192)
+"""Contents measured beside that of 144 bytes."""
+PLAIN = 144
+SUBJECTS = 100
+SELDOM, OFTEN = 400, 8_000
+RATES = {"seldom": SELDOM, "often": OFTEN}
+"""Messages a second to one receiver each: a node that has rested long wakes up dearer."""
+MISSED = 100
+
+
+def measure_machine(driver: str, show: Show) -> Machine:
+    """All of it; raises BenchFailed where a node cannot be started or something is lost."""
+    began = time.monotonic()
+    rounds: list[dict[str, float]] = []
+    told = ""
+    while len(rounds) < ROUNDS:
+        if rounds and (time.monotonic() - began) * (len(rounds) + 1) / len(rounds) > SECONDS_MAX:
+            break
+        figures, told = _take_round(driver, show)
+        rounds.append(figures)
+    found = {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}
+    sends, turns = (
+        {name.split()[1]: found.pop(name) for name in list(found) if name.startswith(f"{what} ")}
+        for what in ("send", "turn")
+    )
+    return Machine(
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_mb=psutil.virtual_memory().total // 1_000_000,
+        descriptors=read_descriptors(),
+        driver=told,
+        send_us=sends,
+        turn_us=turns,
+        seconds=round(time.monotonic() - began, 1),
+        **found,
+    )
+
+
+def _take_round(driver: str, show: Show) -> tuple[dict[str, float], str]:
+    crowd = run_shape(driver, _crowd(), show, "connections")
+    fan = run_shape(driver, _fan(), show, "fan-out")
+    sizes = {size: steps_of(run_shape(driver, _paced(size), show, f"{size} bytes"))["fan"] for size in SIZES}
+    publishing = {
+        size: steps_of(run_shape(driver, _publishing(size), show, "publishes"))["publish"] for size in (PLAIN, 4_096)
+    }
+    return read_costs(crowd, steps_of(fan), sizes, publishing), str(crowd["driver"])
+
+
+def run_shape(driver: str, shape: Shape, show: Show, what: str) -> dict[str, Any]:
+    """One run of a fresh node of one shard; raises BenchFailed."""
+    server_core, generator_core = choose_cores()
+    with start_target(TARGETS["godwit"], Order(driver=driver, limits=LIMITS), server_core) as running:
+        plan = {
+            **shape.plan(),
+            "dialect": "godwit-json",
+            "address": running.address,
+            "pids": running.pids,
+            "core": generator_core,
+            "driver": driver,
+        }
+        result = run_plan(plan, lambda text: show(f"{what}: {text}"))
+    if result["fault"] is not None or not result["is_exact"]:
+        raise BenchFailed(f"measuring {what}: {result['fault'] or 'a delivery was lost'}")
+    return result
+
+
+def _crowd() -> Shape:
+    """Single receivers show what a turn costs, then very many connections what they cost."""
+    steps = [
+        connect("some", upto=SUBJECTS),
+        publish("warm", 100, rate=SELDOM),
+        publish("seldom", SELDOM, rate=SELDOM),
+        publish("often", OFTEN, rate=OFTEN),
+        connect("all", upto=HELD),
+        pause(0.6, "idle"),
+        publish("warm 2", 50, rate=250),
+        publish("many", 300, rate=250),
+    ]
+    return Shape(HELD, SUBJECTS, steps, publishers=1)
+
+
+def _fan() -> Shape:
+    """A thousand receivers: one frame a send, then as many as there are; then they leave and come back."""
+    steps = [
+        connect(),
+        publish("warm", 10, rate=30),
+        publish("fan", 40, rate=30),
+        publish("warm 2", 500, in_flight=64, ahead_max=512),
+        publish("merged", 5_000, in_flight=64, ahead_max=512),
+        {"do": "leave", "name": "leave"},
+        pause(0.3),
+        publish("missed", MISSED, in_flight=10),
+        {"do": "return", "name": "return"},
+    ]
+    return Shape(CROWD, 1, steps, publishers=1, is_acked=True, keeps_places=True)
+
+
+def _paced(size: int) -> Shape:
+    steps = [connect(), publish("warm", 5, rate=20), publish("fan", 25, rate=20)]
+    return Shape(CROWD // 2, 1, steps, publishers=1, content_bytes=size)
+
+
+def _publishing(size: int) -> Shape:
+    count = 150_000 if size == PLAIN else 40_000
+    in_flight = 2_000 if size == PLAIN else 200
+    steps = [
+        connect(),
+        publish("warm", count // 10, in_flight=in_flight),
+        publish("publish", count, in_flight=in_flight),
+    ]
+    return Shape(0, 4, steps, publishers=4, is_acked=True, content_bytes=size)
+
+
+def read_costs(
+    crowd: dict[str, Any], fan: Steps, sizes: dict[int, dict[str, Any]], publishing: dict[int, dict[str, Any]]
+) -> dict[str, float]:
+    """Costs from steps: the unknowns one after another, each from the step that shows it best."""
+    steps = steps_of(crowd)
+    published = {size: _us(step, "acked") for size, step in publishing.items()}
+    small, large = sorted(published)
+    publish_byte = max(0.0, (published[large] - published[small]) / (large - small))
+    sends = {PLAIN + FRAME_OVERHEAD_BYTES: _us(fan["fan"], "delivered")}
+    for size, step in sizes.items():
+        sends[size + FRAME_OVERHEAD_BYTES] = max(_us(step, "delivered"), max(sends.values()))
+    plain = sends[PLAIN + FRAME_OVERHEAD_BYTES]
+    rest_cores = steps["idle"]["cpu_seconds"] / steps["idle"]["seconds"]
+    turns = {rate: _find_turn(steps[name], plain + published[small], rest_cores) for name, rate in RATES.items()}
+    many = max(0.0, steps["many"]["cpu_seconds"] - rest_cores * steps["many"]["seconds"]) * 1e6
+    at_many = (many - turns[SELDOM] * steps["many"]["published"]) / steps["many"]["delivered"]
+    connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
+    found = {
+        "send_growth": max(0.0, (at_many - plain) / plain),
+        "frame_us": 0.0,
+        "rest_cores": rest_cores,
+        "publish_us": max(0.05, published[small] - publish_byte * small),
+        "publish_byte_us": publish_byte,
+        "connect_us": connecting,
+        "catch_up_us": max(0.01, (fan["return"]["cpu_seconds"] * 1e6 / CROWD - connecting) / MISSED),
+        "user_kb": max(0.01, (steps["idle"]["pss_kb"] - crowd["pss_kb_before"]) / HELD),
+        "kernel_kb": max(0.1, (steps["idle"]["kernel_kb"] - crowd["machine_before"]["kernel_kb"]) / (2 * HELD)),
+        "base_mb": crowd["pss_kb_before"] / 1e3,
+        **{f"send {size}": us for size, us in sends.items()},
+        **{f"turn {rate}": us for rate, us in turns.items()},
+    }
+    return found | {"frame_us": _find_frame(fan["merged"], sends)}
+
+
+def _find_frame(merged: dict[str, Any], sends: dict[int, float]) -> float:
+    """What a frame costs beside its send: what is left of a send of many."""
+    frames = merged["delivered"] / max(1, merged["reads"])
+    (low, low_us), (high, high_us) = sorted(sends.items())[-2:]
+    size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
+    of_send = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
+    return float(max(0.01, _us(merged, "delivered") - of_send / max(1.0, frames)))
+
+
+def _find_turn(step: dict[str, Any], a_message_us: float, rest_cores: float) -> float:
+    """What waking up costs: only a message that finds the node at rest has a turn of its own."""
+    busy = min(0.95, max(0.0, step["cpu_seconds"] / step["seconds"] - rest_cores))
+    rate = step["published"] / step["seconds"]
+    turns = (busy - rate * a_message_us / 1e6) / (1.0 - busy)
+    return float(max(0.0, turns * 1e6 / rate))
+
+
+def _us(step: dict[str, Any], what: str) -> float:
+    return float(step["cpu_seconds"] * 1e6 / max(1, step[what]))

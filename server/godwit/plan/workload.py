@@ -1,0 +1,104 @@
+"""What is to be served, and on what: the workload and the machine's size as an operator describes them.
+
+Pure: from a table of a TOML file and from flags, checked, with every unknown key refused by name. Rates are of all
+publishers together; `fan_out` is how many clients get one message.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import ConfigInvalid
+
+
+def number(default: float, sentence: str, minimum: float = 0.0, maximum: float = 1e12) -> Any:
+    """A field of a workload with its bounds; whole numbers where the default is one."""
+    return field(default=default, metadata={"sentence": sentence, "minimum": minimum, "maximum": maximum})
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What clients and publishers do."""
+
+    connections: int = number(10_000, "Clients connected at once.", 1, 100_000_000)
+    subjects: int = number(100, "Subjects that messages are published on.", 1, 100_000_000)
+    messages_per_second: float = number(100.0, "Messages published a second, on all subjects together.", 0.0, 1e9)
+    fan_out: float = number(0.0, "Clients that get one message; 0: connections / subjects.", 0.0, 1e8)
+    message_bytes: int = number(144, "Content of one message.", 1, 67_108_864)
+    conflate_ms: int = number(0, "Conflation window of every subscription; 0: every message is sent.", 0, 3_600_000)
+    delay_ms_max: float = number(1_000.0, "How late a message may be when the node is busy.", 0.1, 3_600_000)
+    away_seconds: float = number(5.0, "How long everybody is away before a reconnect storm.", 0.0, 86_400)
+    tls: bool = field(default=False, metadata={"sentence": "Clients connect by TLS.", "minimum": 0, "maximum": 1})
+
+    @property
+    def receivers(self) -> float:
+        """Clients that get one message."""
+        return self.fan_out or max(1.0, self.connections / self.subjects)
+
+    @property
+    def subscriptions(self) -> float:
+        """Of one client, on the average: what makes so many receivers of so many subjects."""
+        return self.receivers * self.subjects / self.connections
+
+    @property
+    def subject_rate(self) -> float:
+        """Messages a second on one subject."""
+        return self.messages_per_second / self.subjects
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the node may use; 0 is what was measured here."""
+
+    cores: int = number(0, "Cores of the node; 0: those of this machine.", 0, 64)
+    memory_mb: int = number(0, "Memory for node and kernel, MB; 0: this machine's.", 0, 100_000_000)
+    descriptors: int = number(0, "Open files a process may have; 0: this machine's limit.", 0, 1 << 30)
+    network_mbit: int = number(0, "What the network carries, Mbit/s; 0: not asked.", 0, 10_000_000)
+
+
+T = TypeVar("T", Workload, Budget)
+
+TABLES: dict[str, type[Workload] | type[Budget]] = {"workload": Workload, "machine": Budget}
+
+
+def read_workload(document: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[Workload, Budget]:
+    """From a TOML document's tables `workload` and `machine`, with flags (by field name; None: not given) over them.
+
+    Raises ConfigInvalid."""
+    for name in document:
+        if name not in TABLES:
+            raise ConfigInvalid(name, document[name], "is no table of a workload", hint="known: workload, machine")
+    workload = _read(Workload, document.get("workload", {}), flags)
+    if workload.receivers > workload.connections:
+        raise ConfigInvalid("fan_out", workload.fan_out, f"is more than the {workload.connections} connections")
+    return workload, _read(Budget, document.get("machine", {}), flags)
+
+
+def _read(kind: type[T], table: Any, flags: Mapping[str, Any]) -> T:
+    fields = {found.name: found for found in dataclasses.fields(kind)}
+    if not isinstance(table, Mapping):
+        raise ConfigInvalid(kind.__name__.lower(), table, "must be a table")
+    for key in table:
+        if key not in fields:
+            nearest = difflib.get_close_matches(key, fields, n=1)
+            raise ConfigInvalid(key, table[key], "is not known", hint=f"did you mean {nearest[0]}?" if nearest else "")
+    given = {**table, **{key: value for key, value in flags.items() if key in fields and value is not None}}
+    return kind(**{key: _check(fields[key], value) for key, value in given.items()})
+
+
+def _check(found: dataclasses.Field[Any], value: Any) -> Any:
+    if isinstance(found.default, bool):
+        if not isinstance(value, bool):
+            raise ConfigInvalid(found.name, value, "must be true or false")
+        return value
+    is_whole = isinstance(found.default, int)
+    if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
+        raise ConfigInvalid(found.name, value, "must be a whole number" if is_whole else "must be a number")
+    least, most = found.metadata["minimum"], found.metadata["maximum"]
+    if not least <= value <= most:
+        raise ConfigInvalid(found.name, value, f"must be {least:g} to {most:,g}")
+    return value if is_whole else float(value)

@@ -1,0 +1,57 @@
+"""godwit.plan.machine: figures survive being kept, foreign ones are refused, and costs lie between what was measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from godwit.plan.machine import FRAME_OVERHEAD_BYTES, MachineInvalid, read_machine
+
+from .figures import MACHINE
+
+
+def test_figures_survive_being_kept() -> None:
+    assert read_machine(json.loads(json.dumps(MACHINE.describe()))) == MACHINE
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"cores": "many"}, "cores must be a number"),
+        ({"send_us": {"234": 1.0}}, "send_us must be an object"),
+        ({"turn_us": {"often": 1.0, "seldom": 2.0}}, "turn_us must be an object"),
+        ({"driver": 7}, "driver must be text"),
+        ({"connect_us": -1.0}, "connect_us must be a number of 0 or more"),
+        ({"connect_us": float("nan")}, "connect_us must be"),
+        ({"teapot": 1}, "do not fit this version"),
+    ],
+)
+def test_foreign_figures_are_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(MachineInvalid, match=said):
+        read_machine({**MACHINE.describe(), **changed})
+    with pytest.raises(MachineInvalid, match="no JSON object"):
+        read_machine([])
+
+
+def test_a_send_costs_what_was_measured_and_between_what_lies_between() -> None:
+    def cost(size: int, frames: float = 1.0) -> float:
+        return MACHINE.send_cost_us(1_000, size - FRAME_OVERHEAD_BYTES, frames) - frames * MACHINE.frame_us
+
+    assert (cost(234), cost(1_114), cost(8_282)) == pytest.approx((5.0, 6.0, 8.0))
+    assert cost(674) == pytest.approx(5.5)
+    assert cost(100) == pytest.approx(5.0)
+    assert cost(15_450) == pytest.approx(10.0)
+    assert cost(234, frames=1_114 / 234) == pytest.approx(6.0)
+
+
+def test_a_send_is_dearer_where_more_connections_are_held() -> None:
+    few, many = MACHINE.send_cost_us(1_000, 144), MACHINE.send_cost_us(100_000, 144)
+    assert many - few == pytest.approx(5.0 * 0.3 * 2)
+    assert MACHINE.send_cost_us(10, 144) == few
+
+
+def test_a_turn_is_dearer_after_a_long_rest() -> None:
+    assert [MACHINE.turn_cost_us(rate) for rate in (0.1, 400, 8_000, 1e6)] == [100.0, 100.0, 40.0, 40.0]
+    assert 40 < MACHINE.turn_cost_us(2_000) < 100
