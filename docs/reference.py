@@ -1,13 +1,18 @@
-"""Gives the documentation the pages that are kept, or made, elsewhere: the contract, the architecture, the configuration.
+"""Gives the documentation the pages that are kept, or made, elsewhere: the contract, the architecture, and the reference.
 
 Run by mkdocs as a hook. Links between the originals are rewritten to the pages' places; nothing is copied into git.
 """
 
 import re
+import tomllib
+from collections.abc import Callable
+from typing import Any
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from godwit.cli import godwit
 from godwit.config import describe_config
 
 KEPT_ELSEWHERE = {
@@ -16,6 +21,12 @@ KEPT_ELSEWHERE = {
     "reference/architecture.md": "ARCHITECTURE.md",
     "changelog.md": "CHANGELOG.md",
 }
+CLIENT = """# The Python client
+
+How to use it is told in [a client in Python](../guides/client.md); this is every name of it.
+
+::: godwit.client
+"""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -23,7 +34,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in KEPT_ELSEWHERE.items():
         with open(root + source, encoding="utf-8") as opened:
             files.append(File.generated(config, page, content=relink(opened.read(), page)))
-    files.append(File.generated(config, "reference/configuration.md", content=describe_config()))
+
+    def read(name: str) -> dict[str, Any]:
+        with open(f"{root}protocol/{name}.toml", "rb") as opened:
+            return tomllib.load(opened)
+
+    made: dict[str, Callable[[], str]] = {
+        "reference/configuration.md": describe_config,
+        "reference/commands.md": describe_commands,
+        "reference/codes.md": lambda: describe_codes(read("codes")),
+        "reference/limits.md": lambda: describe_limits(read("limits")),
+        "reference/python.md": lambda: CLIENT,
+    }
+    for page, make in made.items():
+        files.append(File.generated(config, page, content=make()))
     return files
 
 
@@ -43,3 +67,75 @@ def relink(text: str, page: str) -> str:
         return f"[{label}]({up}{places[path]})" if path in places else label
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", rewrite, text)
+
+
+def describe_commands() -> str:
+    """Every command with its arguments and options, from click's own account of them."""
+    lines = ["# The command line", "", "    " + godwit.get_usage(click.Context(godwit, info_name="godwit")), ""]
+    with click.Context(godwit, info_name="godwit") as context:
+        for name in godwit.list_commands(context):
+            command = godwit.get_command(context, name)
+            if command is not None:
+                lines += _describe_command(click.Context(command, parent=context, info_name=name), 2)
+    return "\n".join(lines)
+
+
+def _describe_command(context: click.Context, level: int) -> list[str]:
+    command = context.command
+    lines = [f"{'#' * level} {context.command_path}", "", (command.help or "").replace("\b\n", "").strip(), ""]
+    lines += ["    " + context.get_usage().removeprefix("Usage: "), ""]
+    formatter = click.HelpFormatter(width=110)
+    command.format_options(context, formatter)
+    options = formatter.getvalue().rstrip()
+    if options and not isinstance(command, click.Group):
+        lines += ["```text", options, "```", ""]
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                lines += _describe_command(click.Context(inner, parent=context, info_name=name), level + 1)
+    return lines
+
+
+def describe_codes(codes: dict[str, Any]) -> str:
+    """The codes of errors and closes, as protocol/codes.toml has them."""
+    rows = [{"code": row.pop("number"), "name": name, **row} for name, row in codes.items()]
+    names = ("code", "name", "retry", "http", "sentence")
+    return "\n".join(
+        [
+            "# Codes",
+            "",
+            "What a client is told when something is refused or closed. `retry`: the same may succeed later, unchanged. `http`: the",
+            "status where HTTP carries it. What a client does upon a code is said in the [protocol](protocol.md).",
+            "",
+            "| " + " | ".join(names) + " |",
+            "|---" * len(names) + "|",
+            *("| " + " | ".join(_cell(row.get(name, "")) for name in names) + " |" for row in rows),
+            "",
+        ]
+    )
+
+
+def describe_limits(limits: dict[str, Any]) -> str:
+    """The limits, as protocol/limits.toml has them."""
+    lines = [
+        "# Limits",
+        "",
+        "Every queue and buffer has one. They are set as `limits.NAME`, some for a [pattern](../guides/configuration.md) alone.",
+        "",
+        "| limit | default | bounds | of each | at the limit |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in limits["limit"].items():
+        low, high = row["bounds"]
+        told = row.get("sentence") or f"[{row['code']}](codes.md)"
+        if row.get("sentence") and row.get("code"):
+            told = f"{row['sentence']} [{row['code']}](codes.md)"
+        lines.append(f"| `{name}` | {row['default']:,} | {low:,} – {high:,} | {row['scope']} | {told} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value).replace("|", "\\|")
