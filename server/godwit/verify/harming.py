@@ -17,7 +17,7 @@ from .plan import OF_NODE, Fault, Harm
 from .proxy import Proxy
 from .timing import Clock
 
-STRANGERS_MAX = 2 * FILES_MAX
+STRANGERS_MAX = FILES_MAX + 100
 SETTLE_S = 0.1
 
 
@@ -59,9 +59,11 @@ class Harming:
         clock: Clock,
         stallable: Mapping[str, Stallable],
         stalled: Callable[[str, int, int], None],
+        until_s: float,
     ) -> None:
         self._faults, self._proxy, self._node, self._court = faults, proxy, node, court
         self._clock, self._stallable, self._stalled = clock, stallable, stalled
+        self._until_s = until_s
         self._later: set[asyncio.Task[None]] = set()
         self.done: list[Done] = []
         self.left_out: dict[Harm, str] = {}
@@ -70,8 +72,12 @@ class Harming:
 
     async def run(self) -> None:
         try:
+            late_s = 0.0  # what took longer than planned moves what follows
             for fault in self._faults:
-                await asyncio.sleep(max(0.0, fault.at_s - self._clock() / 1000))
+                late_s = max(late_s, self._clock() / 1000 - fault.at_s)
+                if fault.at_s + late_s + fault.for_s > self._until_s:
+                    break
+                await asyncio.sleep(max(0.0, fault.at_s + late_s - self._clock() / 1000))
                 reason = self._why_not(fault.harm)
                 if reason:
                     self.left_out[fault.harm] = reason
@@ -163,17 +169,11 @@ class Harming:
 
     async def _fill_files(self, node: Node, for_s: float) -> int:
         """Strangers connect until nothing more is taken, stay, and leave."""
-        loop, strangers = asyncio.get_running_loop(), []
+        strangers = [socket.socket() for _ in range(STRANGERS_MAX)]
         try:
-            for _ in range(STRANGERS_MAX):
-                stranger = socket.socket()
-                strangers.append(stranger)
+            for stranger in strangers:
                 stranger.setblocking(False)
-                try:
-                    async with asyncio.timeout(0.2):
-                        await loop.sock_connect(stranger, node.address)
-                except OSError:  # a timeout too: the backlog is full
-                    break
+                stranger.connect_ex(node.address)  # under way; the kernel goes on with it
             await asyncio.sleep(for_s)
             return sum(_is_held(stranger) for stranger in strangers)
         finally:

@@ -238,7 +238,7 @@ def _draw_fault(lots: Lots, at: float, harm: Harm, names: list[str]) -> Fault:
             return Fault(at, harm, lots.between(1, 2), (), lots.choose((-3_600.0, 86_400.0, -10.0, 90.0)))
         case Harm.FILES:
             return Fault(at, harm, lots.between(1, 3))
-        case Harm.KILL:
-            return Fault(at, harm, lots.between(0, 1))
+        case Harm.KILL | Harm.DRAIN:
+            return Fault(at, harm, lots.between(1, 3))  # until it is told to start again
         case _:
             return Fault(at, harm, 0)

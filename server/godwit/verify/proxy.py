@@ -31,7 +31,8 @@ class Lane:
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
         listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):  # what it accepts has them too
+            listener.setsockopt(socket.SOL_SOCKET, buffer, BUFFER_BYTES)
         listener.bind(("127.0.0.1", 0))
         self._server = await loop.create_server(lambda: _Pair(self).near, sock=listener)
         self.port = listener.getsockname()[1]

@@ -22,7 +22,7 @@ from .judge.ledger import Ledger
 from .judge.merging import Merging
 from .judge.witness import Court, Rules, Witness
 from .node import LIMITS, Node, stated_growth_bytes
-from .plan import Kind, Plan, SubscriberPlan
+from .plan import CALM_S, Kind, Plan, SubscriberPlan
 from .proxy import Proxy
 from .publisher import Publisher
 from .timing import Clock, start_clock
@@ -197,7 +197,16 @@ async def _harm(scene: Scene) -> None:
     def stalled(name: str, begin: int, end: int) -> None:
         by_name[name].trace.stalls.append((begin, end))
 
-    scene.harming = Harming(scene.plan.faults, scene.proxy, scene.node, scene.court, scene.clock, by_name, stalled)
+    scene.harming = Harming(
+        scene.plan.faults,
+        scene.proxy,
+        scene.node,
+        scene.court,
+        scene.clock,
+        by_name,
+        stalled,
+        scene.plan.scale.seconds - CALM_S,
+    )
     await scene.harming.run()
 
 

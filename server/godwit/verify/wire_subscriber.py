@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
@@ -29,6 +30,7 @@ OPEN_TIMEOUT_S = 5.0
 SILENCE_MS_MAX = 2_500  # then it pings
 DEAD_MS = 5_000  # then it gives the connection up
 BACK_OFF_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+KERNEL_BYTES = 8_192  # what the kernel takes for a reader that stopped is small, so that the node feels it soon
 FRAMES_QUEUED_MAX = 8  # between the socket and a reader that stopped
 SUBSCRIBE_ID = 1
 
@@ -39,6 +41,8 @@ class WireSubscriber:
     def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
         self.mine, self.witness, self.trace = mine, witness, trace
         self._url, self._clock = f"{url}/v1/live", clock
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        self._address = host, int(port)
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._mark: str | None = None
@@ -66,24 +70,33 @@ class WireSubscriber:
         while True:
             try:
                 async with asyncio.timeout(OPEN_TIMEOUT_S):
-                    socket = await self._open()
+                    opened = await self._open()
             except (OSError, TimeoutError, InvalidHandshake, EOFError, ConnectionClosed):
                 await asyncio.sleep(BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)])
                 failures += 1
                 continue
             failures = 0
             self.trace.up(self._clock())
-            reason = await self._live(socket)
+            reason = await self._live(opened)
             self.trace.down(self._clock())
             self.witness.lost(self._clock(), reason)
-            socket.transport.abort()
+            opened.transport.abort()
             with contextlib.suppress(Exception):
-                await socket.close()
+                await opened.close()
 
     async def _open(self) -> ClientConnection:
         wire = WIRES[self.mine.wire]
+        raw = socket.socket()
+        raw.setblocking(False)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BYTES)
+        try:
+            await asyncio.get_running_loop().sock_connect(raw, self._address)
+        except BaseException:
+            raw.close()
+            raise
         return await connect(
             self._url,
+            sock=raw,
             subprotocols=[Subprotocol(wire().subprotocol)],
             ping_interval=None,
             close_timeout=0.2,
@@ -93,17 +106,17 @@ class WireSubscriber:
             proxy=None,
         )
 
-    async def _live(self, socket: ClientConnection) -> str:
-        self._socket, self._heard_ms = socket, self._clock()
+    async def _live(self, opened: ClientConnection) -> str:
+        self._socket, self._heard_ms = opened, self._clock()
         wire = WIRES[self.mine.wire]()
-        watcher = asyncio.create_task(self._watch(socket, wire.encode([Ping(2)])))
+        watcher = asyncio.create_task(self._watch(opened, wire.encode([Ping(2)])))
         try:
-            await socket.send(wire.encode([self._ask()]))
+            await opened.send(wire.encode([self._ask()]))
             while True:
                 if not self._may_read.is_set():
                     await self._may_read.wait()
                     self._heard_ms = self._clock()
-                told = wire.decode(await socket.recv())
+                told = wire.decode(await opened.recv())
                 self._heard_ms = now = self._clock()
                 for each in told:
                     self._take(now, each)
@@ -117,18 +130,18 @@ class WireSubscriber:
             watcher.cancel()
             self._socket = None
 
-    async def _watch(self, socket: ClientConnection, ping: str | bytes) -> None:
+    async def _watch(self, opened: ClientConnection, ping: str | bytes) -> None:
         while True:
             await asyncio.sleep(0.5)
             silence = self._clock() - self._heard_ms
             if not self._may_read.is_set():
                 continue
             if silence > DEAD_MS:
-                socket.transport.abort()
+                opened.transport.abort()
                 return
             if silence > SILENCE_MS_MAX:
                 with contextlib.suppress(ConnectionClosed):
-                    await socket.send(ping)
+                    await opened.send(ping)
 
     def _ask(self) -> Subscribe:
         mine, witness = self.mine, self.witness

@@ -103,12 +103,17 @@ class Place:
         """A gap of this subject: it must begin where this subscription stands, and count right."""
         at, stand, again = gap.position, self.stand, self.again
         assert at is not None
-        begins_well = gap.after == stand or (
-            stand is not None
-            and gap.after is not None
-            and again is not None
-            and gap.after.epoch == stand.epoch
-            and again <= gap.after.sequence <= stand.sequence
+        is_new = stand is None and gap.after is not None and gap.after.sequence == 0  # a subject since the mark
+        begins_well = (
+            gap.after == stand
+            or is_new
+            or (
+                stand is not None
+                and gap.after is not None
+                and again is not None
+                and gap.after.epoch == stand.epoch
+                and again <= gap.after.sequence <= stand.sequence
+            )
         )
         self.stand_at(at, may_come_again)
         if not begins_well:

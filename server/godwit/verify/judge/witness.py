@@ -310,8 +310,8 @@ class Witness:
             if rules.knows_restarts and after.sequence and not self._ledger.has_ended(gap.subject, after.epoch):
                 return Breach(Promise.GAPS, f"a gap to {at} speaks of another reign, but nobody restarted the node")
             return None
-        if rules.log_messages_max is None:
-            return None
+        if rules.log_messages_max is None or (self.is_client and self.is_pattern):
+            return None  # a client that resumes from a mark tells what of the gap it has not seen
         head = at.sequence
         if self._goes_on_from_oldest:  # it is placed before the oldest that is kept, not at the head
             head = max(head, self._ledger.head(gap.subject, at.epoch)) + rules.in_flight_max
