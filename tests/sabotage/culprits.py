@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from godwit.verify.brokers import GodwitBroker
 from godwit.verify.judge.finding import Promise
 from godwit.verify.plan import Harm, Kind, Plan, Scale, make_plan
 from godwit.verify.scene import Scene, run_scene
@@ -41,7 +42,7 @@ def plan_of(seed: int, scale: Scale = SCALE) -> Plan:
 
 async def try_culprit(culprit: Culprit, seed: int, scale: Scale = SCALE) -> Scene:
     command = [str(PROGRAM), "--crime", culprit.crime, "--each", str(culprit.each)]
-    return await run_scene(plan_of(seed, scale), None, lambda scene: None, command=command)
+    return await run_scene(plan_of(seed, scale), GodwitBroker(command=command), lambda scene: None)
 
 
 def is_caught(culprit: Culprit, scene: Scene) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from .brokers import OTHERS, Broker, GodwitBroker
 from .plan import OF_NODE, Harm, Kind, Scale, make_plan
 from .progress import Progress
 from .report import build_document, build_page, write_json
@@ -24,6 +25,7 @@ EXIT_BROKEN = 1
 @click.option("--seconds", type=click.FloatRange(5, 86_400), default=None, help="The same in seconds.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=None, help="Repeat the plan of this seed.")
 @click.option("--url", metavar="URL", default=None, help="Judge the node there, instead of one that is started.")
+@click.option("--broker", "other", type=click.Choice(list(OTHERS)), default=None, help="Judge this one instead.")
 @click.option("--subscribers", type=click.IntRange(1, 5_000), default=200, show_default=True)
 @click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True)
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes a second.")
@@ -38,6 +40,7 @@ def verify(
     seconds: float | None,
     seed: int | None,
     url: str | None,
+    other: str | None,
     subscribers: int,
     publishers: int,
     rate: float,
@@ -53,15 +56,18 @@ def verify(
     In order, nothing lost, nothing twice, every gap told and counted: the exit code is 1 when any of it was not so, and the
     shortest history that shows it is printed.
     """
+    broker = _choose_broker(url, other, settings)
     scale = Scale(seconds or minutes * 60, subscribers, publishers, rate)
+    chosen = frozenset(Kind(kind) for kind in kinds) if kinds else frozenset(Kind)
+    is_here = url is None and other is None
     plan = make_plan(
-        secrets.randbits(32) if seed is None else seed, scale, _choose_kinds(kinds), _choose_harms(harms, without, url)
+        secrets.randbits(32) if seed is None else seed,
+        scale,
+        chosen & broker.kinds,
+        _choose_harms(harms, without, is_here),
     )
-    console = Console(stderr=True)
-    with Progress(console) as progress:
-        address = url.split("://")[-1].strip("/") if url is not None else None
-        configured = dict(setting.partition("=")[::2] for setting in settings)
-        scene = asyncio.run(run_scene(plan, address, progress, settings=dict(configured)))
+    with Progress(Console(stderr=True)) as progress:
+        scene = asyncio.run(run_scene(plan, broker, progress))
     verdict = _report(scene, json_file, html_file)
     sys.exit(EXIT_BROKEN if verdict.is_broken else 0)
 
@@ -78,12 +84,15 @@ def _report(scene: Scene, json_file: Path | None, html_file: Path | None) -> Ver
     return verdict
 
 
-def _choose_kinds(kinds: tuple[str, ...]) -> frozenset[Kind]:
-    return frozenset(Kind(kind) for kind in kinds) if kinds else frozenset(Kind)
+def _choose_broker(url: str | None, other: str | None, settings: tuple[str, ...]) -> Broker:
+    if other is not None:
+        return OTHERS[other]()
+    address = url.split("://")[-1].strip("/") if url is not None else None
+    return GodwitBroker(address, settings=dict(setting.partition("=")[::2] for setting in settings))
 
 
-def _choose_harms(harms: tuple[str, ...], without: tuple[str, ...], url: str | None) -> frozenset[Harm]:
+def _choose_harms(harms: tuple[str, ...], without: tuple[str, ...], is_here: bool) -> frozenset[Harm]:
     if "none" in harms:
         return frozenset()
     chosen = frozenset(Harm(harm) for harm in harms) if harms else frozenset(Harm)
-    return chosen - {Harm(harm) for harm in without} - (OF_NODE if url is not None else frozenset())
+    return chosen - {Harm(harm) for harm in without} - (frozenset() if is_here else OF_NODE)

@@ -201,7 +201,7 @@ def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str]) -
         name,
         kind,
         selector,
-        "json" if kind is Kind.JAVASCRIPT else wire,
+        wire,
         lots.choose((100, 300, 1_000)) if kind is Kind.CONFLATED else None,
         lots.choose(("mark", "positions", "both")),
         lots.between(3, 15) if kind is Kind.SLOW else 0.0,

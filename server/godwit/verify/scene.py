@@ -12,39 +12,25 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from .client_subscriber import ClientSubscriber
+from .brokers.broker import Broker, Publishing, Seat, Subscriber
 from .harming import Harming
 from .judge.content import Contents
 from .judge.finding import Breach, Finding, Findings, Promise
 from .judge.ledger import Ledger
 from .judge.merging import Merging
-from .judge.witness import Court, Rules, Witness
-from .node import LIMITS, Node, stated_growth_bytes
-from .plan import CALM_S, Kind, Plan, SubscriberPlan
+from .judge.witness import Court, Witness
+from .node import Node, stated_growth_bytes
+from .plan import CALM_S, Kind, Plan
 from .proxy import Proxy
-from .publisher import Publisher
 from .timing import Clock, start_clock
 from .trace import Trace
-from .wire_subscriber import WireSubscriber
 
 SAMPLE_S = 0.5
+JOIN_S_MAX = 30.0
 ANSWERS_S_MAX = 30.0
 END_S_MAX = 45.0
 QUIET_S_MAX = 20.0  # nobody moves any more: whoever is short stays short
-
-
-class Subscriber(Protocol):
-    """What the scene asks of every kind."""
-
-    mine: SubscriberPlan
-    witness: Witness
-    trace: Trace
-
-    def stall(self, is_stalled: bool) -> None: ...
-    def go_at_full_speed(self) -> None: ...
-    async def run(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +53,20 @@ class Scene:
     clock: Clock
     court: Court
     proxy: Proxy
-    node: Node | None
+    broker: Broker
     subscribers: list[Subscriber] = field(default_factory=list)
-    publishers: list[Publisher] = field(default_factory=list)
+    publishers: list[Publishing] = field(default_factory=list)
     harming: Harming | None = None
     samples: list[Sample] = field(default_factory=list)
     base_bytes: int = 0
     phase: str = "starting"
     ended_ms: int = 0
     published_until_ms: int = 0
+
+    @property
+    def node(self) -> Node | None:
+        """What was started here and can be measured."""
+        return self.broker.node
 
     @property
     def findings(self) -> Findings:
@@ -106,47 +97,27 @@ class Scene:
 Watch = Callable[[Scene], None]
 
 
-async def run_scene(
-    plan: Plan,
-    url: str | None,
-    watch: Watch,
-    command: list[str] | None = None,
-    settings: dict[str, object] | None = None,
-) -> Scene:
-    """A whole run against a node of its own, or the one at `url` (HOST:PORT)."""
+async def run_scene(plan: Plan, broker: Broker, watch: Watch) -> Scene:
+    """A whole run against a broker, which is started and stopped."""
     with tempfile.TemporaryDirectory(prefix="godwit-verify-") as name:
         directory = Path(name)
-        node = Node(directory, command, settings) if url is None else None
-        if node is not None:
-            await node.start()
-        host, _, port = (url or "").rpartition(":")
-        proxy = Proxy(node.address if node is not None else (host, int(port)))
-        scene = _build(plan, proxy, node)
+        proxy = Proxy(None)
         try:
+            await broker.start(directory)
+            proxy.target = broker.address
+            scene = _build(plan, proxy, broker)
             await _play(scene, directory, watch)
         finally:
             await proxy.close()
-            if node is not None:
-                node.freeze(False)
-                await node.kill()
+            await broker.stop()
     return scene
 
 
-def _build(plan: Plan, proxy: Proxy, node: Node | None) -> Scene:
-    rules = (
-        Rules()
-        if node is None
-        else Rules(
-            log_messages_max=LIMITS["log_messages_max"],
-            log_age_ms_max=LIMITS["log_age_ms_max"],
-            in_flight_max=sum(publisher.in_flight for publisher in plan.publishers),
-            knows_restarts=True,
-        )
-    )
+def _build(plan: Plan, proxy: Proxy, broker: Broker) -> Scene:
     ledger = Ledger(Contents(plan.seed, plan.scale.size), plan.styles)
-    court = Court(ledger, Merging(ledger), Findings(), rules)
-    scene = Scene(plan, start_clock(), court, proxy, node)
-    scene.base_bytes = node.memory_bytes() if node is not None else 0
+    court = Court(ledger, Merging(ledger), Findings(), broker.rules(plan))
+    scene = Scene(plan, start_clock(), court, proxy, broker)
+    scene.base_bytes = broker.node.memory_bytes() if broker.node is not None else 0
     return scene
 
 
@@ -155,11 +126,11 @@ async def _play(scene: Scene, directory: Path, watch: Watch) -> None:
         watching = group.create_task(_watch(scene, watch))
         scene.phase = "joining"
         running = [group.create_task(each.run()) for each in await _subscribers(scene, directory)]
-        for mine in scene.plan.publishers:
-            lane = await scene.proxy.lane(f"publisher-{mine.number}")
-            scene.publishers.append(
-                Publisher(scene.plan, mine, f"ws://127.0.0.1:{lane.port}", scene.court, scene.clock)
-            )
+        if scene.broker.needs_everybody_first:
+            await _everybody(scene)
+        lanes = [await scene.proxy.lane(f"publisher-{mine.number}") for mine in scene.plan.publishers]
+        ports = [lane.port for lane in lanes]
+        scene.publishers = scene.broker.publishers(scene.plan, ports, scene.court, scene.clock)
         scene.phase = "publishing"
         publishing = [group.create_task(publisher.run()) for publisher in scene.publishers]
         harming = group.create_task(_harm(scene))
@@ -171,23 +142,26 @@ async def _play(scene: Scene, directory: Path, watch: Watch) -> None:
             task.cancel()
 
 
+async def _everybody(scene: Scene) -> None:
+    """Until every subscriber is subscribed."""
+    async with asyncio.timeout(JOIN_S_MAX):
+        while not all(each.trace.ups for each in scene.subscribers):  # noqa: ASYNC110 - of any kind, in any process
+            await asyncio.sleep(0.05)
+
+
 async def _subscribers(scene: Scene, directory: Path) -> list[Subscriber]:
     for mine in scene.plan.subscribers:
         lane = await scene.proxy.lane(mine.name)
-        url, trace = f"ws://127.0.0.1:{lane.port}", Trace()
-        is_client = mine.kind in (Kind.PYTHON, Kind.SAVED, Kind.JAVASCRIPT)
         witness = Witness(
             mine.name,
             mine.selector,
             scene.court,
-            is_client=is_client,
-            is_conflated=mine.conflate_ms is not None,
+            is_client=mine.kind in (Kind.PYTHON, Kind.SAVED, Kind.JAVASCRIPT),
+            conflate_ms=mine.conflate_ms or 0,
             goes_on_from_oldest=mine.on_gap == "oldest",
         )
-        if is_client:
-            scene.subscribers.append(ClientSubscriber(mine, url, witness, trace, scene.clock, directory))
-        else:
-            scene.subscribers.append(WireSubscriber(mine, url, witness, trace, scene.clock))
+        seat = Seat(mine, lane.port, witness, Trace(), scene.clock, directory)
+        scene.subscribers.append(scene.broker.subscriber(seat))
     return scene.subscribers
 
 

@@ -33,7 +33,7 @@ class Verdict:
     notes: list[str] = field(default_factory=list)
 
 
-def build_verdict(scene: Scene, broker: str = "godwit") -> Verdict:
+def build_verdict(scene: Scene) -> Verdict:
     """Reads a scene that has ended."""
     found, rules, ledger = scene.findings, scene.court.rules, scene.court.ledger
     states = {
@@ -59,7 +59,7 @@ def build_verdict(scene: Scene, broker: str = "godwit") -> Verdict:
     }
     harming = scene.harming
     return Verdict(
-        broker,
+        scene.broker.name,
         scene.plan.seed,
         scene.ended_ms / 1000,
         bool(found.total),
@@ -72,6 +72,7 @@ def build_verdict(scene: Scene, broker: str = "godwit") -> Verdict:
         {"base_mb": scene.base_bytes / 1e6, "peak_mb": scene.peak_bytes / 1e6, "limit_mb": scene.limit_bytes / 1e6}
         if scene.node is not None
         else {},
+        scene.broker.notes,
     )
 
 
@@ -101,6 +102,8 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
     console.print(f"harm: {harms}", highlight=False)
     for harm, why in verdict.left_out.items():
         console.print(f"left out: {harm}: {why}", highlight=False)
+    for note in verdict.notes:
+        console.print(f"note: {note}", highlight=False)
     if verdict.memory:
         memory = verdict.memory
         console.print(

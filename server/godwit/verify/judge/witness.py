@@ -20,6 +20,8 @@ from .merging import Merging, claim_of
 from .place import SEEN_MAX, Place, Seen
 
 MARKS_KEPT = 2
+OVERLAP_MS = 5_000
+"""The window that is open when a conflated subscription resumes may close over what its join gave; on a frozen node, later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,14 @@ class Witness:
         court: Court,
         *,
         is_client: bool = False,
-        is_conflated: bool = False,
+        conflate_ms: int = 0,
         goes_on_from_oldest: bool = False,
     ) -> None:
         self.name, self.selector, self.court = name, selector, court
         self._goes_on_from_oldest = goes_on_from_oldest
-        self.is_client, self.is_conflated = is_client, is_conflated
+        self.is_client, self.is_conflated = is_client, conflate_ms > 0
+        self._overlap_ms = conflate_ms + OVERLAP_MS if conflate_ms else 0
+        self._asked_ms = 0
         self.is_pattern = is_pattern(selector)
         self.counts = Counts()
         self.places: dict[str, Place] = {}
@@ -112,12 +116,10 @@ class Witness:
                 for subject, place in self.places.items():
                     place.rewind(stands.get(subject))
             self._note(at_ms, "resumed" if since is None else "resumed from a mark", None)
-            if self.is_conflated:
-                for place in self.places.values():
-                    place.rewind(None)  # the window that was open may close over what had been given
         self._join = None
         self._last_of.clear()
         self._is_feed = since is not None
+        self._asked_ms = at_ms
 
     def lost(self, at_ms: int, reason: str = "") -> None:
         """Its connection went."""
@@ -135,7 +137,7 @@ class Witness:
         self._join = (outcome, count)
         if self.is_pattern or at is None:
             return
-        place = self._place(self.selector)
+        place = self.place(self.selector)
         place.seen.append((at_ms, "reply", (outcome, at, count)))
         breach = self._judge_reply(place, at, outcome, count)
         if breach is not None:
@@ -159,7 +161,7 @@ class Witness:
             if subject not in self._ledger.styles or not matches(self.selector, subject):
                 self._find(at_ms, subject, Breach(Promise.CONTENT, f"{subject} is not what was subscribed to"))
                 return
-            place = self._place(subject)
+            place = self.place(subject)
         self.counts.messages += 1
         before = place.stand
         if message.is_snapshot:
@@ -168,6 +170,8 @@ class Witness:
             breach = self._judge_first(place, message, at)
         else:
             breach = place.message(message)
+            if breach is not None and breach.promise is Promise.NO_REPEAT and at_ms - self._asked_ms < self._overlap_ms:
+                breach = None
             self.counts.again += breach is None and place.stand == before
         breach = self._judge_content(at_ms, subject, message, at) or breach
         place.seen.append((at_ms, "snapshot" if message.is_snapshot else "message", _short(message)))
@@ -183,7 +187,7 @@ class Witness:
         if gap.position is None:
             self._pattern_gap(at_ms, gap)
             return
-        place = self._place(gap.subject)
+        place = self.place(gap.subject)
         needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
         place.is_due = needs_snapshot
@@ -310,8 +314,8 @@ class Witness:
             if rules.knows_restarts and after.sequence and not self._ledger.has_ended(gap.subject, after.epoch):
                 return Breach(Promise.GAPS, f"a gap to {at} speaks of another reign, but nobody restarted the node")
             return None
-        if rules.log_messages_max is None or (self.is_client and self.is_pattern):
-            return None  # a client that resumes from a mark tells what of the gap it has not seen
+        if rules.log_messages_max is None:
+            return None
         head = at.sequence
         if self._goes_on_from_oldest:  # it is placed before the oldest that is kept, not at the head
             head = max(head, self._ledger.head(gap.subject, at.epoch)) + rules.in_flight_max
@@ -350,7 +354,8 @@ class Witness:
 
     # Inside
 
-    def _place(self, subject: str) -> Place:
+    def place(self, subject: str) -> Place:
+        """Where it stands in a subject."""
         place = self.places.get(subject)
         if place is None:
             place = self.places[subject] = Place()

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ..brokers.broker import Subscriber
 from ..judge.finding import SENTENCES
 from ..judge.witness import Counts
 from ..plan import HARM_SENTENCES
-from ..scene import Scene, Subscriber
+from ..scene import Scene
 from ..verdict import Verdict
 
 Document = dict[str, Any]

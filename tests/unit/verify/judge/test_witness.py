@@ -111,7 +111,7 @@ def test_the_shortest_history_says_where_it_stood_what_came_and_what_the_ledger_
     assert any("7.4: publish 1/4" in line and "acknowledged" in line for line in finding.history)
 
 
-def following(selector: str = SUBJECT, is_late: bool = False, **more: bool) -> Witness:
+def following(selector: str = SUBJECT, is_late: bool = False, **more: int) -> Witness:
     """One who joined before ten messages were published; or after, if late."""
     witness = Witness("w", selector, court(LOG_MAX), **more)
     if is_late:
@@ -214,21 +214,21 @@ def test_a_gap_whose_snapshot_does_not_follow_is_found() -> None:
 
 @pytest.mark.parametrize(("told", "is_found"), [(conflated(0, 2), False), (conflated(0, 2, count=3), True)])
 def test_conflated_messages_are_counted(told: Message, is_found: bool) -> None:
-    witness = following(is_conflated=True)
+    witness = following(conflate_ms=100)
     witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
     witness.message(0, told)
     assert found(witness) == ({Promise.MERGE} if is_found else set())
 
 
 def test_a_conflated_message_without_the_latest_value_is_found() -> None:
-    witness = following(is_conflated=True)
+    witness = following(conflate_ms=100)
     witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
     witness.message(0, replace(conflated(0, 2), content=conflated(0, 1).content))
     assert found(witness) == {Promise.MERGE}
 
 
 def test_a_message_that_a_window_closes_over_may_come_again_after_a_resume_only() -> None:
-    witness = following(is_conflated=True)
+    witness = following(conflate_ms=100)
     witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
     witness.message(0, message(1))
     witness.lost(1)
@@ -237,7 +237,7 @@ def test_a_message_that_a_window_closes_over_may_come_again_after_a_resume_only(
     witness.message(1, message(1))
     witness.message(1, conflated(0, 3))
     assert not found(witness)
-    witness.message(2, conflated(1, 3))
+    witness.message(60_000, conflated(1, 3))
     assert found(witness) == {Promise.NO_REPEAT}
 
 

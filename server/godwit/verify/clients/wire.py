@@ -14,17 +14,17 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Subprotocol
 
-from ..client import FrameInvalid, Stand
-from ..client.items import Dropped
-from ..client.wire.command import Choice, Ping, Subscribe
-from ..client.wire.push import Ended, Marked, Told
-from ..client.wire.reply import Refusal, Reply
-from ..client.wire.speak import WIRES
-from ..model import Gap, Message, Position
-from .judge.witness import Witness
-from .plan import SubscriberPlan
-from .timing import Clock
-from .trace import Trace
+from ...client import FrameInvalid, Stand
+from ...client.items import Dropped
+from ...client.wire.command import Choice, Ping, Subscribe
+from ...client.wire.push import Ended, Marked, Told
+from ...client.wire.reply import Refusal, Reply
+from ...client.wire.speak import WIRES
+from ...model import Gap, Message, Position
+from ..judge.witness import Witness
+from ..plan import SubscriberPlan
+from ..timing import Clock
+from ..trace import Trace
 
 OPEN_TIMEOUT_S = 5.0
 SILENCE_MS_MAX = 2_500  # then it pings

@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from ..client import Client, Gap, Item, Message, PositionFile, Settings, Status
-from .judge.witness import Witness
-from .plan import Kind, SubscriberPlan
-from .timing import Clock
-from .trace import Trace
+from ...client import Client, Gap, Item, Message, PositionFile, Settings, Status
+from ..judge.witness import Witness
+from ..plan import Kind, SubscriberPlan
+from ..timing import Clock
+from ..trace import Trace
 
 QUICK = Settings(
     items_max=200,

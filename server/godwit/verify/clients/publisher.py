@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 
-from ..client import AnswerLost, Client, ClientClosed, CommandRefused, JsonText, Settings
-from ..model import Position
-from .judge.content import Identity, Style
-from .judge.finding import Finding
-from .judge.witness import Court
-from .plan import Plan, PublisherPlan
-from .timing import Clock
+from ...client import AnswerLost, Client, ClientClosed, CommandRefused, JsonText, Settings
+from ...model import Position
+from ..judge.content import Identity, Style
+from ..judge.finding import Finding
+from ..judge.witness import Court
+from ..plan import Plan, PublisherPlan
+from ..timing import Clock
 
 CONFLICT_EACH = 211  # publishes
 QUICK = Settings(reconnect_first_ms=20, reconnect_max_ms=200, answer_timeout_ms=2_000, ping_interval_ms=2_000)

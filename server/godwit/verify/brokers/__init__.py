@@ -1,0 +1,14 @@
+"""Drivers: one for each broker that can be judged, behind one interface. The same witnesses and the same ledger judge them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .broker import Broker, BrokerMissing
+from .godwit import GodwitBroker
+from .mosquitto import MosquittoBroker
+
+OTHERS: dict[str, Callable[[], Broker]] = {"mosquitto": MosquittoBroker}
+"""Name → driver of every broker beside Godwit."""
+
+__all__ = ["OTHERS", "Broker", "BrokerMissing", "GodwitBroker"]

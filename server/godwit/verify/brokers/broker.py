@@ -1,0 +1,173 @@
+"""What a run asks of any broker: to be started and stopped, to say what it promises, and to give publishers and subscribers.
+
+A broker that has no positions is judged by the publisher's own numbers: each subject has one publisher, so the n-th publish of a
+subject is its position 1.n. What it never promised is named in its rules, with the reason in its notes, and is not judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ...errors import GodwitError
+from ...model import Message, Position
+from ...subject import is_pattern
+from ..judge.content import Identity, read_identity
+from ..judge.ledger import Ledger
+from ..judge.witness import Court, Rules, Witness
+from ..node import Node
+from ..plan import Kind, Plan, SubscriberPlan
+from ..timing import Clock
+from ..trace import Trace
+
+FIRST_EPOCH = 1
+
+
+class BrokerMissing(GodwitError):
+    """The broker, or a library to speak with it, is not installed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One subscriber's place in a run."""
+
+    mine: SubscriberPlan
+    port: int
+    witness: Witness
+    trace: Trace
+    clock: Clock
+    directory: Path
+
+
+class Subscriber(Protocol):
+    """What a run asks of every kind of subscriber."""
+
+    mine: SubscriberPlan
+    witness: Witness
+    trace: Trace
+
+    def stall(self, is_stalled: bool) -> None: ...
+    def go_at_full_speed(self) -> None: ...
+    async def run(self) -> None: ...
+
+
+class Publishing(Protocol):
+    """A publisher: it runs until `stop` is set, then waits for its last answers."""
+
+    stop: asyncio.Event
+
+    async def run(self) -> None: ...
+
+
+class Broker(Protocol):
+    """A driver."""
+
+    name: str
+    kinds: frozenset[Kind]
+    notes: list[str]
+    node: Node | None
+    """What can be killed, frozen and measured; None for one that runs elsewhere."""
+    address: tuple[str, int]
+    needs_everybody_first: bool
+    """Nothing is published before every subscriber is there: whoever comes later is owed nothing."""
+
+    async def start(self, directory: Path) -> None: ...
+    async def stop(self) -> None: ...
+    def rules(self, plan: Plan) -> Rules: ...
+    def subscriber(self, seat: Seat) -> Subscriber: ...
+    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]: ...
+
+
+class Numbered:
+    """Turns contents of a broker without positions into messages with them, for one witness."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self.has_joined = asyncio.Event()
+
+    def joined(self) -> None:
+        """It is subscribed; what is published from now on is owed to it."""
+        seat = self._seat
+        seat.trace.up(seat.clock())
+        if self.has_joined.is_set():
+            seat.witness.resumed(seat.clock())
+            return
+        seat.witness.asked(seat.clock())
+        if not is_pattern(seat.mine.selector):
+            seat.witness.joined(seat.clock(), Position(FIRST_EPOCH, 0), None)
+            seat.witness.place(seat.mine.selector).stand = Position(FIRST_EPOCH, 0)
+        self.has_joined.set()
+
+    def lost(self, reason: str) -> None:
+        self._seat.trace.down(self._seat.clock())
+        self._seat.witness.lost(self._seat.clock(), reason)
+
+    def take(self, content: bytes) -> None:
+        """A message came; its content says which it is."""
+        seat, ledger = self._seat, self._seat.witness.court.ledger
+        identity = read_identity(content)
+        subject = subject_of(ledger, identity)
+        number = identity.number if identity is not None else 0
+        seat.witness.message(seat.clock(), Message(subject, content, position=Position(FIRST_EPOCH, number)))
+
+
+def subject_of(ledger: Ledger, identity: Identity | None) -> str:
+    """Publisher n has the n-th subject for itself."""
+    subjects = list(ledger.styles)
+    return subjects[identity.publisher - 1] if identity and 1 <= identity.publisher <= len(subjects) else "/unknown"
+
+
+class SubjectPublisher:
+    """Publishes at the plan's pace, each subject under a number of its own; `send` returns when the broker has acknowledged."""
+
+    def __init__(self, plan: Plan, court: Court, clock: Clock) -> None:
+        self.stop = asyncio.Event()
+        self._plan, self._court, self._clock = plan, court, clock
+        self._numbers = dict.fromkeys(plan.styles, 0)
+        self._publishers = {subject: place for place, subject in enumerate(plan.styles, 1)}
+        self._room = asyncio.Semaphore(64)
+
+    async def run(self) -> None:
+        interval, count = 1 / self._plan.scale.rate, 0
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        async with asyncio.TaskGroup() as group:
+            await self.open()
+            while not self.stop.is_set():
+                await self._room.acquire()
+                count += 1
+                group.create_task(self._publish(self._plan.subject_of(1, count)))
+                due = max(due + interval, loop.time() - 1.0)
+                await asyncio.sleep(max(0.0, due - loop.time()))
+        await self.close()
+
+    async def _publish(self, subject: str) -> None:
+        self._numbers[subject] += 1
+        identity = Identity(self._publishers[subject], self._numbers[subject])
+        content = self._court.ledger.send(identity, subject, self._clock())
+        try:
+            if await self.send(subject, content):
+                self._court.ledger.acknowledge(identity, Position(FIRST_EPOCH, identity.number))
+        finally:
+            self._room.release()
+
+    async def open(self) -> None:
+        """Connect."""
+
+    async def send(self, subject: str, content: bytes) -> bool:
+        """Publish; whether it was acknowledged. Calls begin in the order of their numbers."""
+        raise AssertionError(f"{type(self).__name__} publishes nothing: {subject}, {len(content)} bytes")
+
+    async def close(self) -> None:
+        """Leave."""
+
+
+def find_port() -> int:
+    """A free port of loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

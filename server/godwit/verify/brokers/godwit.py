@@ -1,0 +1,76 @@
+"""Godwit under its own proof: a node that is started here, or one at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..clients.javascript import JavascriptSubscriber, find_client
+from ..clients.library import ClientSubscriber
+from ..clients.publisher import Publisher
+from ..clients.wire import WireSubscriber
+from ..judge.witness import Court, Rules
+from ..node import LIMITS, Node
+from ..plan import Kind, Plan
+from ..timing import Clock
+from .broker import Publishing, Seat, Subscriber
+
+
+class GodwitBroker:
+    """`url` is HOST:PORT of a node that runs; without it one is started, by `command` if that is given."""
+
+    name = "godwit"
+    needs_everybody_first = False
+
+    def __init__(
+        self,
+        url: str | None = None,
+        command: list[str] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self._url, self._command, self._settings = url, command, settings
+        self.node: Node | None = None
+        self.address = ("", 0)
+        self.notes: list[str] = []
+        self.kinds = frozenset(Kind)
+        if find_client() is None:
+            self.kinds -= {Kind.JAVASCRIPT}
+            self.notes.append("javascript is left out: there is no Node, or no client, here")
+
+    async def start(self, directory: Path) -> None:
+        if self._url is not None:
+            host, _, port = self._url.rpartition(":")
+            self.address = (host, int(port))
+            return
+        self.node = Node(directory, self._command, self._settings)
+        await self.node.start()
+        self.address = self.node.address
+
+    async def stop(self) -> None:
+        if self.node is not None:
+            self.node.freeze(False)
+            await self.node.kill()
+
+    def rules(self, plan: Plan) -> Rules:
+        if self.node is None:
+            return Rules()  # its limits are not known here
+        return Rules(
+            log_messages_max=LIMITS["log_messages_max"],
+            log_age_ms_max=LIMITS["log_age_ms_max"],
+            in_flight_max=sum(publisher.in_flight for publisher in plan.publishers),
+            knows_restarts=True,
+        )
+
+    def subscriber(self, seat: Seat) -> Subscriber:
+        mine, url = seat.mine, f"ws://127.0.0.1:{seat.port}"
+        if mine.kind is Kind.JAVASCRIPT:
+            return JavascriptSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
+        if mine.kind in (Kind.PYTHON, Kind.SAVED):
+            return ClientSubscriber(mine, url, seat.witness, seat.trace, seat.clock, seat.directory)
+        return WireSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
+
+    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
+        return [
+            Publisher(plan, mine, f"ws://127.0.0.1:{port}", court, clock)
+            for mine, port in zip(plan.publishers, ports, strict=True)
+        ]

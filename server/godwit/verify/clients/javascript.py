@@ -1,0 +1,125 @@
+"""A subscriber through the JavaScript client: a Node process of its own that tells what it is given as JSON lines.
+
+The program is javascript.mjs beside this file; it loads the client from the working copy's `client` folder, or as the installed
+package `godwit-client`. One that cannot run here is said so by name and left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ...model import Gap, GapReason, Kind, Message, Outcome, Position
+from ..judge.witness import Witness
+from ..plan import SubscriberPlan
+from ..timing import Clock
+from ..trace import Trace
+
+PROGRAM = Path(__file__).with_name("javascript.mjs")
+LINE_BYTES_MAX = 4 << 20
+
+
+def find_client() -> str | None:
+    """What the program imports: the working copy's client, or the installed package; None when there is no Node."""
+    if shutil.which("node") is None:
+        return None
+    beside = Path(__file__).resolve().parents[4] / "client" / "src" / "node.js"
+    return beside.as_uri() if beside.exists() else os.environ.get("GODWIT_JAVASCRIPT_CLIENT")
+
+
+class JavascriptSubscriber:
+    """Run it as a task; cancel it to end."""
+
+    def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+        self.mine, self.witness, self.trace = mine, witness, trace
+        self._url, self._clock = url, clock
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._has_joined = False
+
+    def stall(self, is_stalled: bool) -> None:
+        """Nothing is read from the process: its own writing stops, and with it the reading of its subscription."""
+        if is_stalled:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    def go_at_full_speed(self) -> None:
+        self.stall(False)
+
+    async def run(self) -> None:
+        mine = self.mine
+        asked = {
+            "client": find_client(),
+            "url": self._url,
+            "selector": mine.selector,
+            "onGap": mine.on_gap,
+            "wire": mine.wire,
+        }
+        process = await asyncio.create_subprocess_exec(
+            *("node", str(PROGRAM), json.dumps(asked)), stdout=asyncio.subprocess.PIPE, limit=LINE_BYTES_MAX
+        )
+        assert process.stdout is not None
+        self.witness.asked(self._clock())
+        try:
+            while line := await process.stdout.readline():
+                self._take(json.loads(line))
+                await self._may_read.wait()
+            self.trace.down(self._clock())
+            self.witness.lost(self._clock(), f"the program ended with {await process.wait()}")
+            await asyncio.Event().wait()  # it is found short of the head at the end
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    def _take(self, told: dict[str, Any]) -> None:
+        now, witness = self._clock(), self.witness
+        match told["is"]:
+            case "message":
+                witness.message(now, _message(told))
+            case "gap":
+                self.trace.gap(now, told["missed"])
+                witness.gap(now, _gap(told))
+            case "subscribed":
+                self.trace.up(now)
+                if self._has_joined:
+                    witness.resumed(now)
+                else:
+                    self._has_joined = True
+                    at = told["at"]
+                    outcome = Outcome(told["outcome"]) if told["outcome"] else None
+                    witness.joined(now, Position.parse(at) if at else None, outcome, told["count"])
+            case "disconnected":
+                self.trace.down(now)
+                witness.lost(now, told["reason"])
+
+
+def _message(told: dict[str, Any]) -> Message:
+    return Message(
+        told["subject"],
+        bytes.fromhex(told["content"]),
+        Kind(told["kind"]),
+        Position.parse(told["at"]) if told["at"] else None,
+        Position.parse(told["after"]) if told["after"] else None,
+        pattern=told["pattern"],
+        conflated=told["conflated"],
+        is_snapshot=told["snapshot"],
+    )
+
+
+def _gap(told: dict[str, Any]) -> Gap:
+    at, after = told["at"], told["after"]
+    return Gap(
+        told["subject"],
+        Position.parse(at) if at else None,
+        Position.parse(after) if after else None,
+        GapReason(told["reason"]),
+        told["missed"],
+        told["pattern"],
+    )
