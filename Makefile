@@ -9,14 +9,14 @@ BIN := .venv/bin
 UV := VIRTUAL_ENV=.venv $(BIN)/uv
 RUST := $(shell find core engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
-CRATES := -p godwit-core -p godwit-engine -p godwit-swarm -p godwit-fuzz
+CRATES := -p godwit-core -p godwit-engine -p godwit-swarm -p godwit-fuzz -p godwit-sabotage
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs
 ARGS ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript wheel bench docs generate ci clean tools-run tools-check tools-test
+.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript wheel bench sabotage docs generate ci clean tools-run tools-check tools-test
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ wheel: .make/venv .make/console ## build the package that pip installs, console 
 
 bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+sabotage: .make/engine ## put broken brokers under godwit verify; fails if one is not caught
+	cargo build --quiet --locked --release -p godwit-sabotage
+	$(BIN)/python -m tests.sabotage.table
 
 docs: .make/venv ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

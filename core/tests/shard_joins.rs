@@ -134,6 +134,23 @@ fn a_pattern_is_told_of_its_places_in_subjects_that_are_not_there() {
 }
 
 #[test]
+fn a_mark_of_another_run_is_a_gap_of_the_pattern_also_beside_positions_of_some_subjects() {
+    both(|is_pending| {
+        let mut world = World::new(open_settings(), 1, is_pending);
+        let (publisher, reader) = (world.connect(0), world.connect(0));
+        publish(&mut world, publisher, "/a/known", &json!({"n": 1}));
+        publish(&mut world, publisher, "/a/other", &json!({"n": 2}));
+        let asked = json!({"id": 1, "subscribe": "/a/*", "after": {"/a/known": "6.4"}, "since": "ff.12.1795250000123"});
+        let heard = world.ask(reader, &asked.to_string());
+        assert_eq!(heard[0]["outcome"], "resync");
+        assert_eq!((&heard[1]["gap"], &heard[1]["at"]), (&json!("/a/*"), &Value::Null));
+        let snapshots: Vec<_> = heard.iter().filter(|one| one["snapshot"] == true).map(|one| &one["message"]).collect();
+        assert_eq!(snapshots, [&json!("/a/known"), &json!("/a/other")]);
+        assert!(heard.last().is_some_and(|last| last["mark"].is_string()));
+    });
+}
+
+#[test]
 fn conflation_merges_a_window_and_counts() {
     let mut world = World::new(open_settings(), 1, true);
     let publisher = world.connect(0);

@@ -1,48 +1,65 @@
-"""Who is put under `godwit verify` to see whether it notices: the honest node, and nodes that break one promise each."""
+"""Who is put under `godwit verify` to see whether it notices: honest brokers, nodes that break one promise each, and a rival that
+drops in silence what a stalled reader has not taken.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from godwit.verify.brokers import GodwitBroker
+from godwit.verify.brokers import OTHERS, Broker, GodwitBroker
 from godwit.verify.judge.finding import Promise
-from godwit.verify.plan import Harm, Kind, Plan, Scale, make_plan
+from godwit.verify.plan import Harm, Kind, Scale, make_plan
 from godwit.verify.scene import Scene, run_scene
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "target" / "release" / "godwit-sabotage"
 WIRE_KINDS = frozenset({Kind.SUBJECT, Kind.PATTERN, Kind.CONFLATED, Kind.SLOW})
 SCALE = Scale(seconds=20, subscribers=60, publishers=4, rate=400, size=200)
+RIVAL_SCALE = replace(SCALE, subscribers=20, rate=600)
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A broken node: its crime, one in how many, and the promises by which it may be found out."""
+    """A broker, what is done to its clients, and the promises by which it may be found out; none: it is honest."""
 
     name: str
-    crime: str
-    each: int
-    found_by: frozenset[Promise]
+    make: Callable[[], Broker]
+    found_by: frozenset[Promise] = frozenset()
+    scale: Scale = SCALE
+    harms: frozenset[Harm] = frozenset({Harm.STALL})
+    """Nothing is cut where a broken node is tried, so that no resume can mend what was done."""
 
 
+def broken(crime: str, each: int) -> Callable[[], Broker]:
+    """The node that commits a crime on one in so many."""
+    return lambda: GodwitBroker(command=[str(PROGRAM), "--crime", crime, "--each", str(each)])
+
+
+LOSS = frozenset({Promise.NO_LOSS, Promise.GAPS})
 CULPRITS = (
-    Culprit("honest", "none", 1, frozenset()),
-    Culprit("loses one message in 10,000", "lose", 10_000, frozenset({Promise.NO_LOSS, Promise.GAPS})),
-    Culprit("repeats one in 10,000", "repeat", 10_000, frozenset({Promise.NO_REPEAT, Promise.GAPS})),
-    Culprit("reorders one in 10,000", "reorder", 10_000, frozenset({Promise.NO_LOSS, Promise.ORDER, Promise.GAPS})),
-    Culprit("hides one gap", "hide-gap", 3, frozenset({Promise.NO_LOSS, Promise.GAPS})),
+    Culprit("the real node", GodwitBroker),
+    Culprit("honest behind the same relay", broken("none", 1)),
+    Culprit("loses one message in 10,000", broken("lose", 10_000), LOSS),
+    Culprit("repeats one in 10,000", broken("repeat", 10_000), frozenset({Promise.NO_REPEAT, Promise.GAPS})),
+    Culprit("reorders one in 10,000", broken("reorder", 10_000), LOSS | {Promise.ORDER}),
+    Culprit("hides one gap", broken("hide-gap", 3), LOSS),
+    Culprit(
+        "Mosquitto QoS 1, cut connections",
+        OTHERS["mosquitto"],
+        scale=replace(RIVAL_SCALE, rate=150),
+        harms=frozenset({Harm.CUT}),
+    ),
+    Culprit("Mosquitto QoS 1, a stalled reader", OTHERS["mosquitto"], frozenset({Promise.NO_LOSS}), RIVAL_SCALE),
 )
 
 
-def plan_of(seed: int, scale: Scale = SCALE) -> Plan:
-    """Nothing is cut, so that no resume can mend what was done."""
-    return make_plan(seed, scale, WIRE_KINDS, frozenset({Harm.STALL}))
-
-
-async def try_culprit(culprit: Culprit, seed: int, scale: Scale = SCALE) -> Scene:
-    command = [str(PROGRAM), "--crime", culprit.crime, "--each", str(culprit.each)]
-    return await run_scene(plan_of(seed, scale), GodwitBroker(command=command), lambda scene: None)
+async def try_culprit(culprit: Culprit, seed: int) -> Scene:
+    """Raises BrokerMissing where it is not installed."""
+    broker = culprit.make()
+    plan = make_plan(seed, culprit.scale, WIRE_KINDS & broker.kinds, culprit.harms)
+    return await run_scene(plan, broker, lambda scene: None)
 
 
 def is_caught(culprit: Culprit, scene: Scene) -> bool:

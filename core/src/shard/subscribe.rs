@@ -200,12 +200,13 @@ impl Shard {
                 self.skip_known(cursor, command, pattern, node);
                 (Outcome::Recovered, None, None)
             }
-            _ if !command.after_each.is_empty() => {
+            // The map may hold only what came after the mark: what else the client had is unknown here, so all of it is told.
+            Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
+            None if !command.after_each.is_empty() => {
                 let positions: HashMap<Box<str>, Position> =
                     command.after_each.iter().map(|(subject, at)| (Box::from(&**subject), *at)).collect();
                 (Outcome::Recovered, Some(Plan::After(positions)), None)
             }
-            Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
             None => match command.last {
                 Some(last) => (Outcome::History, Some(Plan::Last(last)), None),
                 None if command.wants_snapshot => (Outcome::Snapshot, Some(Plan::Snapshots), None),

@@ -29,9 +29,22 @@ EXIT_BROKEN = 1
 @click.option("--subscribers", type=click.IntRange(1, 5_000), default=200, show_default=True)
 @click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True)
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes a second.")
-@click.option("--harm", "harms", multiple=True, type=click.Choice([*Harm, "none"]), help="Only this; may be repeated.")
-@click.option("--without", multiple=True, type=click.Choice(list(Harm)), help="All harm but this; may be repeated.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(Kind)), help="Only these subscribers.")
+@click.option(
+    "--harm",
+    "harms",
+    multiple=True,
+    type=click.Choice([*(harm.value for harm in Harm), "none"]),
+    help="Only this; may be repeated.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice([harm.value for harm in Harm]),
+    help="All harm but this; may be repeated.",
+)
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in Kind]), help="Only these subscribers."
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Configure the node that is started.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=None, help="Write the report as JSON.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), default=None, help="Write the report as a page.")
