@@ -28,6 +28,7 @@ class NodeProcess:
     host: str
     port: int
     admin: str
+    mqtt: str = ""
 
     @property
     def url(self) -> str:
@@ -66,7 +67,19 @@ async def start_node(settings: dict[str, object] | None = None, *, log: int | No
     """
     options = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options),
+        *(
+            sys.executable,
+            "-m",
+            "godwit",
+            "serve",
+            "--client",
+            "127.0.0.1:0",
+            "--mqtt",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ),
+        *options,
         stdout=asyncio.subprocess.PIPE,
         stderr=log,
         preexec_fn=follow_parent(),
@@ -77,7 +90,7 @@ async def start_node(settings: dict[str, object] | None = None, *, log: int | No
             if line.startswith("listening "):
                 addresses = dict(word.split("=", 1) for word in line.split()[1:])
                 host, _, port = addresses["client"].rpartition(":")
-                return NodeProcess(process, host, int(port), addresses["admin"])
+                return NodeProcess(process, host, int(port), addresses["admin"], addresses.get("mqtt", ""))
     raise RuntimeError(f"the node ended with {await process.wait()} before it listened")
 
 

@@ -48,6 +48,9 @@ pub struct Cursor {
     pub owes_mark: bool,
     /// Binary wire: which version of the subject's announcement has been told; 0 none.
     pub announced: u16,
+    /// MQTT: what the subscription wants (as in SUBSCRIBE), and its identifier; 0 none.
+    pub options: u8,
+    pub subscription_id: u32,
     pub job: Option<Box<Job>>,
 }
 
@@ -126,6 +129,8 @@ impl Cursor {
             gap_from_oldest: false,
             owes_mark: false,
             announced: 0,
+            options: 0,
+            subscription_id: 0,
             job: None,
         }
     }

@@ -11,6 +11,7 @@ pub mod http;
 pub mod json;
 pub mod limits;
 pub mod message;
+pub mod mqtt;
 pub mod node;
 pub mod position;
 pub mod report;

@@ -99,6 +99,18 @@ pub struct Limits {
     pub conflate_ms_max: u64,
     /// Deepest nesting of JSON content.
     pub content_depth_max: usize,
+    /// MQTT: messages of QoS 1 and 2 that a client may have sent and not yet settled (Receive Maximum); in 3.1.1, eight times as many of QoS 2. Past it the connection is closed (0x93).
+    pub mqtt_receive_max: usize,
+    /// MQTT: messages of QoS 1 and 2 sent to a client that it has not settled, where it does not ask for fewer; more wait in the log.
+    pub mqtt_inflight_max: usize,
+    /// MQTT: topic aliases a client may use, and at most as many are used towards it; past it the connection is closed (0x94).
+    pub mqtt_aliases_max: usize,
+    /// MQTT: sessions kept for clients that are away; past it a session ends with its connection.
+    pub mqtt_sessions_max: usize,
+    /// MQTT: the longest that a session outlives its connection; who asks for more is told in CONNACK.
+    pub mqtt_session_ms_max: u64,
+    /// MQTT 5: the longest keep alive; who asks for more, or for none, is told in CONNACK (Server Keep Alive).
+    pub mqtt_keep_alive_ms_max: u64,
 }
 
 impl Default for Limits {
@@ -142,6 +154,12 @@ impl Default for Limits {
             conflate_ms_min: 100,
             conflate_ms_max: 3_600_000,
             content_depth_max: 128,
+            mqtt_receive_max: 1_024,
+            mqtt_inflight_max: 256,
+            mqtt_aliases_max: 64,
+            mqtt_sessions_max: 1_000_000,
+            mqtt_session_ms_max: 604_800_000,
+            mqtt_keep_alive_ms_max: 3_600_000,
         }
     }
 }

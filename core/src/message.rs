@@ -2,6 +2,7 @@
 //! Numbering is the log's; how it looks on a wire is the wires'.
 use std::sync::Arc;
 
+use crate::mqtt::Qos;
 use crate::position::Position;
 
 /// What content is. Bytes are bytes; text is UTF-8; JSON was checked when it was accepted.
@@ -39,10 +40,20 @@ pub struct Message {
     pub time_ms: u64,
     pub kind: Kind,
     pub is_retained: bool,
+    /// At most this QoS on MQTT: what its publisher's hop had.
+    pub qos: Qos,
     pub(crate) content_bytes: u32,
-    /// Content, then the reply subject (possibly empty): one allocation for both.
+    pub(crate) reply_bytes: u16,
+    /// The MQTT client that published it; 0 any other publisher.
+    pub publisher: u32,
+    /// MQTT's message expiry: seconds from `time_ms` on; `NO_EXPIRY` none.
+    pub expiry_s: u32,
+    /// Content, then the reply subject, then carried MQTT properties (both possibly empty): one allocation for all.
     pub(crate) bytes: Box<[u8]>,
 }
+
+/// A message that does not expire.
+pub const NO_EXPIRY: u32 = u32::MAX;
 
 impl Message {
     /// The content as published.
@@ -52,8 +63,23 @@ impl Message {
 
     /// The subject on which the publisher awaits answers, if it named one.
     pub fn reply_to(&self) -> Option<&str> {
-        let tail = self.bytes.get(self.content_bytes as usize..).unwrap_or(&[]);
-        if tail.is_empty() { None } else { std::str::from_utf8(tail).ok() }
+        let start = self.content_bytes as usize;
+        let name = self.bytes.get(start..start + usize::from(self.reply_bytes)).unwrap_or(&[]);
+        if name.is_empty() { None } else { std::str::from_utf8(name).ok() }
+    }
+
+    /// Properties that its publisher gave it for other MQTT clients, as they are written there.
+    pub fn carried(&self) -> &[u8] {
+        self.bytes.get(self.content_bytes as usize + usize::from(self.reply_bytes)..).unwrap_or(&[])
+    }
+
+    /// What is left of its expiry at `wall_ms`: seconds, none where it has none; zero once it has expired.
+    pub fn expires_in_s(&self, wall_ms: u64) -> Option<u32> {
+        if self.expiry_s == NO_EXPIRY {
+            return None;
+        }
+        let ends_ms = self.time_ms.saturating_add(u64::from(self.expiry_s) * 1000);
+        Some(u32::try_from(ends_ms.saturating_sub(wall_ms).div_ceil(1000)).unwrap_or(u32::MAX))
     }
 
     /// Its position; none for a standard message.
@@ -76,13 +102,25 @@ pub struct Draft {
     pub is_retained: Option<bool>,
     pub is_guaranteed: bool,
     pub content_bytes: u32,
-    /// Content, then the reply subject.
+    pub(crate) reply_bytes: u16,
+    /// Content, then the reply subject, then carried properties.
     pub bytes: Box<[u8]>,
+    /// What MQTT says of it; none from any other wire.
+    pub mqtt: Option<FromMqtt>,
     /// The publisher's idempotence key, scoped by `identity` and the subject.
     pub key: Option<Box<[u8]>>,
     pub identity: Arc<str>,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
     pub connection: u32,
+}
+
+/// What an MQTT publish says beside what all publishes do. Its subject may have empty levels; retained and without content it
+/// takes the retained message away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FromMqtt {
+    pub qos: Qos,
+    pub publisher: u32,
+    pub expiry_s: u32,
 }
 
 /// What one turn wants appended, in order. Subjects lie in one string so that a known subject costs no allocation.
@@ -129,16 +167,63 @@ impl Draft {
         let mut bytes = Vec::with_capacity(content.len() + reply_to.len());
         bytes.extend_from_slice(content);
         bytes.extend_from_slice(reply_to.as_bytes());
+        let reply_bytes = reply_to.len() as u16;
         Self {
             subject: 0..0,
             kind,
             is_retained: None,
             is_guaranteed: true,
             content_bytes: content.len() as u32,
+            reply_bytes,
             bytes: bytes.into_boxed_slice(),
+            mqtt: None,
             key: None,
             identity,
             connection,
         }
+    }
+
+    /// The same from MQTT, with the properties that `carried` appends.
+    pub fn from_mqtt(mut self, mqtt: FromMqtt, carried: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut bytes = self.bytes.into_vec();
+        carried(&mut bytes);
+        self.bytes = bytes.into_boxed_slice();
+        self.mqtt = Some(mqtt);
+        self
+    }
+
+    /// The message that it becomes, with its bytes; without a position it is a standard one.
+    pub(crate) fn number(
+        &mut self,
+        subject: Arc<str>,
+        log: LogId,
+        at: Option<Position>,
+        arrival: u64,
+        time_ms: u64,
+        is_retained: bool,
+    ) -> Message {
+        let guaranteed = if at.is_some() { Qos::ExactlyOnce } else { Qos::AtMostOnce };
+        Message {
+            subject,
+            log,
+            epoch: at.map_or(0, |at| at.epoch),
+            sequence: at.map_or(0, |at| at.sequence),
+            arrival,
+            time_ms,
+            kind: self.kind,
+            is_retained,
+            qos: self.mqtt.map_or(guaranteed, |mqtt| mqtt.qos),
+            content_bytes: self.content_bytes.min(self.bytes.len() as u32),
+            reply_bytes: self.reply_bytes,
+            publisher: self.mqtt.map_or(0, |mqtt| mqtt.publisher),
+            expiry_s: self.mqtt.map_or(NO_EXPIRY, |mqtt| mqtt.expiry_s),
+            bytes: std::mem::take(&mut self.bytes),
+        }
+    }
+
+    /// The subject on which answers are awaited; empty none.
+    pub(crate) fn reply_to(&self) -> &[u8] {
+        let start = self.content_bytes as usize;
+        self.bytes.get(start..start + usize::from(self.reply_bytes)).unwrap_or(&[])
     }
 }

@@ -12,6 +12,7 @@ mod keys;
 mod listen;
 mod listeners;
 mod log;
+mod mqtt;
 mod names;
 mod policy;
 mod read;
@@ -27,6 +28,7 @@ use crate::settings::Settings;
 
 pub use append::Outcome;
 pub use feed::{Entry, Lag, Lost, SHARDS_MAX};
+pub use mqtt::{Claim, InFlight, Kept, KeptSubscription, Mail, Will};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
@@ -54,6 +56,9 @@ pub struct Node {
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
     replies: replies::Replies,
     forgotten: forgotten::Forgotten,
+    clients: mqtt::Clients,
+    owed: mqtt::Owed,
+    due_wills: Vec<Will>,
     /// Highest wall time seen; marks carry it, and it never runs back.
     time_ms: u64,
     random: u64,
@@ -84,6 +89,9 @@ impl Node {
             keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
             replies: replies::Replies::default(),
             forgotten: forgotten::Forgotten::default(),
+            clients: mqtt::Clients::default(),
+            owed: mqtt::Owed::default(),
+            due_wills: Vec::new(),
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,
             counts: report::Counts::default(),

@@ -40,8 +40,10 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Listener {
-    /// "client".
+    /// "client", or "mqtt": packets without a WebSocket around them.
     pub name: String,
+    /// Where its address is taken, the node starts without it.
+    pub is_optional: bool,
     /// HOST:PORT; port 0 lets the system choose.
     pub address: String,
     /// "both" (or empty), "subscribe" or "publish": what its clients may do at most.

@@ -31,6 +31,12 @@ impl Selector {
         Ok(if pattern.has_wildcard() { Self::Pattern(pattern) } else { Self::Subject(pattern.text) })
     }
 
+    /// The same for a name whose levels may be empty, as MQTT's may.
+    pub fn parse_levels(text: &str) -> Result<Self, Refusal> {
+        let pattern = Pattern::parse_levels(text)?;
+        Ok(if pattern.has_wildcard() { Self::Pattern(pattern) } else { Self::Subject(pattern.text) })
+    }
+
     pub fn text(&self) -> &str {
         match self {
             Self::Subject(text) => text,
@@ -43,6 +49,12 @@ impl Pattern {
     /// Parses and checks `text`; a plain subject is a pattern too.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         check_segments(text).map_err(|reason| refuse(Code::PatternInvalid, text, reason))?;
+        Self::parse_levels(text)
+    }
+
+    /// The same for a name whose levels may be empty, as MQTT's may.
+    pub fn parse_levels(text: &str) -> Result<Self, Refusal> {
+        check_levels(text).map_err(|reason| refuse(Code::PatternInvalid, text, reason))?;
         let mut rest = segments(text);
         while let Some(segment) = rest.next() {
             if segment == REST && rest.next().is_some() {
@@ -148,6 +160,12 @@ impl Pattern {
 /// Checks that a client may publish on `text`: legal, without wildcards, and not the server's own.
 pub fn check_subject(text: &str) -> Result<(), Refusal> {
     check_segments(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
+    check_topic(text)
+}
+
+/// The same for a name whose levels may be empty: only MQTT makes such subjects.
+pub fn check_topic(text: &str) -> Result<(), Refusal> {
+    check_levels(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
     if segments(text).any(is_wildcard) {
         return Err(refuse(Code::SubjectInvalid, text, "has a wildcard segment, which only a pattern may have"));
     }
@@ -184,19 +202,28 @@ fn weigh(segment: Option<&str>) -> u8 {
 }
 
 fn check_segments(text: &str) -> Result<(), &'static str> {
+    if text.ends_with('/') || text.contains("//") {
+        return Err("has an empty segment");
+    }
+    check_levels(text)
+}
+
+fn check_levels(text: &str) -> Result<(), &'static str> {
     if !text.starts_with('/') {
         return Err("does not begin with a slash");
     }
     if text.len() > SUBJECT_BYTES_MAX {
         return Err("is too long");
     }
-    if text.ends_with('/') || text.contains("//") {
-        return Err("has an empty segment");
-    }
     if text.chars().any(char::is_control) {
         return Err("has a control character");
     }
     Ok(())
+}
+
+/// A filter with a level that is a wildcard here and a name there.
+pub(crate) fn refuse_levels(filter: &str) -> Refusal {
+    refuse(Code::PatternInvalid, filter, "has a level that is a wildcard of this node's subjects")
 }
 
 fn refuse(code: Code, text: &str, reason: &str) -> Refusal {

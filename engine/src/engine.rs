@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
 use crate::publications::Publications;
 use crate::queue::lock;
-use crate::shard::{Opened, Plan, live};
+use crate::shard::{Numbered, Opened, Plan, live};
 use crate::survey::{Found, Question, Surveys};
 use godwit_core::codes::Code;
 use godwit_core::node::{self, Node, Totals};
@@ -139,22 +139,25 @@ impl Engine {
         }
     }
 
-    /// Binds every listener once for each shard; returns the sockets by shard.
-    fn listen(&self) -> io::Result<(Vec<Named>, Vec<Vec<TcpListener>>)> {
+    /// Binds every listener once for each shard; returns the sockets by shard, each with its number in the settings.
+    fn listen(&self) -> io::Result<(Vec<Named>, Vec<Vec<Numbered>>)> {
         let shards = usize::from(self.settings.shards);
-        let mut by_shard: Vec<Vec<TcpListener>> = (0..shards).map(|_| Vec::new()).collect();
+        let mut by_shard: Vec<Vec<Numbered>> = (0..shards).map(|_| Vec::new()).collect();
         let mut addresses = Vec::new();
-        for listener in &self.settings.listeners {
+        for (number, listener) in self.settings.listeners.iter().enumerate() {
             let address = listener.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
-            let sockets = bind_shards(address, shards, &ListenOptions::default())?;
+            let sockets = match bind_shards(address, shards, &ListenOptions::default()) {
+                Err(_) if listener.is_optional => continue,
+                sockets => sockets?,
+            };
             let bound = sockets.first().map(TcpListener::local_addr).transpose()?;
             addresses.push((listener.name.clone(), bound.unwrap_or(address)));
-            by_shard.iter_mut().zip(sockets).for_each(|(of_shard, socket)| of_shard.push(socket));
+            by_shard.iter_mut().zip(sockets).for_each(|(of_shard, socket)| of_shard.push((number as u8, socket)));
         }
         Ok((addresses, by_shard))
     }
 
-    fn plan(&self, index: u8, listeners: Vec<TcpListener>) -> Plan {
+    fn plan(&self, index: u8, listeners: Vec<Numbered>) -> Plan {
         let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards));
         let sockets_max = u32::try_from(share).unwrap_or(u32::MAX).saturating_add(SPARE_SOCKETS);
         Plan {

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How long news waits for company before Python is woken for it.
 const NEWS_MS: u64 = 20;
 
+/// A listening socket and its listener's number in the settings.
+pub(crate) type Numbered = (u8, TcpListener);
+
 /// What a shard's thread is made from.
 pub(crate) struct Plan {
     pub(crate) index: u8,
@@ -29,7 +32,8 @@ pub(crate) struct Plan {
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
     pub(crate) options: DriverOptions,
-    pub(crate) listeners: Vec<TcpListener>,
+    /// Each with its number in the settings.
+    pub(crate) listeners: Vec<Numbered>,
 }
 
 /// How a shard's driver was chosen.
@@ -74,6 +78,8 @@ fn say(panic: &(dyn std::any::Any + Send)) -> String {
 
 struct Turning {
     index: usize,
+    /// The driver's listeners by their numbers in the settings.
+    numbers: Vec<u8>,
     sockets: Sockets,
     shard: Shard,
     board: Arc<Board>,
@@ -89,8 +95,11 @@ struct Turning {
 impl Turning {
     fn begin(plan: Plan) -> io::Result<(Self, &'static str, String)> {
         let mut opened = driver::open(&plan.options)?;
-        let listeners =
-            plan.listeners.into_iter().map(|listener| opened.driver.listen(listener)).collect::<Result<_, _>>()?;
+        let (mut listeners, mut numbers) = (Vec::new(), Vec::new());
+        for (number, listener) in plan.listeners {
+            listeners.push(opened.driver.listen(listener)?);
+            numbers.push(number);
+        }
         let index = usize::from(plan.index);
         if let Some(seat) = plan.board.seats.get(index) {
             // A seat is taken once: shards are numbered.
@@ -101,6 +110,7 @@ impl Turning {
         }
         let turning = Self {
             index,
+            numbers,
             sockets: Sockets { driver: opened.driver, listeners, board: Arc::clone(&plan.board) },
             shard: Shard::new(plan.index, plan.settings, plan.node),
             board: plan.board,
@@ -140,7 +150,10 @@ impl Turning {
     fn take(&mut self, event: Event) -> bool {
         let (shard, sockets) = (&mut self.shard, &mut self.sockets);
         match event {
-            Event::Accepted { listener, socket, peer } => shard.accept(socket, peer, listener as u8, sockets),
+            Event::Accepted { listener, socket, peer } => {
+                let number = self.numbers.get(listener as usize).copied().unwrap_or(0);
+                shard.accept(socket, peer, number, sockets);
+            }
             Event::Data { socket, buffer } => {
                 let mut lent = sockets.driver.lend(buffer);
                 shard.receive(socket, &mut lent, sockets);

@@ -125,6 +125,8 @@ class Listening:
     driver: str
     driver_reason: str
     shards: int
+    mqtt: Address | None = None
+    """None where there is no MQTT port."""
 
 
 class Engine:
@@ -151,7 +153,8 @@ class Engine:
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
         reason = str(told.get("driver_reason") or "")
-        return Listening(Address.parse(told["client"]), str(told["driver"]), reason, int(told["shards"]))
+        mqtt = Address.parse(told["mqtt"]) if "mqtt" in told else None
+        return Listening(Address.parse(told["client"]), str(told["driver"]), reason, int(told["shards"]), mqtt)
 
     def configure(self, config: Config, start: Start) -> None:
         """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""
@@ -211,7 +214,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "epoch": start.epoch,
         "shards": config.node.shards,
         "driver": config.node.driver,
-        "listeners": [{"name": "client", "address": str(config.client.address), "role": config.client.role}],
+        "listeners": _list_listeners(config),
         "origins": list(config.client.origins),
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
@@ -227,6 +230,16 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _list_listeners(config: Config) -> list[dict[str, Any]]:
+    listeners: list[dict[str, Any]] = [
+        {"name": "client", "address": str(config.client.address), "role": config.client.role}
+    ]
+    if config.mqtt.enabled:
+        is_default = config.sources.get("mqtt.address", "default") == "default"
+        listeners.append({"name": "mqtt", "address": str(config.mqtt.address), "is_optional": is_default})
+    return listeners
 
 
 def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:

@@ -55,9 +55,11 @@ class Listeners:
 
     client: Address
     admin: Address
+    mqtt: Address | None = None
 
     def __str__(self) -> str:
-        return f"listening client={self.client} admin={self.admin}"
+        mqtt = f" mqtt={self.mqtt}" if self.mqtt else ""
+        return f"listening client={self.client}{mqtt} admin={self.admin}"
 
 
 class Node:
@@ -119,7 +121,7 @@ class Node:
             raise
         self.health.change(Condition.READY)
         self._say_started(listening, admin)
-        return Listeners(listening.client, admin)
+        return Listeners(listening.client, admin, listening.mqtt)
 
     async def drain(self) -> None:
         """Takes no new clients, tells all when to come back, finishes what was acknowledged; returns when done."""
@@ -276,6 +278,9 @@ class Node:
         if listening.driver_reason:
             log.info("driver_fell_back", driver=listening.driver, why=listening.driver_reason)
         log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
+        if self.config.mqtt.enabled and listening.mqtt is None:
+            address = str(self.config.mqtt.address)
+            log.warning("mqtt_left_out", why="the default MQTT port is taken", address=address, set="mqtt.address")
         if self._data is not None:
             log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
         if self.config.access.entitlement == "none" and not is_loopback(listening.client.host):

@@ -8,6 +8,7 @@ use super::answer::{Refused, malformed, refuse, refuse_with};
 use super::head::{Framing, Head, Method};
 use super::query::find_token;
 use crate::codes::Code;
+use crate::mqtt::{Version, Writer};
 use crate::wire::Wire;
 
 /// RFC 6455, 1.3.
@@ -26,7 +27,7 @@ pub struct Upgrade {
 /// Whether a request asks for a path where only WebSocket is spoken.
 #[must_use]
 pub fn is_upgrade(head: &Head<'_>) -> bool {
-    head.path == "/v1/live" && head.method != Method::Options
+    matches!(head.path, "/v1/live" | "/mqtt") && head.method != Method::Options
 }
 
 /// The upgrade that a head asks for.
@@ -55,8 +56,20 @@ pub fn upgrade(head: &Head<'_>) -> Result<Upgrade, Refused> {
     if key.len() != 24 || STANDARD.decode_slice(key, &mut [0; 18]) != Ok(16) {
         return Err(malformed("Sec-WebSocket-Key is missing or bad"));
     }
+    if head.path == "/mqtt" {
+        return upgrade_mqtt(head, key);
+    }
     let chosen = choose_wire(head)?;
     Ok(Upgrade { wire: chosen.unwrap_or(Wire::Json), token: find_token(head)?, answer: switch(key, chosen) })
+}
+
+/// MQTT over WebSocket names its subprotocol [MQTT-6.0.0-3]; who comes is said by its CONNECT.
+fn upgrade_mqtt(head: &Head<'_>, key: &str) -> Result<Upgrade, Refused> {
+    if !head.subprotocols.iter().flat_map(|list| list.split(',')).any(|name| name.trim() == "mqtt") {
+        return Err(refuse(Code::SubprotocolUnsupported, "this path speaks mqtt"));
+    }
+    let wire = Wire::Mqtt(Writer { version: Version::V3, is_websocket: true });
+    Ok(Upgrade { wire, token: None, answer: switch(key, Some(wire)) })
 }
 
 /// The first subprotocol of the list that is spoken here; none where none is asked for.
@@ -85,8 +98,9 @@ fn switch(key: &str, chosen: Option<Wire>) -> Vec<u8> {
     answer.extend_from_slice(accept.get(..length).unwrap_or(&[]));
     answer.extend_from_slice(b"\r\n");
     if let Some(wire) = chosen {
-        answer.extend_from_slice(b"Sec-WebSocket-Protocol: godwit.v1.");
-        answer.extend_from_slice(wire.name().as_bytes());
+        answer.extend_from_slice(b"Sec-WebSocket-Protocol: ");
+        answer.extend_from_slice(if wire.is_mqtt() { b"mqtt" } else { b"godwit.v1." });
+        answer.extend_from_slice(if wire.is_mqtt() { b"" } else { wire.name().as_bytes() });
         answer.extend_from_slice(b"\r\n");
     }
     answer.extend_from_slice(b"\r\n");

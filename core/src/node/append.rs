@@ -5,13 +5,13 @@ use super::Node;
 use super::feed::Entry;
 use super::keys::Known;
 use super::log::Log;
-use super::room::{Bounds, drop_snapshot, is_expired, trim};
+use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
 use super::snapshot::Room;
 use crate::codes::Code;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
 use crate::message::{Batch, Draft, LogId, Message};
 use crate::position::{Now, Position};
-use crate::subject::{check_subject, is_own};
+use crate::subject::{check_subject, check_topic, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
@@ -101,7 +101,7 @@ impl Node {
     fn keep(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64), Code> {
         let known = self.names.find(subject);
         if known.is_none() {
-            check_subject_of(subject, draft.connection)?;
+            check_subject_of(subject, draft)?;
         }
         let cost = size_of::<Message>() + 2 * size_of::<usize>() + draft.bytes.len();
         if !self.make_room(cost) {
@@ -115,25 +115,17 @@ impl Node {
         let arrival = self.index.head() + 1;
         let Some(log) = self.names.get_mut(id) else { return Err(Code::CommandFault) };
         let at = Position { epoch: log.epoch, sequence: log.at().sequence + 1 };
-        let message = Arc::new(Message {
-            subject: Arc::clone(&log.subject),
-            log: id,
-            epoch: at.epoch,
-            sequence: at.sequence,
-            arrival,
-            time_ms: now.wall_ms,
-            kind: draft.kind,
-            is_retained: draft.is_retained.unwrap_or(!log.is_reply),
-            content_bytes: draft.content_bytes.min(draft.bytes.len() as u32),
-            bytes: std::mem::take(&mut draft.bytes),
-        });
+        let is_retained = draft.is_retained.unwrap_or(!log.is_reply);
+        let message = Arc::new(draft.number(Arc::clone(&log.subject), id, Some(at), arrival, now.wall_ms, is_retained));
         self.index.push(id.slot, at.sequence);
         self.counts.bytes += cost;
         self.counts.messages += 1;
         self.counts.accepted += 1;
         log.push(Arc::clone(&message));
         let policy = self.policies.get(log.policy);
-        if message.is_retained && policy.keeps_snapshot {
+        if message.is_retained && draft.mqtt.is_some() && message.content().is_empty() {
+            drop_snapshot(log, &mut self.counts);
+        } else if message.is_retained && policy.keeps_snapshot {
             if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
                 drop_snapshot(log, &mut self.counts);
             }
@@ -143,7 +135,8 @@ impl Node {
                 Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
             log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
         }
-        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff: self.ages.cutoff(policy.log_age) };
+        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
+        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff };
         trim(log, bounds, TRIM_EACH, &mut self.counts);
         if log.pattern_version != self.directory.version() {
             log.pattern_version = self.directory.version();
@@ -161,7 +154,7 @@ impl Node {
         let (id, name, mask) = match known {
             Some((id, log)) => (id, Arc::clone(&log.subject), log.listeners.mask()),
             None => {
-                check_subject_of(subject, draft.connection)?;
+                check_subject_of(subject, draft)?;
                 (LogId::unkept(self.names.hash(subject)), subject.into(), 0)
             }
         };
@@ -172,18 +165,7 @@ impl Node {
             return Ok(0);
         }
         self.index.push_nobody();
-        let message = Message {
-            subject: name,
-            log: id,
-            epoch: 0,
-            sequence: 0,
-            arrival: self.index.head(),
-            time_ms: now.wall_ms,
-            kind: draft.kind,
-            is_retained: false,
-            content_bytes: draft.content_bytes.min(draft.bytes.len() as u32),
-            bytes: std::mem::take(&mut draft.bytes),
-        };
+        let message = draft.number(name, id, None, self.index.head(), now.wall_ms, false);
         let told = self.feed.push(mask, &Entry::Message(Arc::new(message)));
         self.trim_index();
         Ok(told)
@@ -202,10 +184,10 @@ impl Node {
 
     /// Remembers that replies are awaited on a subject: what is published there is not retained unless asked for.
     fn note_reply(&mut self, draft: &Draft) {
-        let Some(name) = draft.bytes.get(draft.content_bytes as usize..).filter(|name| !name.is_empty()) else {
+        let Ok(name) = std::str::from_utf8(draft.reply_to()) else { return };
+        if name.is_empty() {
             return;
-        };
-        let Ok(name) = std::str::from_utf8(name) else { return };
+        }
         match self.names.find(name).and_then(|id| self.names.get_mut(id)) {
             Some(log) => log.is_reply = true,
             None => self.replies.insert(self.names.hash(name)),
@@ -218,8 +200,11 @@ enum Keyed {
     New { scope: u128, content: u128 },
 }
 
-fn check_subject_of(subject: &str, connection: u32) -> Result<(), Code> {
-    if connection == NODE && is_own(subject) {
+fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {
+    if draft.mqtt.is_some() {
+        return check_topic(subject).map_err(|refusal| refusal.code);
+    }
+    if draft.connection == NODE && is_own(subject) {
         return crate::subject::Pattern::parse(subject)
             .ok()
             .filter(|pattern| !pattern.has_wildcard())

@@ -21,7 +21,7 @@ impl Node {
         let id = match self.names.find(subject) {
             Some(id) => id,
             None => {
-                if Pattern::parse(subject)?.has_wildcard() || bit(shard) == 0 {
+                if Pattern::parse_levels(subject)?.has_wildcard() || bit(shard) == 0 {
                     return Err(Refusal::new(Code::SubjectInvalid, "a pattern is no subject"));
                 }
                 self.create(subject).map_err(|code| Refusal::new(code, code.sentence()))?

@@ -74,13 +74,16 @@ impl Node {
         self.names.find(subject)
     }
 
-    pub fn snapshot(&self, log: LogId, _now: Now) -> Option<Snapshot> {
+    pub fn snapshot(&self, log: LogId, now: Now) -> Option<Snapshot> {
         let log = self.names.get(log)?;
         let cutoff = self.ages.cutoff(self.policies.get(log.policy).snapshot_age);
         if is_expired(log, cutoff) {
             return None;
         }
         let last = Arc::clone(log.latest.last()?);
+        if last.expires_in_s(now.wall_ms) == Some(0) {
+            return None;
+        }
         Some(Snapshot { at: log.at(), last, merged: log.latest.merged().cloned() })
     }
 

@@ -5,6 +5,7 @@ pub use purge::Purged;
 
 use super::Node;
 use super::log::Log;
+use super::mqtt::Owed;
 use super::report::Counts;
 use crate::command::GapReason;
 
@@ -105,6 +106,15 @@ pub(super) fn drop_snapshot(log: &mut Log, counts: &mut Counts) {
 pub(super) struct Bounds {
     pub(super) messages_max: usize,
     pub(super) cutoff: u64,
+}
+
+/// The cutoff of age, less what is owed to MQTT sessions that are away.
+pub(super) fn owed_cutoff(owed: &Owed, log: &Log, cutoff: u64) -> u64 {
+    let has_old = log.oldest().is_some_and(|oldest| oldest.arrival <= cutoff);
+    if !has_old || owed.is_empty() {
+        return cutoff;
+    }
+    owed.after(&log.subject).map_or(cutoff, |after| cutoff.min(after))
 }
 
 /// Lets go what is too much or too old, at most `left`; returns how many went.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::room::{Bounds, drop_snapshot, is_expired, trim};
+use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
 use crate::position::Now;
 
 /// What one call may spend: to look at a log, or to let a message go, is one; a 32nd of all logs, within these bounds.
@@ -48,6 +48,7 @@ impl Node {
         self.sweep_patterns(now);
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
+        self.sweep_clients(now.mono_ms, STEPS);
         let mut left = (self.names.slots() as usize / 32).clamp(SPEND_MIN, SPEND_MAX);
         while left > 0 && self.sweep.slot < self.names.slots() {
             left = left.saturating_sub(self.sweep_log(self.sweep.slot, now, left));
@@ -75,7 +76,8 @@ impl Node {
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
             drop_snapshot(log, &mut self.counts);
         }
-        let limit = Bounds { messages_max: policy.log_messages_max, cutoff: self.ages.cutoff(policy.log_age) };
+        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
+        let limit = Bounds { messages_max: policy.log_messages_max, cutoff };
         let cost = 1 + trim(log, limit, left, &mut self.counts);
         if !log.is_idle() {
             return cost;

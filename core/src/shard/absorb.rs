@@ -52,6 +52,7 @@ impl Shard {
         if let Some(lost) = node.fell_off(self.index) {
             self.fall_off_feed(&lost);
         }
+        node.take_mail(self.index, &mut self.mail);
         let has_more = node.drain(self.index, &mut self.entries, DRAIN_ENTRIES);
         self.arrived = node.drained_to(self.index);
         has_more

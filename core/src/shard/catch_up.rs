@@ -41,6 +41,10 @@ impl Shard {
             let Some(id) = self.behind.pop_front() else { break };
             let Some(cursor) = self.cursors.get_mut(id) else { continue };
             cursor.is_queued = false;
+            if self.is_stalled(id) {
+                continue;
+            }
+            let Some(cursor) = self.cursors.get(id) else { continue };
             let Some(connection) = self.connections.get(cursor.connection) else { continue };
             if connection.takes_frames() {
                 bytes_left = bytes_left.saturating_sub(self.catch_up(id, out).max(1));
@@ -60,6 +64,11 @@ impl Shard {
         let Some(source) = self.streams.get(stream_id).map(|stream| stream.source.clone()) else { return 0 };
         let stand = self.cursors.get(id).map_or(stand, |cursor| cursor.stand);
         match (stand, source) {
+            (Stand::Joining, source) if self.is_client(socket) => {
+                self.continue_retained(id, &source, &mut node);
+                self.make_ready(socket);
+                self.settings.limits.reply_buffer_bytes_max
+            }
             (Stand::Joining, Source::Pattern(pattern)) => {
                 self.continue_join(id, &pattern, &mut node);
                 self.make_ready(socket);
@@ -211,6 +220,9 @@ impl Shard {
 
     /// Encodes messages for one cursor, merged where its stream conflates.
     fn encode_chunk(&mut self, id: u32, messages: &[Arc<Message>], mut frames: Frames) -> Frames {
+        if self.cursors.get(id).is_some_and(|cursor| self.has_parts(cursor.stream)) {
+            return self.put_chunk(id, messages, frames);
+        }
         let Some(cursor) = self.cursors.get_mut(id) else { return frames };
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.caught_up += messages.len() as u64;
@@ -219,7 +231,14 @@ impl Shard {
             let (arrival, sequence) = next.map_or((0, 0), |message| (message.arrival, message.sequence));
             let before = Stand::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
-            frames.notes.push(Note { end: bytes.len(), cursor: id, before, sequence, is_standard: false });
+            frames.notes.push(Note {
+                end: bytes.len(),
+                cursor: id,
+                before,
+                sequence,
+                is_standard: false,
+                is_tracked: false,
+            });
         };
         if stream.conflate_ms > 0 || stream.conflates_slow {
             let mut merged = Conflation::default();

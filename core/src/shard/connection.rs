@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::access::Door;
 use super::http::Exchange;
+use super::mqtt::Mqtt;
 use super::outbound::Rest;
 use crate::cursor::NONE;
 use crate::report::ConnectionId;
@@ -135,6 +136,8 @@ pub(super) struct Connection {
     pub private: Vec<u8>,
     pub reader: Reader,
     pub details: Option<Box<Details>>,
+    /// What it is in MQTT, if it speaks that.
+    pub mqtt: Option<Box<Mqtt>>,
 }
 
 /// What few connections need, or need only for a while.
@@ -199,6 +202,7 @@ impl Connection {
             private: Vec::new(),
             reader: Reader::default(),
             details: None,
+            mqtt: None,
         }
     }
 
@@ -214,6 +218,11 @@ impl Connection {
     /// Whether a stream's frames can be handed to the socket right now.
     pub(super) fn takes_frames(&self) -> bool {
         !self.is_blocked && !self.is_sending && !self.has_rest && self.private.is_empty() && self.phase == Phase::Open
+    }
+
+    /// Whether its bytes are MQTT packets, without a WebSocket around them.
+    pub(super) fn speaks_packets(&self) -> bool {
+        self.mqtt.as_ref().is_some_and(|mqtt| !mqtt.writer.is_websocket)
     }
 
     pub(super) fn client(&self) -> Option<&Arc<str>> {

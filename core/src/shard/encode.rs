@@ -2,6 +2,7 @@
 //! subject, announced where the reader may not know it. Owns who has been told which number.
 use std::sync::Arc;
 
+use super::mqtt;
 use crate::command::{MessageView, Push};
 use crate::conflation::Part;
 use crate::message::{Kind, LogId, Message};
@@ -26,6 +27,8 @@ pub(super) struct Item<'a> {
     pub reply_to: Option<&'a str>,
     pub conflated: u32,
     pub is_snapshot: bool,
+    /// The message it is made of; of several, the last.
+    pub source: &'a Message,
 }
 
 impl<'a> Item<'a> {
@@ -42,6 +45,7 @@ impl<'a> Item<'a> {
             reply_to: message.reply_to(),
             conflated: 0,
             is_snapshot: false,
+            source: message,
         }
     }
 
@@ -60,6 +64,11 @@ impl<'a> Item<'a> {
 
 /// Appends the frame of `item`, without any announcement.
 pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
+    match stream.wire {
+        Wire::Json | Wire::Binary | Wire::Sse | Wire::SseMany | Wire::Poll => {}
+        Wire::Mqtt(writer) => return mqtt::put_shared(writer, item.source, out),
+        Wire::MqttParts => return mqtt::put_parts(item.source, out),
+    }
     let number = if stream.wire == Wire::Binary { stream.numbers.get(&item.log) } else { None };
     let view = MessageView {
         number: number.map_or(0, |n| n.number),
@@ -114,6 +123,10 @@ pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arriv
     buffer.clear();
     let is_anew = renumber(stream, next, item);
     frame(stream, item, buffer);
+    if buffer.is_empty() {
+        // A subject that this wire has no name for.
+        return;
+    }
     let Some(mut window) = stream.window.take() else { return };
     if is_anew {
         window.seal();

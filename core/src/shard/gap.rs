@@ -151,6 +151,7 @@ impl Shard {
             reply_to: snapshot.reply_to(),
             conflated: 0,
             is_snapshot: true,
+            source: &snapshot.last,
         };
         let mut told = Told::version(cursor.announced);
         encode::private_frame(stream, next_number, &item, &mut told, out);

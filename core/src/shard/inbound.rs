@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use super::connection::{Connection, Parked, Phase};
+use super::mqtt::Mqtt;
 use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
+use crate::mqtt::{Version, Writer};
 use crate::report::Report;
 use crate::websocket::{self, Event};
 use crate::wire::{self, Wire};
@@ -28,7 +30,12 @@ impl Shard {
         }
         self.serial = self.serial.wrapping_add(1);
         let door = self.doors.door(listener, address, &self.settings);
-        let connection = Connection::new(self.serial, address, listener, door, self.now_s());
+        let mut connection = Connection::new(self.serial, address, listener, door, self.now_s());
+        if self.settings.listeners.get(usize::from(listener)).is_some_and(|listener| listener.name == "mqtt") {
+            connection.phase = Phase::Open;
+            connection.wire = Wire::Mqtt(Writer { version: Version::V3, is_websocket: false });
+            connection.mqtt = Some(Box::new(Mqtt::new(false, self.now.mono_ms)));
+        }
         self.counters.count_accepted(&connection);
         self.connections.insert_at(socket, connection);
         self.counters.connections = self.connections.len() as u64;
@@ -43,6 +50,7 @@ impl Shard {
         connection.heard_s = now_s;
         connection.is_pinged = false;
         match connection.phase {
+            Phase::Open | Phase::Closing if connection.speaks_packets() => self.receive_packets(socket, bytes, out),
             Phase::Http => self.read_requests(socket, bytes, out),
             Phase::Open if connection.wire == Wire::Poll => self.read_requests(socket, bytes, out),
             // Nothing is asked behind an answer without an end.
@@ -57,7 +65,7 @@ impl Shard {
         }
     }
 
-    fn read_frames<O: Outlet>(&mut self, socket: u32, mut input: &mut [u8], out: &mut O) {
+    pub(super) fn read_frames<O: Outlet>(&mut self, socket: u32, mut input: &mut [u8], out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let mut reader = std::mem::take(&mut connection.reader);
         let held_before = reader.held_bytes();
@@ -80,7 +88,9 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(socket) else { return };
             if connection.is_asking {
                 let rest = input.to_vec();
-                if let Some(parked) = connection.details().parked.as_mut() {
+                if connection.mqtt.is_some() {
+                    connection.details().parked = Some(Parked { payload: Vec::new(), done: 0, rest });
+                } else if let Some(parked) = connection.details().parked.as_mut() {
                     parked.rest = rest;
                 }
                 break;
@@ -112,7 +122,7 @@ impl Shard {
         }
     }
 
-    fn pause_asking<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn pause_asking<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         if let Some(connection) = self.connections.get_mut(socket)
             && connection.is_asking
             && !connection.is_paused
@@ -126,7 +136,10 @@ impl Shard {
     fn message(&mut self, socket: u32, payload: &[u8], is_text: bool, done: usize) {
         let Some(connection) = self.connections.get(socket) else { return };
         let wire = connection.wire;
-        if is_text == (wire == Wire::Binary) {
+        if connection.mqtt.is_some() && !is_text {
+            return self.read_packets(socket, payload);
+        }
+        if is_text == (wire == Wire::Binary || wire.is_mqtt()) {
             self.close(socket, Code::DataUnsupported, Code::DataUnsupported.sentence());
             return;
         }
@@ -186,6 +199,9 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Http {
             return self.resume_request(socket, out);
+        }
+        if connection.mqtt.is_some() {
+            return self.unpark_packets(socket, out);
         }
         let Some(mut parked) = connection.details().parked.take() else { return };
         connection.is_asking = false;

@@ -15,6 +15,7 @@ mod http;
 mod inbound;
 mod join;
 mod list;
+mod mqtt;
 mod orders;
 mod outbound;
 mod private;
@@ -31,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::command::Id;
 use crate::cursor::Cursor;
 use crate::message::Batch;
-use crate::node::{Entry, Node, Outcome};
+use crate::node::{Entry, Mail, Node, Outcome};
 use crate::position::Now;
 use crate::report::Report;
 use crate::settings::Settings;
@@ -125,6 +126,8 @@ pub struct Shard {
     node_size: u32,
     drain: Option<orders::Drain>,
     clients: HashMap<Box<str>, Arc<str>>,
+    /// What other connections' clients ask of ours.
+    mail: Vec<Mail>,
     counters: Counters,
 }
 
@@ -171,6 +174,7 @@ impl Shard {
             node_size: 0,
             drain: None,
             clients: HashMap::new(),
+            mail: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -187,6 +191,7 @@ impl Shard {
         self.commit();
         out.wake(self.take_wakes());
         self.absorb_feed();
+        self.take_mail(out);
         self.close_windows();
         if self.now.mono_ms >= self.next_sweep_ms {
             self.sweep(out);

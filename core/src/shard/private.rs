@@ -31,6 +31,10 @@ impl Shard {
             }
             return;
         }
+        if connection.mqtt.is_some() {
+            self.resend(socket);
+        }
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.is_choked {
             connection.is_choked = false;
             self.resume(socket, out);
@@ -62,6 +66,9 @@ impl Shard {
     /// The same, saying when to come back.
     pub(super) fn close_until(&mut self, socket: u32, code: Code, reason: &str, reconnect_after_ms: Option<u64>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        if connection.mqtt.is_some() {
+            return self.end_for(socket, code, reason);
+        }
         if connection.phase == Phase::Open && connection.wire.is_websocket() {
             let reason = websocket::close_reason(code, reason, reconnect_after_ms);
             websocket::close(&mut connection.private, code as u16, &reason);
@@ -163,7 +170,7 @@ impl Shard {
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
         self.counters.connections = self.connections.len() as u64;
-        let held = connection.reader.held_bytes() as u64;
+        let held = (connection.reader.held_bytes() + connection.mqtt.as_ref().map_or(0, |mqtt| mqtt.held.len())) as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);
         let code = connection.details.as_mut().and_then(|d| d.close).map_or(code, |(code, _)| code);
         self.counters.count_ended(&connection, code);
@@ -177,6 +184,7 @@ impl Shard {
 
     /// Ends all subscriptions and watches of a connection.
     pub(super) fn leave_all(&mut self, socket: u32) {
+        self.leave_client(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let mut id = std::mem::replace(&mut connection.first_cursor, NONE);
         let is_watching = std::mem::take(&mut connection.is_watching);

@@ -206,20 +206,25 @@ impl Shard {
         draft.is_retained = publish.retain;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
-        self.counters.messages_in += 1;
-        if let Some(connection) = self.connections.get(socket) {
-            self.counters.of(connection).messages_in += 1;
-        }
-        self.batch.push(&publish.subject, draft);
-        self.batch_ids.push(id.clone());
-        if self.batch.len() >= BATCH_MAX {
-            self.commit();
-        }
+        self.push_draft(&publish.subject, draft, id.clone());
         Ok(Step::Done)
     }
 
+    /// Adds a draft that is allowed to the turn's batch.
+    pub(super) fn push_draft(&mut self, subject: &str, draft: Draft, id: Id) {
+        self.counters.messages_in += 1;
+        if let Some(connection) = self.connections.get(draft.connection) {
+            self.counters.of(connection).messages_in += 1;
+        }
+        self.batch.push(subject, draft);
+        self.batch_ids.push(id);
+        if self.batch.len() >= BATCH_MAX {
+            self.commit();
+        }
+    }
+
     /// Counts a publish against the connection's rate, second by second.
-    fn spend_rate(&mut self, socket: u32) -> Result<(), Refusal> {
+    pub(super) fn spend_rate(&mut self, socket: u32) -> Result<(), Refusal> {
         let per_second = self.settings.limits.publishes_per_second_max;
         let second = self.now.mono_ms / 1000;
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(()) };
@@ -245,6 +250,9 @@ impl Shard {
         for ((outcome, id), socket) in outcomes.drain(..).zip(&ids).zip(sockets) {
             if self.connections.get(socket).is_some_and(|connection| connection.phase == Phase::Http) {
                 self.answer_produce(socket, id, outcome);
+                continue;
+            }
+            if self.settle_draft(socket, id, &outcome) {
                 continue;
             }
             match outcome {

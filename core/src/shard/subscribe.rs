@@ -63,6 +63,20 @@ impl Shard {
     ) -> Result<(), Refusal> {
         let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
         let conflate_ms = self.conflate_ms(command.conflate_ms);
+        let (stream, log) = self.open_subject_stream(subject, wire, conflate_ms, node)?;
+        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.start_subject(socket, id, command, cursor, log, node);
+        Ok(())
+    }
+
+    /// The stream of a subject, made at need; the caller seats a cursor in it.
+    pub(super) fn open_subject_stream(
+        &mut self,
+        subject: &str,
+        wire: Wire,
+        conflate_ms: u32,
+        node: &mut Node,
+    ) -> Result<(u32, LogId), Refusal> {
         let log = node.open(self.index, subject, self.now)?;
         let stream = match self.streams.find_subject(log, wire, conflate_ms) {
             Some(stream) => {
@@ -72,7 +86,7 @@ impl Shard {
             None => {
                 let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), wire, conflate_ms);
                 let policy = node.policy(subject);
-                stream.conflates_slow = policy.conflates_when_slow;
+                stream.conflates_slow = policy.conflates_when_slow && !wire.is_mqtt();
                 (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
                 match self.add_stream(stream) {
                     Ok(stream) => stream,
@@ -83,9 +97,7 @@ impl Shard {
                 }
             }
         };
-        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
-        self.start_subject(socket, id, command, cursor, log, node);
-        Ok(())
+        Ok((stream, log))
     }
 
     /// Answers, and places the cursor of one subject.
@@ -160,6 +172,20 @@ impl Shard {
     ) -> Result<(), Refusal> {
         let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
         let conflate_ms = self.conflate_ms(command.conflate_ms);
+        let stream = self.open_pattern_stream(pattern, wire, conflate_ms, node)?;
+        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.start_pattern(socket, id, command, cursor, pattern, node);
+        Ok(())
+    }
+
+    /// The stream of a pattern, made at need; the caller seats a cursor in it.
+    pub(super) fn open_pattern_stream(
+        &mut self,
+        pattern: &Pattern,
+        wire: Wire,
+        conflate_ms: u32,
+        node: &mut Node,
+    ) -> Result<u32, Refusal> {
         let stream = match self.streams.find_pattern(pattern.text(), wire, conflate_ms) {
             Some(stream) => stream,
             None => {
@@ -167,6 +193,7 @@ impl Shard {
                 let source = Source::Pattern(Arc::new(pattern.clone()));
                 let mut stream = Stream::new(Arc::from(pattern.text()), source, wire, conflate_ms);
                 self.settings.shape(&mut stream, pattern);
+                stream.conflates_slow &= !wire.is_mqtt();
                 match self.add_stream(stream) {
                     Ok(stream) => stream,
                     Err(refusal) => {
@@ -178,9 +205,7 @@ impl Shard {
         };
         // The feed may hold entries from before this shard listened; what they say is in the logs.
         self.absorb_all(node);
-        let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
-        self.start_pattern(socket, id, command, cursor, pattern, node);
-        Ok(())
+        Ok(stream)
     }
 
     /// Answers, and places the cursor of a pattern.
@@ -285,7 +310,7 @@ impl Shard {
     }
 
     /// Seats a new cursor of a connection; a stream with company has a window.
-    fn seat_cursor(&mut self, socket: u32, stream_id: u32, gap_from_oldest: bool) -> u32 {
+    pub(super) fn seat_cursor(&mut self, socket: u32, stream_id: u32, gap_from_oldest: bool) -> u32 {
         if self.streams.get(stream_id).is_some_and(|stream| !stream.cursors.is_empty()) {
             self.open_window(stream_id);
         }
@@ -306,7 +331,7 @@ impl Shard {
         id
     }
 
-    fn report_subscribed(&mut self, socket: u32, selector: &str, outcome: Outcome, at: Option<Position>) {
+    pub(super) fn report_subscribed(&mut self, socket: u32, selector: &str, outcome: Outcome, at: Option<Position>) {
         if self.settings.reports_sessions {
             let connection = self.connection_id(socket);
             self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });

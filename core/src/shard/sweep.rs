@@ -59,14 +59,17 @@ impl Shard {
         if !is_due {
             return;
         }
+        let mut wills = Vec::new();
         for _ in 0..NODE_SWEEPS {
             let mut node = lock(&node);
             let has_more = node.sweep(self.now);
             self.wakes |= node.take_wakes();
+            wills.append(&mut node.take_wills());
             if !has_more {
                 break;
             }
         }
+        self.publish_wills(wills);
     }
 
     /// One connection's deadlines.
@@ -90,7 +93,10 @@ impl Shard {
                 self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             }
             Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
-            Phase::Open if silent_ms >= idle_ms => {
+            Phase::Open if connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.is_silent(now_ms)) => {
+                self.close(socket, Code::PeerSilent, "nothing came for one and a half times the keep alive");
+            }
+            Phase::Open if silent_ms >= idle_ms && !connection.speaks_packets() => {
                 let code = Code::PeerSilent;
                 self.close(socket, code, code.sentence());
             }
@@ -99,7 +105,7 @@ impl Shard {
                 if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
                     self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());
                 } else if !connection.wire.is_websocket() {
-                    if silent_ms >= ping_interval_ms && connection.private.is_empty() {
+                    if silent_ms >= ping_interval_ms && connection.private.is_empty() && connection.mqtt.is_none() {
                         self.keep_alive(socket);
                     }
                 } else if silent_ms >= ping_interval_ms && !connection.is_pinged && connection.private.is_empty() {
@@ -162,7 +168,9 @@ impl Shard {
         if reach <= stream.marked || !is_due || stream.cursors.is_empty() {
             return;
         }
-        let (Source::Pattern(_), true) = (&stream.source, stream.wire.is_websocket()) else { return };
+        let (Source::Pattern(_), true) = (&stream.source, stream.wire.is_websocket() && !stream.wire.is_mqtt()) else {
+            return;
+        };
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
             self.frame.clear();

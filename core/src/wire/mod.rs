@@ -9,6 +9,7 @@ pub mod sse;
 use crate::codes::Code;
 use crate::command::{Command, Id, Push, Refusal, Reply};
 use crate::limits::Limits;
+use crate::mqtt::{Version, Writer};
 
 pub use binary::varint;
 
@@ -23,6 +24,10 @@ pub enum Wire {
     SseMany,
     /// Elements of a JSON array that answers one HTTP request.
     Poll,
+    /// MQTT at QoS 0 as every client that wants nothing of its own gets it; also what an MQTT connection speaks.
+    Mqtt(Writer),
+    /// What MQTT packets of one's own (QoS 1 and 2, aliases, subscription identifiers…) are put together from; never sent as it is.
+    MqttParts,
 }
 
 impl Wire {
@@ -34,13 +39,23 @@ impl Wire {
             Self::Binary => "binary",
             Self::Sse | Self::SseMany => "sse",
             Self::Poll => "http",
+            Self::Mqtt(Writer { version: Version::V3, .. }) => "mqtt3",
+            Self::Mqtt(_) | Self::MqttParts => "mqtt5",
         }
     }
 
     /// Whether it is spoken over a WebSocket, which has frames, pings and closes of its own.
     #[must_use]
     pub const fn is_websocket(self) -> bool {
-        matches!(self, Self::Json | Self::Binary)
+        matches!(self, Self::Json | Self::Binary | Self::Mqtt(Writer { is_websocket: true, .. }))
+    }
+}
+
+impl Wire {
+    /// Whether messages stay what they were published as: MQTT has no word for one that several became.
+    #[must_use]
+    pub const fn is_mqtt(self) -> bool {
+        matches!(self, Self::Mqtt(_) | Self::MqttParts)
     }
 }
 
@@ -53,6 +68,8 @@ pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {
         Wire::Sse => sse::put_push(out, push, true),
         Wire::SseMany => sse::put_push(out, push, false),
         Wire::Poll => sse::put_element(out, push),
+        // Messages are put together in `shard::mqtt`; MQTT has no word for the rest.
+        Wire::Mqtt(_) | Wire::MqttParts => {}
     }
 }
 
@@ -69,6 +86,7 @@ pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
         Wire::SseMany => sse::put_reply(out, reply, false),
         // What an HTTP request is answered is the exchange's.
         Wire::Poll => {}
+        Wire::Mqtt(_) | Wire::MqttParts => {}
     }
 }
 
@@ -90,6 +108,7 @@ pub fn commands<'a>(wire: Wire, payload: &'a [u8], limits: &Limits) -> Result<Co
     Ok(Commands(match wire {
         Wire::Json | Wire::Sse | Wire::SseMany | Wire::Poll => Opened::Json(json::Commands::open(payload, limits)?),
         Wire::Binary => Opened::Binary(binary::Commands::open(payload, limits)?),
+        Wire::Mqtt(_) | Wire::MqttParts => return Err(Refusal::new(Code::DataUnsupported, "MQTT has packets")),
     }))
 }
 

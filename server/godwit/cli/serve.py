@@ -1,6 +1,6 @@
 """`godwit serve`: one node in the foreground, until a signal asks it to leave.
 
-Owns signals and standard output: the line `listening client=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
+Owns signals and standard output: the line `listening client=… mqtt=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
 and exits 0; a second one stops at once. SIGHUP reads the configuration again; where it is wrong, the old one stays.
 """
 
@@ -32,6 +32,7 @@ EXIT_AT_ONCE = 1
     "--data", type=click.Path(path_type=Path), metavar="DIR", help="Where the node keeps what must survive it."
 )
 @click.option("--client", metavar="HOST:PORT", help="Where clients connect (127.0.0.1:8800).")
+@click.option("--mqtt", metavar="HOST:PORT", help="Where MQTT clients connect (127.0.0.1:1883).")
 @click.option("--admin", metavar="HOST:PORT", help="Where operators connect (127.0.0.1:8801).")
 @click.option("--shards", metavar="N", help="Threads that hold connections; 0: one for each core.")
 @click.option("--demo", is_flag=True, help="Publish this host's live telemetry on /host/NAME/….")
@@ -40,6 +41,7 @@ def serve(
     settings: tuple[str, ...],
     data: Path | None,
     client: str | None,
+    mqtt: str | None,
     admin: str | None,
     shards: str | None,
     demo: bool,
@@ -47,6 +49,7 @@ def serve(
     """Start a node."""
     flags = {
         "client.address": client,
+        "mqtt.address": mqtt,
         "admin.address": admin,
         "node.shards": shards,
         "node.data_directory": str(data) if data else None,

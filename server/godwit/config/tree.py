@@ -121,6 +121,17 @@ class ClientConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MqttConfig:
+    """The MQTT port: 3.1.1 and 5.0 over TCP. MQTT over WebSocket is on the client port, at /mqtt."""
+
+    enabled: bool = option(True, "Whether there is an MQTT port.")
+    address: Address = option(
+        Address("127.0.0.1", 1883),
+        "Where MQTT clients connect. Where it is not set and the port is taken, the node starts without.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AdminConfig:
     """The admin port: health, metrics, statistics, the page. Not for the public."""
 
@@ -265,6 +276,7 @@ class Config:
 
     node: NodeConfig = field(default_factory=NodeConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
+    mqtt: MqttConfig = field(default_factory=MqttConfig)
     admin: AdminConfig = field(default_factory=AdminConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
@@ -281,6 +293,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
     {
         "node": NodeConfig,
         "client": ClientConfig,
+        "mqtt": MqttConfig,
         "admin": AdminConfig,
         "access": AccessConfig,
         "limits": LimitsConfig,

@@ -17,6 +17,7 @@ from ..server import Node
 
 FREE_PORTS: Mapping[str, Mapping[str, Any]] = {
     "client": {"address": "127.0.0.1:0"},
+    "mqtt": {"address": "127.0.0.1:0"},
     "admin": {"address": "127.0.0.1:0"},
     "monitoring": {"push": False},
 }
@@ -30,6 +31,7 @@ class RunningNode:
     node: Node
     client: Address
     admin: Address
+    mqtt: Address | None
 
     @property
     def url(self) -> str:
@@ -53,6 +55,6 @@ async def node(
     running = Node(build_config(table, {}, {}, file_name="testing.node"), open_engine=open_engine)
     listeners = await running.start()
     try:
-        yield RunningNode(running, listeners.client, listeners.admin)
+        yield RunningNode(running, listeners.client, listeners.admin, listeners.mqtt)
     finally:
         await running.stop()

@@ -3,6 +3,7 @@ use super::Taken;
 use crate::command::Id;
 use crate::http::{self, Head};
 use crate::shard::connection::Phase;
+use crate::shard::mqtt::Mqtt;
 use crate::shard::{Outlet, Shard};
 
 impl Shard {
@@ -17,8 +18,13 @@ impl Shard {
         connection.details = None;
         connection.phase = Phase::Open;
         connection.wire = upgrade.wire;
-        self.counters.count_opened(connection, upgrade.wire);
-        connection.access = self.anonymous.clone();
+        if upgrade.wire.is_mqtt() {
+            // Its CONNECT says who comes, and which MQTT it speaks.
+            connection.mqtt = Some(Box::new(Mqtt::new(true, self.now.mono_ms)));
+        } else {
+            self.counters.count_opened(connection, upgrade.wire);
+            connection.access = self.anonymous.clone();
+        }
         connection.private.extend_from_slice(&upgrade.answer);
         self.make_ready(socket);
         if upgrade.token.is_some() {

@@ -89,12 +89,14 @@ impl Shard {
     /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the
     /// frames behind it stand before the first that was not sent.
     fn keep_rest(&mut self, socket: u32, frames: &Frames, count: usize) {
+        let mut unsettled = 0;
         let mut kept = frames.private.max(count);
         let mut start = frames.private;
         for note in &frames.notes {
             if start < count {
                 kept = kept.max(note.end);
             } else if let Some(cursor) = self.cursors.get_mut(note.cursor) {
+                unsettled += usize::from(note.is_tracked);
                 if note.is_standard {
                     cursor.standard = cursor.standard.wrapping_sub(1);
                 }
@@ -117,6 +119,9 @@ impl Shard {
             }
         }
         if let Some(connection) = self.connections.get_mut(socket) {
+            if let Some(mqtt) = connection.mqtt.as_mut() {
+                mqtt.take_back(unsettled);
+            }
             let rest = frames.bytes.get(count..kept).unwrap_or(&[]);
             connection.private.splice(0..0, rest.iter().copied());
         }

@@ -68,6 +68,8 @@ pub(super) struct Note {
     /// Of a subject's stream: the last sequence before the frame; 0 not known.
     pub sequence: u64,
     pub is_standard: bool,
+    /// MQTT: the client has yet to settle it.
+    pub is_tracked: bool,
 }
 
 impl Shard {
@@ -103,6 +105,7 @@ impl Shard {
     pub(in crate::shard) fn walk<O: Outlet>(&mut self, id: u32, is_alone: bool, out: &mut O) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.held = None;
+        let has_parts = stream.wire == Wire::MqttParts;
         let cursors = std::mem::take(&mut stream.cursors);
         for &cursor_id in &cursors {
             let Some(cursor) = self.cursors.get(cursor_id) else { continue };
@@ -112,7 +115,7 @@ impl Shard {
                 continue;
             }
             let socket = cursor.connection;
-            let takes_slices = (is_alone || connection.cursors == 1) && connection.wire != Wire::SseMany;
+            let takes_slices = (is_alone || connection.cursors == 1) && connection.wire != Wire::SseMany && !has_parts;
             if takes_slices && connection.takes_frames() {
                 self.send_slice(id, cursor_id, socket, out);
             } else {
@@ -271,7 +274,7 @@ impl Shard {
             }
             return;
         };
-        if cursor.next_ready == NONE && !is_marked {
+        if cursor.next_ready == NONE && !is_marked && !self.has_parts(cursor.stream) {
             let (stream, id) = (cursor.stream, first);
             self.unlink_first(socket);
             self.send_slice(stream, id, socket, out);
@@ -296,6 +299,10 @@ impl Shard {
         while frames.bytes.len() < GATHER_BYTES
             && let Some(id) = self.unlink_first(socket)
         {
+            if self.cursors.get(id).is_some_and(|cursor| self.has_parts(cursor.stream)) {
+                self.gather_parts(id, socket, &mut frames);
+                continue;
+            }
             let Some(cursor) = self.cursors.get_mut(id) else { break };
             let Stand::Live(from) = cursor.stand else { continue };
             let Some(window) = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref()) else { continue };
@@ -309,6 +316,7 @@ impl Shard {
                     before: Stand::Live(before.place),
                     sequence: 0,
                     is_standard: false,
+                    is_tracked: false,
                 };
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES
@@ -330,21 +338,6 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         self.counters.of(connection).slow_readers -= u64::from(connection.is_blocked);
         connection.is_blocked = false;
-        let mut id = connection.first_cursor;
-        while let Some(cursor) = self.cursors.get(id) {
-            let (here, stand, stream) = (id, cursor.stand, cursor.stream);
-            id = cursor.next;
-            match stand {
-                Stand::Live(place) => {
-                    let window = self.streams.get(stream).and_then(|s| s.window.as_ref());
-                    if window.is_some_and(|w| w.head() > place) {
-                        self.link_ready(here);
-                    }
-                }
-                Stand::Behind(_) | Stand::Joining => self.queue_behind(here),
-                Stand::Current => {}
-            }
-        }
-        self.make_ready(socket);
+        self.stir(socket);
     }
 }

@@ -48,6 +48,9 @@ impl Shard {
     }
 
     fn encode_single(&mut self, single: &Single, told: &mut Told, frames: &mut Frames) {
+        if self.cursors.get(single.cursor).is_some_and(|cursor| self.has_parts(cursor.stream)) {
+            return self.put_single(single, frames);
+        }
         let Some(Entry::Message(message)) = self.entries.get(single.entry as usize) else { return };
         let Some(cursor) = self.cursors.get_mut(single.cursor) else { return };
         if cursor.stand != Stand::Current {
@@ -64,11 +67,12 @@ impl Shard {
             before: Stand::Behind(message.arrival - 1),
             sequence: message.sequence.saturating_sub(1),
             is_standard: message.sequence == 0,
+            is_tracked: false,
         });
     }
 
     /// The frame cannot be made now: its cursor gets it, and what comes after, from the log.
-    fn postpone(&mut self, single: &Single) {
+    pub(in crate::shard) fn postpone(&mut self, single: &Single) {
         let Some(Entry::Message(message)) = self.entries.get(single.entry as usize) else { return };
         let Some(cursor) = self.cursors.get_mut(single.cursor) else { return };
         if message.sequence == 0 {

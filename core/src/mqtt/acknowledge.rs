@@ -1,0 +1,73 @@
+//! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7), DISCONNECT (3.14) and AUTH (3.15) as a client sends them.
+use super::Version;
+use super::fields::{Fault, Fields};
+use super::properties::{Place, Properties};
+use super::reason::Reason;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledge {
+    pub packet_id: u16,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disconnect {
+    pub reason: Reason,
+    pub session_expiry_s: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auth {
+    pub reason: Reason,
+}
+
+const PUBLISHED: [u8; 9] = [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
+const RELEASED: [u8; 2] = [0x00, 0x92];
+const DISCONNECTED: [u8; 14] = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
+const AUTHENTICATED: [u8; 3] = [0x00, 0x18, 0x19];
+
+pub(super) fn parse(body: &[u8], version: Version, is_release: bool) -> Result<Acknowledge, Fault> {
+    let mut fields = Fields(body);
+    let packet_id = fields.packet_id()?;
+    let mut reason = Reason::SUCCESS;
+    if version == Version::V5 && !fields.is_empty() {
+        reason = known(fields.byte()?, if is_release { &RELEASED } else { &PUBLISHED })?;
+        if !fields.is_empty() {
+            Properties::read(&mut fields, Place::ACKNOWLEDGE)?;
+        }
+    }
+    fields.end()?;
+    Ok(Acknowledge { packet_id, reason })
+}
+
+pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconnect, Fault> {
+    let mut fields = Fields(body);
+    let (mut reason, mut session_expiry_s) = (Reason::SUCCESS, None);
+    if version == Version::V5 && !fields.is_empty() {
+        reason = known(fields.byte()?, &DISCONNECTED)?;
+        if !fields.is_empty() {
+            let properties = Properties::read(&mut fields, Place::DISCONNECT)?;
+            if properties.server_reference.is_some() {
+                return Err(Fault::protocol("a client refers to no other server"));
+            }
+            session_expiry_s = properties.session_expiry_s;
+        }
+    }
+    fields.end()?;
+    Ok(Disconnect { reason, session_expiry_s })
+}
+
+pub(super) fn parse_auth(body: &[u8]) -> Result<Auth, Fault> {
+    let mut fields = Fields(body);
+    let mut reason = Reason::SUCCESS;
+    if !fields.is_empty() {
+        reason = known(fields.byte()?, &AUTHENTICATED)?;
+        Properties::read(&mut fields, Place::AUTH)?;
+    }
+    fields.end()?;
+    Ok(Auth { reason })
+}
+
+fn known(byte: u8, of: &[u8]) -> Result<Reason, Fault> {
+    if of.contains(&byte) { Ok(Reason(byte)) } else { Err(Fault::protocol("the reason code is none of this packet's")) }
+}

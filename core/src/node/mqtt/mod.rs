@@ -1,0 +1,301 @@
+//! MQTT clients by their identifier: whose connection each is, and what is kept of those that are away. Owns takeover (one
+//! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
+//! messages: where each subscription stands, which packets are in flight, which were received and not released.
+mod owed;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Node;
+use super::listeners::bit;
+use crate::message::{Draft, LogId, Message};
+use crate::position::Now;
+use crate::report::ConnectionId;
+use crate::rights::Rights;
+
+pub(super) use owed::Owed;
+
+/// What a shard is told of its connections' clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mail {
+    /// Another connection has come with this one's client identifier.
+    Evict(ConnectionId),
+    /// The client identifier that this connection waits for is free.
+    Free(ConnectionId),
+}
+
+/// A subscription of a client that is away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSubscription {
+    pub selector: Box<str>,
+    /// As in SUBSCRIBE.
+    pub options: u8,
+    pub subscription_id: u32,
+    /// Everything up to this arrival has been sent.
+    pub arrival: u64,
+    /// Its retained messages have not all been sent.
+    pub is_joining: bool,
+}
+
+/// A packet to a client that it has not settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    pub packet_id: u16,
+    pub flags: u8,
+    pub log: LogId,
+    pub sequence: u64,
+    pub subscription_id: u32,
+}
+
+impl InFlight {
+    /// The client has taken a message of QoS 2: only its release is still to be settled.
+    pub const RELEASED: u8 = 1;
+    /// It was sent as a retained message.
+    pub const RETAINED: u8 = 2;
+    /// QoS 2; else 1.
+    pub const EXACTLY_ONCE: u8 = 4;
+
+    #[must_use]
+    pub const fn is_released(&self) -> bool {
+        self.flags & Self::RELEASED != 0
+    }
+}
+
+/// What is kept of a client that is away.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub subscriptions: Vec<KeptSubscription>,
+    pub in_flight: Vec<InFlight>,
+    pub received: Vec<u16>,
+    pub last_packet_id: u16,
+    /// The arrival before its oldest message in flight: from there on nothing that it is owed grows too old.
+    pub owed_after: u64,
+}
+
+/// What is published when a client is lost: judged anew when that happens.
+#[derive(Debug)]
+pub struct Will {
+    pub subject: Box<str>,
+    pub draft: Draft,
+    pub rights: Arc<Rights>,
+    pub may_publish: bool,
+    pub delay_ms: u64,
+}
+
+/// What became of a connection's claim to a client identifier.
+#[derive(Debug)]
+pub enum Claim {
+    /// It belongs to another identity.
+    Foreign,
+    /// Its present connection has been told to go; `Mail::Free` follows.
+    Wait,
+    Granted {
+        serial: u32,
+        kept: Option<Kept>,
+    },
+}
+
+#[derive(Debug)]
+struct Client {
+    /// Names the client in messages, so that it can be left out of what it published itself.
+    serial: u32,
+    identity: Arc<str>,
+    owner: Option<ConnectionId>,
+    waiting: Option<ConnectionId>,
+    kept: Option<Box<Kept>>,
+    expires_ms: u64,
+    will: Option<Box<(u64, Will)>>,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::node) struct Clients {
+    by_id: HashMap<Arc<str>, Client>,
+    last_serial: u32,
+    /// When something of a client is due (monotonic ms).
+    timers: BTreeMap<(u64, u32), Arc<str>>,
+    mail: HashMap<u8, Vec<Mail>>,
+    /// Clients that are away.
+    pub(in crate::node) away: usize,
+}
+
+impl Clients {
+    fn tell(&mut self, connection: ConnectionId, mail: Mail) -> u64 {
+        self.mail.entry(connection.shard()).or_default().push(mail);
+        bit(connection.shard())
+    }
+
+    fn forget_timers(&mut self, id: &str) {
+        let Some(client) = self.by_id.get(id) else { return };
+        self.timers.remove(&(client.expires_ms, client.serial));
+        if let Some(will) = &client.will {
+            self.timers.remove(&(will.0, client.serial));
+        }
+    }
+}
+
+impl Node {
+    /// A connection says that it is this client. `is_clean`: what is kept of it is forgotten.
+    pub fn claim(&mut self, id: &Arc<str>, identity: &Arc<str>, connection: ConnectionId, is_clean: bool) -> Claim {
+        let abandoned = self.feed.abandoned;
+        let clients = &mut self.clients;
+        clients.forget_timers(id);
+        clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
+        let serial = clients.last_serial;
+        let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| Client {
+            serial,
+            identity: Arc::clone(identity),
+            owner: None,
+            waiting: None,
+            kept: None,
+            expires_ms: 0,
+            will: None,
+        });
+        if client.identity != *identity {
+            let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
+            self.restore_timers(id, due);
+            return Claim::Foreign;
+        }
+        let is_held = client.owner.filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
+        if let Some(owner) = is_held {
+            let earlier = client.waiting.replace(connection).filter(|earlier| *earlier != connection);
+            let mut wakes = clients.tell(owner, Mail::Evict(owner));
+            if let Some(earlier) = earlier {
+                wakes |= clients.tell(earlier, Mail::Evict(earlier));
+            }
+            self.wakes |= wakes;
+            return Claim::Wait;
+        }
+        client.owner = Some(connection);
+        client.waiting = None;
+        let kept = client.kept.take().map(|kept| *kept);
+        let will = client.will.take();
+        let serial = client.serial;
+        if kept.is_some() {
+            clients.away -= 1;
+        }
+        if let Some(kept) = &kept {
+            self.disown(kept);
+        }
+        if let Some(will) = will.filter(|_| is_clean) {
+            // The session ends here, and with it the delay of its will.
+            self.due_wills.push(will.1);
+        }
+        Claim::Granted { serial, kept: kept.filter(|_| !is_clean) }
+    }
+
+    fn restore_timers(&mut self, id: &Arc<str>, (expires_ms, will_ms, serial): (u64, Option<u64>, u32)) {
+        for due_ms in [Some(expires_ms).filter(|&ms| ms > 0), will_ms].into_iter().flatten() {
+            self.clients.timers.insert((due_ms, serial), Arc::clone(id));
+        }
+    }
+
+    /// A connection lets its client go: what is kept of it for `expiry_ms`, and its will, unless it took that back.
+    pub fn release(
+        &mut self,
+        id: &Arc<str>,
+        connection: ConnectionId,
+        kept: Option<Kept>,
+        will: Option<Will>,
+        expiry_ms: u64,
+        now: Now,
+    ) {
+        let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner == Some(connection)) else {
+            self.due_wills.extend(will);
+            return;
+        };
+        client.owner = None;
+        let (serial, waiting) = (client.serial, client.waiting.take());
+        let has_room = self.clients.away < self.limits.mqtt_sessions_max;
+        let kept = kept.filter(|_| has_room || waiting.is_some());
+        let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
+        let mut due = (0, None, serial);
+        if kept.is_none() || delay_ms == 0 {
+            self.due_wills.extend(will);
+        } else if let Some(will) = will {
+            due.1 = Some(now.mono_ms + delay_ms);
+            client.will = Some(Box::new((now.mono_ms + delay_ms, will)));
+        }
+        if let Some(kept) = kept {
+            self.own(&kept);
+            due.0 = now.mono_ms.saturating_add(expiry_ms);
+            if let Some(client) = self.clients.by_id.get_mut(id) {
+                client.kept = Some(Box::new(kept));
+                client.expires_ms = due.0;
+            }
+            self.clients.away += 1;
+            self.restore_timers(id, due);
+        } else if waiting.is_none() {
+            self.clients.by_id.remove(id);
+        }
+        if let Some(waiting) = waiting {
+            self.wakes |= self.clients.tell(waiting, Mail::Free(waiting));
+        }
+    }
+
+    /// A connection that waited for its client identifier has gone.
+    pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
+        if let Some(client) = self.clients.by_id.get_mut(id)
+            && client.waiting == Some(connection)
+        {
+            client.waiting = None;
+        }
+    }
+
+    /// The connection that a mail was for is no more: nothing is kept of it.
+    pub fn abandon_client(&mut self, connection: ConnectionId, now: Now) {
+        let found = self.clients.by_id.iter().find(|(_, client)| client.owner == Some(connection));
+        if let Some(id) = found.map(|(id, _)| Arc::clone(id)) {
+            self.release(&id, connection, None, None, 0, now);
+        }
+    }
+
+    /// What a shard has to do for its clients, appended to `into`.
+    pub fn take_mail(&mut self, shard: u8, into: &mut Vec<Mail>) {
+        if let Some(mail) = self.clients.mail.get_mut(&shard) {
+            into.append(mail);
+        }
+    }
+
+    /// Wills that are due now.
+    pub fn take_wills(&mut self) -> Vec<Will> {
+        std::mem::take(&mut self.due_wills)
+    }
+
+    /// Clients that are away and of which something is kept.
+    pub fn clients_away(&self) -> usize {
+        self.clients.away
+    }
+
+    /// Ends sessions and delays that have run out, at most `count`. True when more may be due.
+    pub(in crate::node) fn sweep_clients(&mut self, mono_ms: u64, count: usize) -> bool {
+        for _ in 0..count {
+            let Some(entry) = self.clients.timers.first_entry().filter(|entry| entry.key().0 <= mono_ms) else {
+                return false;
+            };
+            let ((due_ms, _), id) = entry.remove_entry();
+            let Some(client) = self.clients.by_id.get_mut(&id) else { continue };
+            let is_over = client.kept.is_some() && client.expires_ms <= due_ms;
+            if (is_over || client.will.as_ref().is_some_and(|will| will.0 <= due_ms))
+                && let Some(will) = client.will.take()
+            {
+                self.clients.timers.remove(&(will.0, client.serial));
+                self.due_wills.push(will.1);
+            }
+            if is_over {
+                let kept = client.kept.take();
+                self.clients.by_id.remove(&id);
+                self.clients.away -= 1;
+                if let Some(kept) = kept {
+                    self.disown(&kept);
+                }
+            }
+        }
+        true
+    }
+
+    /// A message by where it stands, if it is still kept: in its log, or as what its subject retains.
+    pub fn message(&self, log: LogId, sequence: u64) -> Option<&Arc<Message>> {
+        let log = self.names.get(log)?;
+        log.get(sequence).or_else(|| log.latest.last().filter(|last| last.sequence == sequence))
+    }
+}

@@ -1,0 +1,249 @@
+//! CONNECT: who comes, whether it may, and what it finds. Owns the way from the packet to CONNACK: the server judges the
+//! credentials, rights judge the will, and another connection of the same client goes first.
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use siphasher::sip::SipHasher13;
+
+use super::publish::{draft_of, kind_of};
+use super::{Mqtt, Stage};
+use crate::limits::CLIENT_BYTES_MAX;
+use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, subject_of};
+use crate::node::{Claim, Will};
+use crate::report::Report;
+use crate::rights::{Action, Verdict};
+use crate::shard::session::Step;
+use crate::shard::{Shard, lock};
+use crate::subject::{self, Selector};
+use crate::wire::Wire;
+
+/// What a CONNECT said that is not settled yet.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    is_clean: bool,
+    session_ms: u64,
+    session_said: Option<u32>,
+    keep_alive_said: Option<u16>,
+    assigned_id: bool,
+    will: Option<ArrivingWill>,
+}
+
+#[derive(Debug)]
+struct ArrivingWill {
+    will: Will,
+    /// Rights have allowed it.
+    is_allowed: bool,
+}
+
+impl Shard {
+    pub(super) fn arrive_client(&mut self, socket: u32, connect: &Connect<'_>) -> Result<Step, Fault> {
+        let connection_id = self.connection_id(socket);
+        let limits = &self.settings.limits;
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return Ok(Step::Done) };
+        mqtt.writer.version = connect.version;
+        mqtt.stage = Stage::Arriving;
+        mqtt.wants_problems = connect.wants_problems;
+        mqtt.packet_bytes_max = connect.packet_bytes_max;
+        mqtt.alias_max = connect.alias_max.min(limits.mqtt_aliases_max as u16);
+        mqtt.in_flight_max = connect.receive_max.min(limits.mqtt_inflight_max as u16);
+        let wire = Wire::Mqtt(mqtt.writer);
+        if connect.has_auth_method {
+            return Err(Fault::new(Reason::BAD_METHOD, "no authentication method is known here"));
+        }
+        check_client_id(connect)?;
+        mqtt.client_id = if connect.client_id.is_empty() {
+            assign_id(self.settings.seed, connection_id.0)
+        } else {
+            Arc::from(connect.client_id)
+        };
+        let session_ms = u64::from(connect.session_expiry_s).saturating_mul(1000).min(limits.mqtt_session_ms_max);
+        let is_shorter = u64::from(connect.session_expiry_s) * 1000 > session_ms;
+        let keep_alive_max_s = (limits.mqtt_keep_alive_ms_max / 1000) as u16;
+        let is_endless =
+            connect.version == Version::V5 && (connect.keep_alive_s == 0 || connect.keep_alive_s > keep_alive_max_s);
+        let keep_alive_s = if is_endless { keep_alive_max_s } else { connect.keep_alive_s };
+        mqtt.silence_ms_max = u32::from(keep_alive_s) * 1500;
+        let will = connect.will.as_ref().map(|will| make_will(will, &self.settings.limits)).transpose()?;
+        mqtt.arriving = Some(Box::new(Arriving {
+            is_clean: connect.is_clean,
+            session_ms,
+            session_said: is_shorter.then_some((session_ms / 1000) as u32),
+            keep_alive_said: is_endless.then_some(keep_alive_max_s),
+            assigned_id: connect.client_id.is_empty(),
+            will,
+        }));
+        let name = Arc::clone(&mqtt.client_id);
+        connection.details().client = Some(name);
+        connection.wire = wire;
+        self.counters.count_opened(connection, wire);
+        self.ask_who(socket, connect)
+    }
+
+    /// A password, or else a user name, is a token that the server judges; without one the client is anonymous.
+    fn ask_who(&mut self, socket: u32, connect: &Connect<'_>) -> Result<Step, Fault> {
+        let bad = || Fault::new(Reason::BAD_CREDENTIALS, "the password is no text");
+        let password = connect.password.map(std::str::from_utf8).transpose().map_err(|_| bad())?;
+        let token = password.filter(|token| !token.is_empty()).or(connect.username.filter(|name| !name.is_empty()));
+        let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        let connection_id = self.connection_id(socket);
+        let anonymous = self.anonymous.clone();
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        if is_asked {
+            let report = Report::Authorize {
+                connection: connection_id,
+                token: token.map(str::to_owned),
+                client: connection.client().map(|name| name.to_string()),
+                address: connection.peer.address(),
+                is_renewal: false,
+            };
+            self.reports.push(report);
+            return Ok(Step::Wait);
+        }
+        if anonymous.is_none() {
+            return Err(Fault::new(Reason::NOT_AUTHORIZED, "this node asks for a password"));
+        }
+        connection.access = anonymous;
+        self.go_on_arriving(socket)
+    }
+
+    /// Goes on with a CONNECT after each answer, until the client has come or has been refused.
+    pub(super) fn go_on_arriving(&mut self, socket: u32) -> Result<Step, Fault> {
+        let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
+        let Some(mqtt) = connection.mqtt.as_ref().filter(|mqtt| mqtt.stage == Stage::Arriving) else {
+            return Ok(Step::Done);
+        };
+        let (Some(arriving), Some(access)) = (&mqtt.arriving, &connection.access) else { return Ok(Step::Wait) };
+        if let Some(will) = arriving.will.as_ref().filter(|will| !will.is_allowed) {
+            let selector = Selector::Subject(will.will.subject.clone());
+            match self.judge(socket, Action::Publish, &selector) {
+                Verdict::Allow => {}
+                Verdict::Ask => {
+                    self.ask(socket, Action::Publish, selector.text());
+                    return Ok(Step::Wait);
+                }
+                Verdict::Deny => {
+                    return Err(Fault::new(Reason::NOT_AUTHORIZED, "your rights do not cover the will's topic"));
+                }
+            }
+        }
+        let (id, identity, is_clean) = (Arc::clone(&mqtt.client_id), Arc::clone(&access.identity), arriving.is_clean);
+        let connection_id = self.connection_id(socket);
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        let claim = node.claim(&id, &identity, connection_id, is_clean);
+        self.wakes |= node.take_wakes();
+        let wills = node.take_wills();
+        match claim {
+            Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
+            Claim::Wait => Ok(Step::Wait),
+            Claim::Granted { serial, kept } => {
+                // What is gone cannot be sent: then the session is not the one that the client left [MQTT-4.1.0-1].
+                let kept = kept.filter(|kept| node.can_resume(kept));
+                drop(node);
+                self.publish_wills(wills);
+                self.open_client(socket, serial, kept);
+                Ok(Step::Done)
+            }
+        }
+    }
+
+    fn open_client(&mut self, socket: u32, serial: u32, kept: Option<crate::node::Kept>) {
+        let (receive_max, alias_max) =
+            (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
+        let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return };
+        let Some(arriving) = mqtt.arriving.take() else { return };
+        mqtt.serial = serial;
+        mqtt.session_ms = arriving.session_ms;
+        mqtt.stage = Stage::Open;
+        if let Some(access) = &connection.access {
+            mqtt.will = arriving.will.map(|arriving| {
+                let rights = Arc::clone(&access.rights);
+                let mut will = Will { rights, may_publish: connection.door.may_publish, ..arriving.will };
+                will.draft.identity = Arc::clone(&access.identity);
+                Box::new(will)
+            });
+        }
+        let said = Connack {
+            has_session: kept.is_some(),
+            session_expiry_s: arriving.session_said,
+            receive_max,
+            packet_bytes_max,
+            alias_max,
+            assigned_id: if arriving.assigned_id { &mqtt.client_id } else { "" },
+            keep_alive_s: arriving.keep_alive_said,
+            reason_string: "",
+        };
+        mqtt.writer.connack(&mut connection.private, Reason::SUCCESS, &said);
+        self.make_ready(socket);
+        self.announce_connection(socket);
+        if let Some(kept) = kept {
+            self.resume_client(socket, kept);
+        }
+    }
+
+    /// The client that this connection waited for has gone, or must go itself.
+    pub(in crate::shard) fn take_mail<O: crate::shard::Outlet>(&mut self, out: &mut O) {
+        while !self.mail.is_empty() {
+            for mail in std::mem::take(&mut self.mail) {
+                match mail {
+                    crate::node::Mail::Free(connection) => {
+                        if let Some(socket) = self.socket_of(connection) {
+                            self.unpark_packets(socket, out);
+                        }
+                    }
+                    crate::node::Mail::Evict(connection) => match self.socket_of(connection) {
+                        Some(socket) => {
+                            let reason = Reason::TAKEN_OVER;
+                            self.end(socket, reason, "another connection has come with this client identifier", 0x8e);
+                        }
+                        None => lock(&self.node).abandon_client(connection, self.now),
+                    },
+                }
+            }
+            let node = Arc::clone(&self.node);
+            let mut node = lock(&node);
+            node.take_mail(self.index, &mut self.mail);
+            self.wakes |= node.take_wakes();
+        }
+    }
+}
+
+/// A name that nobody can guess and that no other connection of this run has.
+fn assign_id(seed: u64, connection: u64) -> Arc<str> {
+    let mut hasher = SipHasher13::new_with_keys(seed, !seed);
+    hasher.write_u64(connection);
+    Arc::from(format!("godwit-{:x}-{:016x}", connection, hasher.finish()))
+}
+
+/// A name that could be taken for a pattern, or forge a line, is none of ours.
+fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
+    let id = connect.client_id;
+    let refused = Fault::new(Reason::CLIENT_ID_INVALID, "the client identifier is not one that this node takes");
+    if id.is_empty() && connect.version == Version::V3 && !connect.is_clean {
+        return Err(refused);
+    }
+    let is_odd = |c: char| matches!(c, '+' | '#' | '/' | '%') || c.is_control();
+    if id.len() > CLIENT_BYTES_MAX || id.contains(is_odd) { Err(refused) } else { Ok(()) }
+}
+
+fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<ArrivingWill, Fault> {
+    let subject = subject_of(packet.topic);
+    if !subject::is_own(&subject) {
+        subject::check_topic(&subject)
+            .map_err(|_| Fault::new(Reason::TOPIC_INVALID, "the will's topic is no subject of this node"))?;
+    }
+    let kind = kind_of(packet.payload, &packet.carried, limits)?;
+    let draft = draft_of(kind, packet.payload, &packet.carried, packet.qos, packet.is_retained, 0);
+    let delay_ms = u64::from(packet.delay_s) * 1000;
+    let will = Will { subject: subject.into(), draft, rights: Arc::default(), may_publish: false, delay_ms };
+    Ok(ArrivingWill { will, is_allowed: false })
+}
+
+impl Mqtt {
+    pub(super) fn client_id(&self) -> &Arc<str> {
+        &self.client_id
+    }
+}

@@ -1,0 +1,59 @@
+//! The end of an MQTT connection: the client's DISCONNECT, ours, and what each makes of session and will.
+use super::Stage;
+use crate::mqtt::{Connack, Disconnect, Fault, Reason};
+use crate::shard::Shard;
+use crate::shard::connection::Phase;
+use crate::shard::session::Step;
+use crate::websocket;
+
+impl Shard {
+    /// The client leaves in order: its will is forgotten, unless it asks for it.
+    pub(super) fn take_disconnect(&mut self, socket: u32, packet: &Disconnect) -> Result<Step, Fault> {
+        let session_ms_max = self.settings.limits.mqtt_session_ms_max;
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return Ok(Step::Done) };
+        if let Some(seconds) = packet.session_expiry_s {
+            if mqtt.session_ms == 0 && seconds > 0 {
+                return Err(Fault::protocol("a session without an expiry interval is given one at its end"));
+            }
+            mqtt.session_ms = (u64::from(seconds) * 1000).min(session_ms_max);
+        }
+        if packet.reason == Reason::SUCCESS {
+            mqtt.will = None;
+        }
+        self.finish(socket, u16::from(packet.reason.0));
+        Ok(Step::Done)
+    }
+
+    /// Says why, in the words of the client's standard, and closes.
+    pub(super) fn end(&mut self, socket: u32, reason: Reason, text: &str, code: u16) {
+        let Some(connection) = self.connections.get_mut(socket).filter(|c| c.phase == Phase::Open) else { return };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return };
+        let start = connection.private.len();
+        match mqtt.stage {
+            Stage::Fresh | Stage::Left => {}
+            Stage::Arriving => {
+                let said = Connack { reason_string: mqtt.problem(text), ..Connack::default() };
+                mqtt.writer.connack(&mut connection.private, reason, &said);
+            }
+            Stage::Open => mqtt.writer.disconnect(&mut connection.private, reason, mqtt.problem(text)),
+        }
+        if connection.private.len() - start > mqtt.packet_bytes_max as usize {
+            // A reason string may not make a packet too large [MQTT-3.2.2-19, MQTT-3.14.2-3].
+            connection.private.truncate(start);
+        }
+        self.finish(socket, code);
+    }
+
+    fn finish(&mut self, socket: u32, code: u16) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let is_websocket = connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.writer.is_websocket);
+        if is_websocket {
+            websocket::close(&mut connection.private, 1000, "");
+        } else {
+            // There is no closing handshake to wait for.
+            connection.is_finished = true;
+        }
+        self.begin_close(socket, code);
+    }
+}

@@ -1,0 +1,125 @@
+//! Packets of QoS 1 and 2 to a client that it has not settled, in the order in which they were sent. Owns their identifiers and
+//! how many may be under way; a session that resumes sends them again, as far as the client takes them, before anything new.
+use std::collections::VecDeque;
+
+use crate::message::LogId;
+use crate::node::InFlight;
+
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    packets: VecDeque<InFlight>,
+    /// So many of them, from the first on, were sent on this connection.
+    sent: usize,
+    last_id: u16,
+}
+
+/// What a PUBREC is to what is in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receipt {
+    Taken,
+    Unknown,
+    /// A packet of QoS 1 is not answered so.
+    Wrong,
+}
+
+impl Flight {
+    /// What a session kept: nothing of it has been sent on this connection.
+    pub(super) fn resumed(packets: Vec<InFlight>, last_id: u16) -> Self {
+        Self { packets: packets.into(), sent: 0, last_id }
+    }
+
+    pub(super) fn keep(self) -> (Vec<InFlight>, u16) {
+        (self.packets.into(), self.last_id)
+    }
+
+    /// Whether one more message may be sent to a client that takes `max`.
+    pub(super) fn has_room(&self, max: u16) -> bool {
+        self.sent == self.packets.len() && self.sent < usize::from(max)
+    }
+
+    /// Notes a message that is sent now; returns its packet identifier.
+    pub(super) fn send(&mut self, flags: u8, log: LogId, sequence: u64, subscription_id: u32) -> u16 {
+        // Identifiers are given in turn, so that the first in use that could be met is the oldest.
+        let mut packet_id = next(self.last_id);
+        for packet in &self.packets {
+            if packet.packet_id != packet_id {
+                break;
+            }
+            packet_id = next(packet_id);
+        }
+        self.last_id = packet_id;
+        self.packets.push_back(InFlight { packet_id, flags, log, sequence, subscription_id });
+        self.sent += 1;
+        packet_id
+    }
+
+    /// The last `count` were not sent after all.
+    pub(super) fn take_back(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some(packet) = self.packets.pop_back() {
+                self.sent -= 1;
+                self.last_id = packet.packet_id.wrapping_sub(1);
+            }
+        }
+    }
+
+    /// The next packet to be sent again, if the client takes one more.
+    pub(super) fn resend(&mut self, max: u16) -> Option<InFlight> {
+        let packet = *self.packets.get(self.sent).filter(|_| self.sent < usize::from(max))?;
+        self.sent += 1;
+        Some(packet)
+    }
+
+    /// What is to be sent again is gone.
+    pub(super) fn drop_resent(&mut self) {
+        self.sent -= 1;
+        self.packets.remove(self.sent);
+    }
+
+    fn find(&self, packet_id: u16) -> Option<usize> {
+        self.packets.iter().take(self.sent).position(|packet| packet.packet_id == packet_id)
+    }
+
+    fn remove(&mut self, at: usize) -> Option<InFlight> {
+        let packet = self.packets.remove(at);
+        self.sent -= 1;
+        if self.packets.is_empty() && self.packets.capacity() > 16 {
+            self.packets = VecDeque::new();
+        }
+        packet
+    }
+
+    /// PUBACK: the packet is settled. An error: it was of QoS 2.
+    pub(super) fn acknowledge(&mut self, packet_id: u16) -> Result<Option<InFlight>, ()> {
+        let Some(at) = self.find(packet_id) else { return Ok(None) };
+        match self.packets.get(at) {
+            Some(packet) if packet.flags & InFlight::EXACTLY_ONCE != 0 => Err(()),
+            _ => Ok(self.remove(at)),
+        }
+    }
+
+    /// PUBREC: the client has the message; it is not sent again.
+    pub(super) fn receive(&mut self, packet_id: u16, is_failure: bool) -> Receipt {
+        let Some(at) = self.find(packet_id) else { return Receipt::Unknown };
+        let Some(packet) = self.packets.get_mut(at) else { return Receipt::Unknown };
+        if packet.flags & InFlight::EXACTLY_ONCE == 0 {
+            return Receipt::Wrong;
+        }
+        packet.flags |= InFlight::RELEASED;
+        if is_failure {
+            self.remove(at);
+        }
+        Receipt::Taken
+    }
+
+    /// PUBCOMP: the packet is settled.
+    pub(super) fn complete(&mut self, packet_id: u16) -> bool {
+        let Some(at) = self.find(packet_id) else { return false };
+        let is_released = self.packets.get(at).is_some_and(InFlight::is_released);
+        is_released && self.remove(at).is_some()
+    }
+}
+
+fn next(packet_id: u16) -> u16 {
+    packet_id.wrapping_add(1).max(1)
+}

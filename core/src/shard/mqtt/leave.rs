@@ -1,0 +1,117 @@
+//! A connection ends: what of its client is kept, as positions, and what becomes of its will. Owns where each subscription
+//! stands at that moment: everything before has been sent, or is in flight.
+use std::sync::Arc;
+
+use super::Stage;
+use crate::cursor::{NONE, Stand};
+use crate::node::{Entry, Kept, KeptSubscription, Will};
+use crate::rights::{Action, Verdict};
+use crate::shard::access::{Door, decide};
+use crate::shard::connection::Access;
+use crate::shard::{Shard, lock};
+use crate::subject::Selector;
+
+impl Shard {
+    /// Lets go of a connection's client, once; its cursors are still seated.
+    pub(in crate::shard) fn leave_client(&mut self, socket: u32) {
+        let connection_id = self.connection_id(socket);
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        let stage = std::mem::replace(&mut mqtt.stage, Stage::Left);
+        let client_id = Arc::clone(mqtt.client_id());
+        match stage {
+            Stage::Fresh | Stage::Left => return,
+            Stage::Arriving => return lock(&self.node).stop_waiting(&client_id, connection_id),
+            Stage::Open => {}
+        }
+        let (will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
+        let (in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
+        let received = std::mem::take(&mut mqtt.received);
+        let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        let kept = (session_ms > 0).then(|| {
+            let places = in_flight.iter().filter(|packet| !packet.is_released());
+            let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
+            Kept { subscriptions, in_flight, received, last_packet_id, owed_after }
+        });
+        node.release(&client_id, connection_id, kept, will, session_ms, self.now);
+        let wills = node.take_wills();
+        self.wakes |= node.take_wakes();
+        drop(node);
+        self.publish_wills(wills);
+    }
+
+    fn kept_subscriptions(&self, socket: u32) -> Vec<KeptSubscription> {
+        let mut kept = Vec::new();
+        let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            if let Some(stream) = self.streams.get(cursor.stream) {
+                let (arrival, is_joining) = self.arrival_of(id);
+                kept.push(KeptSubscription {
+                    selector: Box::from(&*stream.name),
+                    options: cursor.options,
+                    subscription_id: cursor.subscription_id,
+                    arrival,
+                    is_joining,
+                });
+            }
+            id = cursor.next;
+        }
+        // The list has the latest first.
+        kept.reverse();
+        kept
+    }
+
+    /// A connection's cursor for a selector.
+    pub(super) fn cursor_of(&self, socket: u32, selector: &str) -> Option<u32> {
+        let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            if self.streams.get(cursor.stream).is_some_and(|stream| &*stream.name == selector) {
+                return Some(id);
+            }
+            id = cursor.next;
+        }
+        None
+    }
+
+    /// Up to which arrival a cursor's client has been sent everything, and whether retained messages are still to come.
+    pub(super) fn arrival_of(&self, id: u32) -> (u64, bool) {
+        let Some(cursor) = self.cursors.get(id) else { return (self.arrived, false) };
+        let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
+        match cursor.stand {
+            Stand::Current => {
+                // What was noted for this turn has not left yet.
+                let noted = self.singles.iter().filter(|single| single.cursor == id);
+                let first = noted.filter_map(|single| match self.entries.get(single.entry as usize) {
+                    Some(Entry::Message(message)) => Some(message.arrival - 1),
+                    _ => None,
+                });
+                (first.min().unwrap_or(self.arrived), false)
+            }
+            Stand::Live(place) => {
+                let here = window.and_then(|window| Some((window.head(), window.around(place)?.1)));
+                match here {
+                    Some((head, here)) if here.place < head => (here.arrival, false),
+                    _ => (self.arrived, false),
+                }
+            }
+            Stand::Behind(arrival) => (arrival, false),
+            Stand::Joining => {
+                let bound = cursor.job.as_ref().and_then(|job| Some(job.join.as_ref()?.bound));
+                (bound.unwrap_or(self.arrived), true)
+            }
+        }
+    }
+
+    /// Publishes what lost clients have willed, where their rights still cover it.
+    pub(in crate::shard) fn publish_wills(&mut self, wills: Vec<Will>) {
+        for will in wills {
+            let access = Access::granted(Arc::clone(&will.draft.identity), Arc::clone(&will.rights), None);
+            let door = Door { may_subscribe: false, may_publish: will.may_publish };
+            let selector = Selector::Subject(will.subject);
+            if decide(Some(&access), door, Action::Publish, &selector) == Verdict::Allow {
+                self.push_draft(selector.text(), will.draft, crate::command::Id::None);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! MQTT sessions, as further wires of the same streams. Owns what a connection is in MQTT: its client, what is in flight both
+//! ways, its will and its aliases; streams, cursors, joins and rights are everybody's. At QoS 0 a plain subscriber sits in a
+//! stream of ready packets that all share; whoever wants something of its own sits in a stream of parts, and its packets are
+//! put together as they are sent. Nothing is queued for a client: what it cannot take yet waits in the stream or the log.
+mod arrive;
+mod close;
+mod deliver;
+mod flight;
+mod inbound;
+mod leave;
+mod parts;
+mod publish;
+mod resume;
+mod retained;
+mod settle;
+mod subscribe;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::message::LogId;
+use crate::mqtt::{Version, Writer};
+use crate::node::Will;
+
+pub(super) use deliver::{put_parts, put_shared};
+use flight::Flight;
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its CONNECT has not come.
+    Fresh,
+    /// Its CONNECT is being judged, or waits for another connection of the same client to go.
+    Arriving,
+    Open,
+    /// Its session has been let go.
+    Left,
+}
+
+/// One connection's part of MQTT.
+#[derive(Debug)]
+pub(super) struct Mqtt {
+    pub(super) writer: Writer,
+    pub(super) stage: Stage,
+    /// The client, as messages name their publisher.
+    serial: u32,
+    client_id: Arc<str>,
+    /// A packet that is not whole yet, and what waits for an answer of the server.
+    pub(super) held: Vec<u8>,
+    /// Silence after which the client is taken for lost, 0 none; and when it was last heard (monotonic ms).
+    silence_ms_max: u32,
+    pub(super) heard_ms: u64,
+    /// How long its session outlives the connection.
+    session_ms: u64,
+    packet_bytes_max: u32,
+    /// Topic aliases that the client takes.
+    alias_max: u16,
+    /// Packets it takes in flight.
+    in_flight_max: u16,
+    /// Publishes of QoS 1 received and not yet answered.
+    unanswered: u16,
+    flight: Flight,
+    /// Publishes of QoS 2 received and not yet released, ascending.
+    received: Vec<u16>,
+    will: Option<Box<Will>>,
+    aliases: Option<Box<Aliases>>,
+    arriving: Option<Box<arrive::Arriving>>,
+    /// A cursor waits for the client to settle what is in flight.
+    pub(super) is_stalled: bool,
+    wants_problems: bool,
+}
+
+/// Numbers that stand for topics, each way.
+#[derive(Debug, Default)]
+struct Aliases {
+    /// What the client said each of its aliases means.
+    theirs: HashMap<u16, Box<str>>,
+    ours: HashMap<LogId, u16>,
+}
+
+impl Mqtt {
+    pub(super) fn new(is_websocket: bool, now_ms: u64) -> Self {
+        Self {
+            writer: Writer { version: Version::V3, is_websocket },
+            stage: Stage::Fresh,
+            serial: 0,
+            client_id: Arc::from(""),
+            held: Vec::new(),
+            silence_ms_max: 0,
+            heard_ms: now_ms,
+            session_ms: 0,
+            packet_bytes_max: u32::MAX,
+            alias_max: 0,
+            in_flight_max: 0,
+            unanswered: 0,
+            flight: Flight::default(),
+            received: Vec::new(),
+            will: None,
+            aliases: None,
+            arriving: None,
+            is_stalled: false,
+            wants_problems: true,
+        }
+    }
+
+    /// Which standard its packets follow, once that is known.
+    fn version(&self) -> Option<Version> {
+        (self.stage != Stage::Fresh).then_some(self.writer.version)
+    }
+
+    /// Whether the client has been silent for longer than it promised to be.
+    pub(super) fn is_silent(&self, now_ms: u64) -> bool {
+        self.silence_ms_max > 0 && now_ms >= self.heard_ms + u64::from(self.silence_ms_max)
+    }
+
+    /// Whether packets that all plain subscribers share are good for it: it neither offers aliases nor limits their size.
+    fn wants_shared_packets(&self) -> bool {
+        self.alias_max == 0 && self.packet_bytes_max == u32::MAX
+    }
+
+    /// A text for a reason string, where the client wants those.
+    fn problem<'a>(&self, text: &'a str) -> &'a str {
+        if self.wants_problems { text } else { "" }
+    }
+}

@@ -1,0 +1,248 @@
+//! PUBLISH from a client: from packet to draft, and the answer to it. Owns QoS 2's promise that a message is accepted once,
+//! topic aliases, and what content is: JSON and text are seen as such on the other wires.
+use std::sync::Arc;
+
+use super::Aliases;
+use super::inbound::reason_of;
+use crate::codes::Code;
+use crate::command::Id;
+use crate::json;
+use crate::limits::Limits;
+use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
+use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, subject_of};
+use crate::node::Outcome;
+use crate::rights::{Action, Verdict};
+use crate::shard::Shard;
+use crate::shard::session::Step;
+use crate::subject;
+
+const PUBACK: u8 = 4;
+const PUBREC: u8 = 5;
+const PUBCOMP: u8 = 7;
+/// A 3.1.1 client is told no Receive Maximum; so much more of QoS 2 is taken from it.
+const PATIENCE: usize = 8;
+
+impl Shard {
+    pub(super) fn take_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Fault> {
+        if self.is_known(socket, publish)? {
+            self.commit();
+            self.answer_publish(socket, PUBREC, publish.packet_id, Reason::SUCCESS);
+            return Ok(Step::Done);
+        }
+        let subject = self.subject_of_publish(socket, publish)?;
+        let refused = match self.check_publish(socket, &subject, publish)? {
+            Ok(Step::Done) => None,
+            Ok(step) => return Ok(step),
+            Err(code) => Some(code),
+        };
+        if publish.qos != Qos::AtMostOnce {
+            self.note_received(socket, publish);
+        }
+        if let Some(code) = refused {
+            self.commit();
+            self.counters.publishes_refused += 1;
+            self.settle_publish(socket, publish.qos, publish.packet_id, Err(code));
+            return Ok(Step::Done);
+        }
+        let kind = match kind_of(publish.payload, &publish.carried, &self.settings.limits) {
+            Ok(kind) => kind,
+            Err(fault) if publish.qos == Qos::AtMostOnce => return Err(fault),
+            Err(_) => {
+                self.commit();
+                self.settle_publish(socket, publish.qos, publish.packet_id, Err(Code::ContentInvalid));
+                return Ok(Step::Done);
+            }
+        };
+        let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
+        let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
+        let mut draft =
+            draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
+        draft.identity = Arc::clone(&access.identity);
+        draft.connection = socket;
+        let id = match publish.qos {
+            Qos::AtMostOnce => Id::None,
+            qos => Id::Number(i64::from(publish.packet_id) | (qos as i64) << 16),
+        };
+        self.push_draft(&subject, draft, id);
+        Ok(Step::Done)
+    }
+
+    /// Whether the packet is a repeat of one of QoS 2 that has not been released; an error past Receive Maximum.
+    fn is_known(&mut self, socket: u32, publish: &Publish<'_>) -> Result<bool, Fault> {
+        if publish.qos == Qos::AtMostOnce {
+            return Ok(false);
+        }
+        let max = self.settings.limits.mqtt_receive_max;
+        let Some(mqtt) = self.connections.get(socket).and_then(|c| c.mqtt.as_ref()) else { return Ok(false) };
+        if publish.qos == Qos::ExactlyOnce && mqtt.received.binary_search(&publish.packet_id).is_ok() {
+            return Ok(true);
+        }
+        let count = mqtt.received.len() + usize::from(mqtt.unanswered);
+        let is_over = match mqtt.writer.version {
+            Version::V5 => count >= max,
+            Version::V3 => mqtt.received.len() >= max * PATIENCE,
+        };
+        if is_over {
+            return Err(Fault::new(Reason::RECEIVE_MAXIMUM, "more is under way than Receive Maximum allows"));
+        }
+        Ok(false)
+    }
+
+    fn note_received(&mut self, socket: u32, publish: &Publish<'_>) {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        if publish.qos == Qos::AtLeastOnce {
+            mqtt.unanswered = mqtt.unanswered.saturating_add(1);
+        } else if let Err(place) = mqtt.received.binary_search(&publish.packet_id) {
+            mqtt.received.insert(place, publish.packet_id);
+        }
+    }
+
+    /// The subject that the topic or its alias names.
+    fn subject_of_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<String, Fault> {
+        let Some(alias) = publish.alias else { return Ok(subject_of(publish.topic)) };
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else {
+            return Ok(String::new());
+        };
+        let aliases = mqtt.aliases.get_or_insert_with(|| Box::new(Aliases::default()));
+        if publish.topic.is_empty() {
+            let known = aliases.theirs.get(&alias).map(|topic| subject_of(topic));
+            return known.ok_or(Fault::protocol("the topic alias means nothing yet"));
+        }
+        aliases.theirs.insert(alias, publish.topic.into());
+        Ok(subject_of(publish.topic))
+    }
+
+    /// Rights, names and rates: a code says why this one publish is refused.
+    fn check_publish(
+        &mut self,
+        socket: u32,
+        subject: &str,
+        publish: &Publish<'_>,
+    ) -> Result<Result<Step, Code>, Fault> {
+        match self.judge_subject(socket, Action::Publish, subject) {
+            Verdict::Allow if !subject::is_own(subject) => {}
+            Verdict::Ask => {
+                self.commit();
+                return Ok(Ok(self.ask(socket, Action::Publish, subject)));
+            }
+            _ => return Ok(Err(Code::PublishForbidden)),
+        }
+        if subject::check_topic(subject).is_err() {
+            if publish.qos == Qos::AtMostOnce {
+                return Err(Fault::new(Reason::TOPIC_INVALID, "the topic is no subject of this node"));
+            }
+            return Ok(Err(Code::SubjectInvalid));
+        }
+        Ok(self.spend_rate(socket).map(|()| Step::Done).map_err(|refusal| refusal.code))
+    }
+
+    /// Answers a publish that was numbered or refused; false where the connection speaks another protocol.
+    pub(in crate::shard) fn settle_draft(&mut self, socket: u32, id: &Id, outcome: &Outcome) -> bool {
+        if self.connections.get(socket).is_none_or(|connection| connection.mqtt.is_none()) {
+            return false;
+        }
+        let outcome = match outcome {
+            Outcome::Published { .. } => Ok(()),
+            Outcome::Refused(code) => {
+                self.counters.publishes_refused += 1;
+                Err(*code)
+            }
+        };
+        if let Id::Number(number) = id {
+            let qos = if number >> 16 == Qos::ExactlyOnce as i64 { Qos::ExactlyOnce } else { Qos::AtLeastOnce };
+            self.settle_publish(socket, qos, *number as u16, outcome);
+        }
+        true
+    }
+
+    fn settle_publish(&mut self, socket: u32, qos: Qos, packet_id: u16, outcome: Result<(), Code>) {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        // 3.1.1 cannot say no: what is not taken is answered as if it were [MQTT-3.3.5-2].
+        let is_plain = mqtt.writer.version == Version::V3;
+        let reason = outcome.map_or_else(reason_of, |()| Reason::SUCCESS);
+        match qos {
+            Qos::AtMostOnce => {}
+            Qos::AtLeastOnce => {
+                mqtt.unanswered = mqtt.unanswered.saturating_sub(1);
+                self.answer_publish(socket, PUBACK, packet_id, reason);
+            }
+            Qos::ExactlyOnce => {
+                if reason.is_failure()
+                    && !is_plain
+                    && let Ok(place) = mqtt.received.binary_search(&packet_id)
+                {
+                    mqtt.received.remove(place);
+                }
+                self.answer_publish(socket, PUBREC, packet_id, reason);
+            }
+        }
+    }
+
+    fn answer_publish(&mut self, socket: u32, kind: u8, packet_id: u16, reason: Reason) {
+        self.say(socket, |mqtt, out| mqtt.writer.acknowledge(out, kind, packet_id, reason, ""));
+    }
+
+    /// PUBREL: the identifier may be used for another message.
+    pub(super) fn release_publish(&mut self, socket: u32, packet_id: u16) -> Step {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Step::Done };
+        let reason = match mqtt.received.binary_search(&packet_id) {
+            Ok(place) => {
+                mqtt.received.remove(place);
+                if mqtt.received.is_empty() && mqtt.received.capacity() > 16 {
+                    mqtt.received = Vec::new();
+                }
+                Reason::SUCCESS
+            }
+            Err(_) => Reason::PACKET_ID_UNKNOWN,
+        };
+        self.answer_publish(socket, PUBCOMP, packet_id, reason);
+        Step::Done
+    }
+}
+
+/// What content is: what the publisher says, or else what it looks like.
+pub(super) fn kind_of(payload: &[u8], carried: &Carried<'_>, limits: &Limits) -> Result<Kind, Fault> {
+    let text = std::str::from_utf8(payload).ok();
+    if carried.is_text && text.is_none() {
+        return Err(Fault::new(Reason::PAYLOAD_INVALID, "the payload is said to be text, and is not UTF-8"));
+    }
+    let Some(text) = text else { return Ok(Kind::Bytes) };
+    let is_json = || json::check(text, limits.content_depth_max).is_ok();
+    let media = carried.content_type.map(|media| media.split(';').next().unwrap_or("").trim().to_ascii_lowercase());
+    Ok(match media.as_deref() {
+        Some(media) if media == "application/json" || media.ends_with("+json") => {
+            if is_json() {
+                Kind::Json
+            } else {
+                Kind::Text
+            }
+        }
+        Some(media) if media.starts_with("text/") || carried.is_text => Kind::Text,
+        Some(_) => Kind::Bytes,
+        None if text.trim_start().starts_with(['{', '[']) && is_json() => Kind::Json,
+        None if carried.is_text || !text.contains(is_binary) => Kind::Text,
+        None => Kind::Bytes,
+    })
+}
+
+fn is_binary(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r')
+}
+
+/// The draft of a packet, to be given its identity and connection.
+pub(super) fn draft_of(
+    kind: Kind,
+    payload: &[u8],
+    carried: &Carried<'_>,
+    qos: Qos,
+    is_retained: bool,
+    publisher: u32,
+) -> Draft {
+    let reply_to = carried.response_topic.map(subject_of).unwrap_or_default();
+    let mqtt = FromMqtt { qos, publisher, expiry_s: carried.expiry_s.unwrap_or(NO_EXPIRY) };
+    // Nobody's connection: an outcome that nobody waits for is told to nobody.
+    let draft = Draft::new(kind, payload, &reply_to, Arc::from(""), u32::MAX - 1);
+    let mut draft = draft.from_mqtt(mqtt, |out| carried.put_forwarded(out));
+    draft.is_retained = Some(is_retained);
+    draft
+}

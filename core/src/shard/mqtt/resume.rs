@@ -1,0 +1,87 @@
+//! A client that comes back to its session: its subscriptions stand where they stood, and what it had not settled is sent again,
+//! in order and before anything new [MQTT-4.4.0-1, MQTT-4.6.0-1].
+use std::sync::Arc;
+
+use super::flight::Flight;
+use super::parts::Parts;
+use crate::cursor::Stand;
+use crate::mqtt::{Options, Qos, Version};
+use crate::node::{InFlight, Kept, KeptSubscription};
+use crate::shard::{Shard, lock};
+use crate::subject::Selector;
+
+const PUBREL: u8 = 6;
+
+impl Shard {
+    pub(super) fn resume_client(&mut self, socket: u32, kept: Kept) {
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        self.absorb_all(&mut node);
+        if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
+            mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
+            mqtt.received = kept.received;
+        }
+        for subscription in &kept.subscriptions {
+            self.resume_subscription(socket, subscription, &mut node);
+        }
+        self.wakes |= node.take_wakes();
+        drop(node);
+        self.resend(socket);
+    }
+
+    fn resume_subscription(&mut self, socket: u32, kept: &KeptSubscription, node: &mut crate::node::Node) {
+        let Ok(options) = Options::read(kept.options, Version::V5) else { return };
+        let Ok(selector) = Selector::parse_levels(&kept.selector) else { return };
+        let Ok(cursor) = self.seat_client(socket, &selector, options, kept.subscription_id, node) else { return };
+        if kept.is_joining {
+            self.begin_retained(cursor, kept.arrival);
+        } else if options.qos == Qos::AtMostOnce {
+            self.enter_head(cursor);
+        } else {
+            self.stand(cursor, Stand::Behind(kept.arrival));
+            self.queue_behind(cursor);
+        }
+    }
+
+    /// Sends again what this session has in flight, as far as the client takes it and its socket does.
+    pub(in crate::shard) fn resend(&mut self, socket: u32) {
+        let bytes_max = self.settings.limits.reply_buffer_bytes_max;
+        loop {
+            let Some(connection) = self.connections.get_mut(socket) else { return };
+            if connection.private.len() >= bytes_max {
+                return;
+            }
+            let Some(mqtt) = connection.mqtt.as_mut() else { return };
+            let Some(packet) = mqtt.flight.resend(mqtt.in_flight_max) else { return };
+            if packet.is_released() {
+                let reason = crate::mqtt::Reason::SUCCESS;
+                mqtt.writer.acknowledge(&mut connection.private, PUBREL, packet.packet_id, reason, "");
+            } else if !self.put_again(socket, packet)
+                && let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut())
+            {
+                mqtt.flight.drop_resent();
+            }
+            self.make_ready(socket);
+        }
+    }
+
+    /// False where the message is no more, or has expired.
+    fn put_again(&mut self, socket: u32, packet: InFlight) -> bool {
+        let message = lock(&self.node).message(packet.log, packet.sequence).cloned();
+        let wall_ms = self.now.wall_ms;
+        let Some(message) = message else { return false };
+        let Some(parts) = Parts::of(&message).filter(|parts| parts.expires_in_s(wall_ms) != Some(0)) else {
+            return false;
+        };
+        let Some(connection) = self.connections.get_mut(socket) else { return false };
+        let Some(mqtt) = connection.mqtt.as_ref() else { return false };
+        let mut outgoing = parts.outgoing(wall_ms);
+        outgoing.qos = if packet.flags & InFlight::EXACTLY_ONCE == 0 { Qos::AtLeastOnce } else { Qos::ExactlyOnce };
+        outgoing.packet_id = packet.packet_id;
+        outgoing.is_repeat = true;
+        outgoing.is_retained = packet.flags & InFlight::RETAINED != 0;
+        outgoing.subscription_id = packet.subscription_id;
+        mqtt.writer.publish(&mut connection.private, &outgoing);
+        true
+    }
+}

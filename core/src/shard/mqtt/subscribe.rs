@@ -1,0 +1,145 @@
+//! SUBSCRIBE and UNSUBSCRIBE: rights, limits, the stream that fits what is wanted, and where the cursor begins.
+use std::sync::Arc;
+
+use super::inbound::reason_of;
+use crate::codes::Code;
+use crate::command::{Outcome, Refusal};
+use crate::cursor::Stand;
+use crate::mqtt::{Fault, Filter, Options, Qos, Reason, Selected, Subscribe, Unsubscribe, Version, select};
+use crate::node::Node;
+use crate::report::Report;
+use crate::rights::{Action, Verdict};
+use crate::shard::session::Step;
+use crate::shard::{Shard, lock};
+use crate::subject::Selector;
+use crate::wire::Wire;
+
+impl Shard {
+    pub(super) fn take_subscribe(&mut self, socket: u32, packet: &Subscribe<'_>) -> Result<Step, Fault> {
+        // All questions first: the packet is carried out as a whole, once.
+        let mut chosen = Vec::new();
+        for filter in packet.filters.iter() {
+            let judged = select(filter.filter).map(|selected| {
+                let verdict = self.judge(socket, Action::Subscribe, &selected.selector);
+                (selected, verdict)
+            });
+            if let Ok((selected, Verdict::Ask)) = &judged {
+                return Ok(self.ask(socket, Action::Subscribe, selected.selector.text()));
+            }
+            chosen.push((filter, judged));
+        }
+        let mut codes = Vec::with_capacity(chosen.len());
+        for (filter, judged) in chosen {
+            let outcome = match judged {
+                Err(refusal) => Err(refusal.code),
+                Ok((_, Verdict::Deny | Verdict::Ask)) => Err(Code::SubscribeForbidden),
+                Ok((selected, Verdict::Allow)) => self.subscribe_filter(socket, filter, packet, &selected),
+            };
+            codes.push(outcome.map_or_else(reason_of, |qos| Reason(qos as u8)));
+        }
+        self.say(socket, |mqtt, out| {
+            let is_plain = mqtt.writer.version == Version::V3;
+            let code = |reason: &Reason| if is_plain && reason.is_failure() { 0x80 } else { reason.0 };
+            mqtt.writer.suback(out, packet.packet_id, &codes.iter().map(code).collect::<Vec<_>>());
+        });
+        Ok(Step::Done)
+    }
+
+    fn subscribe_filter(
+        &mut self,
+        socket: u32,
+        filter: Filter<'_>,
+        packet: &Subscribe<'_>,
+        selected: &Selected,
+    ) -> Result<Qos, Code> {
+        let options = filter.options;
+        let text = selected.selector.text();
+        let node = Arc::clone(&self.node);
+        self.absorb_all(&mut lock(&node));
+        // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
+        let stood = self.cursor_of(socket, text).map(|cursor| self.arrival_of(cursor));
+        self.unsubscribe(socket, text);
+        let mut node = lock(&node);
+        self.absorb_all(&mut node);
+        let cursor = self
+            .seat_client(socket, &selected.selector, options, packet.subscription_id, &mut node)
+            .map_err(|refusal| refusal.code)?;
+        self.wakes |= node.take_wakes();
+        drop(node);
+        let bound = stood.map_or(self.arrived, |(arrival, _)| arrival);
+        let wants_retained = match options.retain_handling {
+            0 => true,
+            1 => stood.is_none_or(|(_, is_joining)| is_joining),
+            _ => false,
+        };
+        if wants_retained {
+            self.begin_retained(cursor, bound);
+        } else if stood.is_some() {
+            self.stand(cursor, Stand::Behind(bound));
+            self.queue_behind(cursor);
+        } else {
+            self.enter_head(cursor);
+        }
+        self.report_subscribed(socket, text, Outcome::Live, None);
+        Ok(options.qos)
+    }
+
+    /// Seats a cursor in the stream that fits what is wanted; where it stands is the caller's to say.
+    pub(super) fn seat_client(
+        &mut self,
+        socket: u32,
+        selector: &Selector,
+        options: Options,
+        subscription_id: u32,
+        node: &mut Node,
+    ) -> Result<u32, Refusal> {
+        let limit = self.settings.limits.subscriptions_per_connection_max;
+        let Some(connection) = self.connections.get(socket) else {
+            return Err(Refusal::new(Code::CommandFault, "the connection is gone"));
+        };
+        if connection.cursors as usize >= limit {
+            return Err(Refusal::new(Code::SubscriptionsTooMany, Code::SubscriptionsTooMany.sentence()));
+        }
+        let Some(mqtt) = connection.mqtt.as_ref() else {
+            return Err(Refusal::new(Code::CommandFault, "the connection speaks another protocol"));
+        };
+        let is_plain = options.qos == Qos::AtMostOnce
+            && !options.is_not_local
+            && !options.keeps_retain
+            && subscription_id == 0
+            && mqtt.wants_shared_packets();
+        let wire = if is_plain { Wire::Mqtt(mqtt.writer) } else { Wire::MqttParts };
+        let stream = match selector {
+            Selector::Subject(subject) => self.open_subject_stream(subject, wire, 0, node)?.0,
+            Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire, 0, node)?,
+        };
+        let id = self.seat_cursor(socket, stream, false);
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            cursor.options = options.byte();
+            cursor.subscription_id = subscription_id;
+        }
+        Ok(id)
+    }
+
+    pub(super) fn take_unsubscribe(&mut self, socket: u32, packet: &Unsubscribe<'_>) -> Step {
+        let connection = self.connection_id(socket);
+        let mut codes = Vec::new();
+        for filter in packet.filters.iter() {
+            let reason = match select(filter.filter) {
+                Err(_) => Reason::NO_SUBSCRIPTION,
+                Ok(selected) => {
+                    let text = selected.selector.text();
+                    if self.unsubscribe(socket, text) {
+                        self.report(Report::Unsubscribed { connection, selector: text.to_owned() });
+                        Reason::SUCCESS
+                    } else {
+                        Reason::NO_SUBSCRIPTION
+                    }
+                }
+            };
+            codes.push(reason.0);
+        }
+        self.say(socket, |mqtt, out| mqtt.writer.unsuback(out, packet.packet_id, &codes));
+        Step::Done
+    }
+}
