@@ -1,8 +1,13 @@
 //! The streams of a shard: found by what they are of, and by the subjects whose messages concern them.
-//! Owns the look-up; what is appended to a stream, and who sits in it, is decided elsewhere.
+//! Owns the look-up, and how a new one is shaped; what is appended to a stream, and who sits in it, is decided elsewhere.
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::Shard;
+use crate::codes::Code;
+use crate::command::Refusal;
 use crate::message::LogId;
+use crate::node::Node;
 use crate::slab::Slab;
 use crate::stream::{Source, Stream};
 use crate::subject::Pattern;
@@ -185,6 +190,83 @@ impl Streams {
     pub(super) fn deadline_ms(&self) -> u64 {
         let deadlines = self.timed.iter().filter_map(|&id| self.slab.get(id)).filter_map(deadline);
         deadlines.min().unwrap_or(u64::MAX)
+    }
+}
+
+impl Shard {
+    /// The stream of a subject, made at need; the caller seats a cursor in it.
+    pub(super) fn open_subject_stream(
+        &mut self,
+        subject: &str,
+        wire: Wire,
+        conflate_ms: u32,
+        node: &mut Node,
+    ) -> Result<(u32, LogId), Refusal> {
+        let log = node.open(self.index, subject, self.now)?;
+        let stream = match self.streams.find_subject(log, wire, conflate_ms) {
+            Some(stream) => {
+                node.close(self.index, log, self.now);
+                stream
+            }
+            None => {
+                let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), wire, conflate_ms);
+                let policy = node.policy(subject);
+                stream.conflates_slow = policy.conflates_when_slow && !wire.is_mqtt();
+                (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
+                match self.add_stream(stream) {
+                    Ok(stream) => stream,
+                    Err(refusal) => {
+                        node.close(self.index, log, self.now);
+                        return Err(refusal);
+                    }
+                }
+            }
+        };
+        Ok((stream, log))
+    }
+
+    /// The stream of a pattern, made at need; the caller seats a cursor in it.
+    pub(super) fn open_pattern_stream(
+        &mut self,
+        pattern: &Pattern,
+        wire: Wire,
+        conflate_ms: u32,
+        node: &mut Node,
+    ) -> Result<u32, Refusal> {
+        let stream = match self.streams.find_pattern(pattern.text(), wire, conflate_ms) {
+            Some(stream) => stream,
+            None => {
+                node.open_pattern(self.index, pattern, self.now)?;
+                let source = Source::Pattern(Arc::new(pattern.clone()));
+                let mut stream = Stream::new(Arc::from(pattern.text()), source, wire, conflate_ms);
+                self.settings.shape(&mut stream, pattern);
+                stream.conflates_slow &= !wire.is_mqtt();
+                match self.add_stream(stream) {
+                    Ok(stream) => stream,
+                    Err(refusal) => {
+                        node.close_pattern(self.index, pattern, self.now);
+                        return Err(refusal);
+                    }
+                }
+            }
+        };
+        // The feed may hold entries from before this shard listened; what they say is in the logs.
+        self.absorb_all(node);
+        Ok(stream)
+    }
+
+    pub(super) fn add_stream(&mut self, stream: Stream) -> Result<u32, Refusal> {
+        if self.streams.len() >= self.settings.limits.streams_per_shard_max {
+            return Err(Refusal::new(Code::StreamsTooMany, "this shard has as many streams as it may have"));
+        }
+        let is_timed = Self::keeps_window(&stream);
+        let id = self.streams.insert(stream);
+        if is_timed {
+            self.streams.timed.push(id);
+            self.open_window(id);
+        }
+        self.counters.streams = self.streams.len() as u64;
+        Ok(id)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::report::Report;
-use crate::stream::{Source, Stream};
+use crate::stream::Source;
 use crate::subject::{Pattern, Selector};
 use crate::wire::Wire;
 
@@ -67,37 +67,6 @@ impl Shard {
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
         self.start_subject(socket, id, command, cursor, log, node);
         Ok(())
-    }
-
-    /// The stream of a subject, made at need; the caller seats a cursor in it.
-    pub(super) fn open_subject_stream(
-        &mut self,
-        subject: &str,
-        wire: Wire,
-        conflate_ms: u32,
-        node: &mut Node,
-    ) -> Result<(u32, LogId), Refusal> {
-        let log = node.open(self.index, subject, self.now)?;
-        let stream = match self.streams.find_subject(log, wire, conflate_ms) {
-            Some(stream) => {
-                node.close(self.index, log, self.now);
-                stream
-            }
-            None => {
-                let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), wire, conflate_ms);
-                let policy = node.policy(subject);
-                stream.conflates_slow = policy.conflates_when_slow && !wire.is_mqtt();
-                (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
-                match self.add_stream(stream) {
-                    Ok(stream) => stream,
-                    Err(refusal) => {
-                        node.close(self.index, log, self.now);
-                        return Err(refusal);
-                    }
-                }
-            }
-        };
-        Ok((stream, log))
     }
 
     /// Answers, and places the cursor of one subject.
@@ -176,36 +145,6 @@ impl Shard {
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
         self.start_pattern(socket, id, command, cursor, pattern, node);
         Ok(())
-    }
-
-    /// The stream of a pattern, made at need; the caller seats a cursor in it.
-    pub(super) fn open_pattern_stream(
-        &mut self,
-        pattern: &Pattern,
-        wire: Wire,
-        conflate_ms: u32,
-        node: &mut Node,
-    ) -> Result<u32, Refusal> {
-        let stream = match self.streams.find_pattern(pattern.text(), wire, conflate_ms) {
-            Some(stream) => stream,
-            None => {
-                node.open_pattern(self.index, pattern, self.now)?;
-                let source = Source::Pattern(Arc::new(pattern.clone()));
-                let mut stream = Stream::new(Arc::from(pattern.text()), source, wire, conflate_ms);
-                self.settings.shape(&mut stream, pattern);
-                stream.conflates_slow &= !wire.is_mqtt();
-                match self.add_stream(stream) {
-                    Ok(stream) => stream,
-                    Err(refusal) => {
-                        node.close_pattern(self.index, pattern, self.now);
-                        return Err(refusal);
-                    }
-                }
-            }
-        };
-        // The feed may hold entries from before this shard listened; what they say is in the logs.
-        self.absorb_all(node);
-        Ok(stream)
     }
 
     /// Answers, and places the cursor of a pattern.
@@ -293,20 +232,6 @@ impl Shard {
             }
             _ => {}
         }
-    }
-
-    fn add_stream(&mut self, stream: Stream) -> Result<u32, Refusal> {
-        if self.streams.len() >= self.settings.limits.streams_per_shard_max {
-            return Err(Refusal::new(Code::StreamsTooMany, "this shard has as many streams as it may have"));
-        }
-        let is_timed = Self::keeps_window(&stream);
-        let id = self.streams.insert(stream);
-        if is_timed {
-            self.streams.timed.push(id);
-            self.open_window(id);
-        }
-        self.counters.streams = self.streams.len() as u64;
-        Ok(id)
     }
 
     /// Seats a new cursor of a connection; a stream with company has a window.
