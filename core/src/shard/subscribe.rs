@@ -15,6 +15,7 @@ use crate::position::Position;
 use crate::report::Report;
 use crate::stream::Source;
 use crate::subject::{Pattern, Selector};
+use crate::wire::Wire;
 
 impl Shard {
     /// Executes a subscribe that rights allow.
