@@ -12,6 +12,7 @@ from godwit.client import (
     Client,
     ClientClosed,
     ClientError,
+    CommandRefused,
     Gap,
     Message,
     Position,
@@ -177,6 +178,23 @@ async def test_positions_are_saved_and_started_from(peer: Peer, tmp_path: object
         subscription = client.subscribe("/a")
         second = [(await anext(subscription)).json() for _ in range(6)]
     assert first + second == list(range(10))
+
+
+async def test_requests_are_possible_again_after_their_subscription_was_refused(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(command: dict[str, object]) -> dict[str, object]:
+        return {"id": command["id"], "error": 4113, "name": "SubscribeForbidden", "reason": "no", "retry": False}
+
+    answer = peer._answer
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(peer, "_answer", lambda command: (refuse if "subscribe" in command else answer)(command))
+            with pytest.raises(CommandRefused):
+                await client.request("/svc/time", {})
+        with pytest.raises(ReplyTimeout):
+            await client.request("/svc/time", {}, timeout_ms=20)
+    assert len([each for each in peer.heard if "subscribe" in each]) == 2
 
 
 async def test_nothing_is_saved_of_requests_or_twice(peer: Peer) -> None:

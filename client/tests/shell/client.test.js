@@ -276,6 +276,17 @@ describe("the end", LIMITS, () => {
     await client.close();
   });
 
+  test("of the replies is told to who asks, and a later request asks anew", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    peer.refuses = "subscribe";
+    await assert.rejects(client.request("/svc", 1), CommandRefused);
+    peer.refuses = null;
+    await assert.rejects(client.request("/svc", 1, { timeoutMs: 20 }), { name: "ReplyTimeout" });
+    assert.equal((await peer.hear("subscribe", 2)).length, 2);
+    await client.close();
+  });
+
   test("what cannot be asked is said at once", () => {
     const peer = new Peer();
     assert.throws(() => new Client("http://x"), RangeError);

@@ -13,6 +13,7 @@ export class Peer {
   isMute = false; // takes everything, answers nothing
   isClosed = false; // refuses connections
   canPause = false;
+  refuses = null; // a verb
   pauses = 0;
 
   /** @type {import("../../src/transport/transport.js").Transport} */
@@ -120,7 +121,9 @@ class PeerLink {
 
   #take(command) {
     const { id } = command;
-    if ("connect" in command) {
+    if (this.#peer.refuses !== null && this.#peer.refuses in command) {
+      this.tell({ id, error: 4113, name: "SubscribeForbidden", reason: "no", retry: false });
+    } else if ("connect" in command) {
       this.tell({ id, ok: "connected", session: "s", node: "n", time: 1, ping_interval_ms: 25_000 });
     } else if ("subscribe" in command) {
       const subject = command.subscribe;

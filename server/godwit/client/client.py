@@ -178,7 +178,7 @@ class Client:
             self._requests = Requests()
             replies = self.subscribe(self._requests.pattern, last=1)
             self._saved.pop(self._requests.pattern, None)  # nobody will ask for it again
-            self._tasks.append(asyncio.create_task(self._requests.listen(replies)))
+            self._tasks.append(asyncio.create_task(self._hear_replies(self._requests, replies)))
         reply_to, reply = self._requests.expect()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -218,6 +218,10 @@ class Client:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._save_positions()
+
+    async def _hear_replies(self, requests: Requests, replies: Subscription) -> None:
+        await requests.listen(replies)
+        self._requests = None  # refused or ended: a later request asks anew
 
     async def _run(self) -> None:
         """Our own mistake ends the client and whoever waits for it, with a word; it is never silent."""
