@@ -7,8 +7,10 @@ from collections.abc import Callable
 from .broker import Broker, BrokerMissing
 from .godwit import GodwitBroker
 from .mosquitto import MosquittoBroker
+from .nats import NatsBroker
+from .nchan import NchanBroker
 
-OTHERS: dict[str, Callable[[], Broker]] = {"mosquitto": MosquittoBroker}
+OTHERS: dict[str, Callable[[], Broker]] = {"mosquitto": MosquittoBroker, "nats": NatsBroker, "nchan": NchanBroker}
 """Name → driver of every broker beside Godwit."""
 
 __all__ = ["OTHERS", "Broker", "BrokerMissing", "GodwitBroker"]

@@ -7,6 +7,7 @@ subject is its position 1.n. What it never promised is named in its rules, with 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,3 +172,16 @@ def find_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+async def wait_for_port(address: tuple[str, int], process: asyncio.subprocess.Process) -> None:
+    """Until it accepts. Raises BrokerMissing when it ends instead."""
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(*address)
+                writer.close()
+                return
+            if process.returncode is not None:
+                raise BrokerMissing(f"the broker ended with {process.returncode}")
+            await asyncio.sleep(0.02)

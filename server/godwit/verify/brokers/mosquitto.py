@@ -7,7 +7,6 @@ so whatever is dropped is dropped in silence, which is judged. Needs the Debian 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import shutil
 import threading
@@ -19,7 +18,7 @@ from ..judge.witness import Court, Rules
 from ..node import Node
 from ..plan import Kind, Plan
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port
+from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
 
 PROMISES = frozenset({Promise.NO_LOSS, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
 KEEPALIVE_S = 30
@@ -167,16 +166,3 @@ def topic_of(selector: str) -> str:
     """A subject or pattern as MQTT writes it."""
     words = {"*": "+", "**": "#"}
     return "/".join(words.get(segment, segment) for segment in selector.strip("/").split("/"))
-
-
-async def wait_for_port(address: tuple[str, int], process: asyncio.subprocess.Process) -> None:
-    """Until it accepts. Raises BrokerMissing when it ends instead."""
-    async with asyncio.timeout(20):
-        while True:
-            with contextlib.suppress(OSError):
-                _, writer = await asyncio.open_connection(*address)
-                writer.close()
-                return
-            if process.returncode is not None:
-                raise BrokerMissing(f"the broker ended with {process.returncode}")
-            await asyncio.sleep(0.02)

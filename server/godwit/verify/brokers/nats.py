@@ -1,0 +1,149 @@
+"""nats-server with JetStream: streams in memory, and one ordered consumer for each subscriber, its own answer to "every message, once,
+in order". A stalled reader is a slow consumer, which the server cuts off and the library begins anew.
+
+It has sequences but no gaps to tell: when its stream has moved on, nothing says so, which is judged. Needs the Debian package
+nats-server and Python's nats-py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ..judge.finding import Promise
+from ..judge.witness import Court, Rules
+from ..node import Node
+from ..plan import Kind, Plan
+from ..timing import Clock
+from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
+
+PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
+NOTES = ["nats: has no gaps, merged values or reigns to be judged; publishes go straight to it and are not tried again"]
+OPTIONS = {"max_reconnect_attempts": -1, "reconnect_time_wait": 0.2, "ping_interval": 2, "max_outstanding_pings": 2}
+
+
+class NatsBroker:
+    """One server process."""
+
+    name = "nats-server JetStream"
+    kinds = frozenset({Kind.SUBJECT, Kind.PATTERN})
+    needs_everybody_first = True
+    node: Node | None = None
+
+    def __init__(self) -> None:
+        self.notes = list(NOTES)
+        self.address = ("127.0.0.1", find_port())
+        self._process: asyncio.subprocess.Process | None = None
+        try:
+            self._nats: Any = importlib.import_module("nats")
+        except ModuleNotFoundError:
+            raise BrokerMissing("nats is left out: Python's nats-py is not installed") from None
+        if shutil.which("nats-server") is None:
+            raise BrokerMissing("nats is left out: nats-server is not on the path")
+
+    async def start(self, directory: Path) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *("nats-server", "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(self.address[1])),
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        await wait_for_port(self.address, self._process)
+        client = await self._nats.connect(f"nats://127.0.0.1:{self.address[1]}")
+        await client.jetstream().add_stream(name="verify", subjects=["verify.>"], storage="memory", max_msgs=1_000_000)
+        await client.close()
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+    def rules(self, plan: Plan) -> Rules:
+        return Rules(promises=PROMISES)
+
+    def subscriber(self, seat: Seat) -> Subscriber:
+        return NatsSubscriber(seat, self._nats)
+
+    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
+        return [NatsPublisher(plan, court, clock, self.address, self._nats)]
+
+
+class NatsSubscriber:
+    """An ordered consumer; the library comes back, and begins a new consumer where the last one stood."""
+
+    def __init__(self, seat: Seat, nats: Any) -> None:
+        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
+        self._seat, self._nats = seat, nats
+        self._numbered = Numbered(seat)
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+
+    def stall(self, is_stalled: bool) -> None:
+        if is_stalled:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    def go_at_full_speed(self) -> None:
+        self.stall(False)
+
+    async def run(self) -> None:
+        async def lost(*_: object) -> None:
+            self._numbered.lost("broken")
+
+        async def back(*_: object) -> None:
+            self._numbered.joined()
+
+        async def failed(*_: object) -> None:
+            """The library says more than once what `lost` says."""
+
+        async def took(message: Any) -> None:
+            await self._may_read.wait()
+            self._numbered.take(message.data)
+
+        client = await self._nats.connect(
+            f"nats://127.0.0.1:{self._seat.port}",
+            disconnected_cb=lost,
+            reconnected_cb=back,
+            error_cb=failed,
+            **OPTIONS,
+        )
+        try:
+            await client.jetstream().subscribe(subject_as_nats(self.mine.selector), ordered_consumer=True, cb=took)
+            self._numbered.joined()
+            await asyncio.Event().wait()
+        finally:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(2):
+                    await client.close()
+
+
+class NatsPublisher(SubjectPublisher):
+    """Publishes into the stream, and waits for each acknowledgement."""
+
+    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int], nats: Any) -> None:
+        super().__init__(plan, court, clock)
+        self._address, self._nats = address, nats
+        self._client: Any = None
+        self._stream: Any = None
+
+    async def open(self) -> None:
+        self._client = await self._nats.connect(f"nats://{self._address[0]}:{self._address[1]}")
+        self._stream = self._client.jetstream()
+
+    async def send(self, subject: str, content: bytes) -> bool:
+        try:
+            await self._stream.publish(subject_as_nats(subject), content, timeout=10)
+        except self._nats.errors.Error:
+            return False
+        return True
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def subject_as_nats(selector: str) -> str:
+    """A subject or pattern as NATS writes it."""
+    return ".".join(">" if segment == "**" else segment for segment in selector.strip("/").split("/"))

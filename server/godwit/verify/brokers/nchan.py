@@ -1,0 +1,165 @@
+"""nchan in nginx: WebSocket subscribers that come back with the id of the last message they had.
+
+Channels keep their last messages, so a subscriber in time misses nothing; one that comes too late is given what is left and told nothing,
+which is judged. It has no wildcards. Needs the Debian packages nginx and libnginx-mod-nchan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.typing import Subprotocol
+
+from ..judge.finding import Promise
+from ..judge.witness import Court, Rules
+from ..node import Node
+from ..plan import Kind, Plan
+from ..timing import Clock
+from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
+
+MODULE = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
+PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
+NOTES = ["nchan: has no wildcards, gaps, merged values or reigns to be judged; it keeps 1,000 messages a channel"]
+DEAD_S = 5.0
+BACK_OFF_S = 0.2
+
+
+class NchanBroker:
+    """One nginx process with one worker."""
+
+    name = "nchan"
+    kinds = frozenset({Kind.SUBJECT})
+    needs_everybody_first = True
+    node: Node | None = None
+
+    def __init__(self) -> None:
+        self.notes = list(NOTES)
+        self.address = ("127.0.0.1", find_port())
+        self._process: asyncio.subprocess.Process | None = None
+        if shutil.which("nginx") is None or not MODULE.exists():
+            raise BrokerMissing("nchan is left out: nginx with nchan is not installed")
+
+    async def start(self, directory: Path) -> None:
+        file = _write_settings(directory, self.address[1])
+        self._process = await asyncio.create_subprocess_exec(
+            "nginx", "-c", str(file), stderr=asyncio.subprocess.DEVNULL
+        )
+        await wait_for_port(self.address, self._process)
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+    def rules(self, plan: Plan) -> Rules:
+        return Rules(promises=PROMISES)
+
+    def subscriber(self, seat: Seat) -> Subscriber:
+        return NchanSubscriber(seat)
+
+    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
+        return [NchanPublisher(plan, court, clock, self.address)]
+
+
+class NchanSubscriber:
+    """Each message says its id, and a returning subscriber says the last it had."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
+        self._url = f"ws://127.0.0.1:{seat.port}/sub/{channel_of(seat.mine.selector)}"
+        self._numbered = Numbered(seat)
+        self._last_id = ""
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+
+    def stall(self, is_stalled: bool) -> None:
+        if is_stalled:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
+
+    def go_at_full_speed(self) -> None:
+        self.stall(False)
+
+    async def run(self) -> None:
+        while True:
+            with contextlib.suppress(OSError, TimeoutError, InvalidHandshake, EOFError):
+                await self._live()
+            await asyncio.sleep(BACK_OFF_S)
+
+    async def _live(self) -> None:
+        url = f"{self._url}?last={quote(self._last_id)}" if self._last_id else self._url
+        async with connect(
+            url,
+            subprotocols=[Subprotocol("ws+meta.nchan")],
+            compression=None,
+            proxy=None,
+            ping_interval=DEAD_S / 2,
+            ping_timeout=DEAD_S / 2,
+            close_timeout=0.2,
+        ) as socket:
+            self._numbered.joined()
+            try:
+                while True:
+                    await self._may_read.wait()
+                    self._take(await socket.recv())
+            except ConnectionClosed:
+                self._numbered.lost("broken")
+
+    def _take(self, told: str | bytes) -> None:
+        meta, _, content = (told.encode() if isinstance(told, str) else told).partition(b"\n\n")
+        for line in meta.split(b"\n"):
+            if line.startswith(b"id: "):
+                self._last_id = line[4:].decode()
+        self._numbered.take(content)
+
+
+class NchanPublisher(SubjectPublisher):
+    """Publishes by HTTP, one request at a time on each channel, so that numbers and order agree."""
+
+    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int]) -> None:
+        super().__init__(plan, court, clock)
+        self._url = f"http://{address[0]}:{address[1]}/pub/"
+        self._turns = {subject: asyncio.Lock() for subject in plan.styles}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self._session = aiohttp.ClientSession()
+
+    async def send(self, subject: str, content: bytes) -> bool:
+        assert self._session is not None, "it is open"
+        async with self._turns[subject], self._session.post(self._url + channel_of(subject), data=content) as answer:
+            return answer.status in (201, 202)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def channel_of(subject: str) -> str:
+    """A subject as the id of a channel."""
+    return subject.strip("/").replace("/", "_")
+
+
+def _write_settings(directory: Path, port: int) -> Path:
+    """As it comes, but for its port and what it keeps."""
+    directory.chmod(0o755)
+    file = directory / "nginx.conf"
+    file.write_text(
+        f"load_module {MODULE};\ndaemon off;\nworker_processes 1;\npid {directory}/pid;\nerror_log {directory}/log error;\n"
+        "events { worker_connections 4096; }\n"
+        f"http {{ access_log off; client_body_temp_path {directory}/body; server {{ listen 127.0.0.1:{port};\n"
+        "location ~ /sub/(\\w+)$ { nchan_subscriber websocket; nchan_channel_id $1;\n"
+        '  nchan_subscriber_last_message_id "$arg_last"; nchan_subscriber_first_message newest; }\n'
+        "location ~ /pub/(\\w+)$ { nchan_publisher http; nchan_channel_id $1; nchan_message_buffer_length 1000;\n"
+        "  nchan_message_timeout 10m; client_max_body_size 1m; client_body_buffer_size 1m; }\n"
+        "} }\n"
+    )
+    return file
