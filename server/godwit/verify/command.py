@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from ..errors import GodwitError
 from .brokers import OTHERS, Broker, GodwitBroker
 from .plan import OF_NODE, Harm, Kind, Scale, make_plan
 from .progress import Progress
@@ -80,7 +81,10 @@ def verify(
         _choose_harms(harms, without, is_here),
     )
     with Progress(Console(stderr=True)) as progress:
-        scene = asyncio.run(run_scene(plan, broker, progress))
+        try:
+            scene = asyncio.run(run_scene(plan, broker, progress))
+        except* GodwitError as failed:
+            raise failed.exceptions[0] from None
     verdict = _report(scene, json_file, html_file)
     sys.exit(EXIT_BROKEN if verdict.is_broken else 0)
 

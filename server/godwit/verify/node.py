@@ -117,7 +117,11 @@ class Node:
         except TimeoutError:
             process.kill()
         await process.wait()
-        raise NodeFailed(f"the node did not listen: {self._log.read_text(errors='replace')[-500:].strip()}")
+        raise NodeFailed(f"the node did not listen: {self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self._log.read_text(errors="replace")[-500:].strip()
 
     async def kill(self) -> None:
         """As by power loss."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..errors import NodeFailed
 from .brokers.broker import Broker, Publishing, Seat, Subscriber
 from .harming import Harming
 from .judge.content import Contents
@@ -21,12 +22,13 @@ from .judge.ledger import Ledger
 from .judge.merging import Merging
 from .judge.witness import Court, Witness
 from .node import Node, stated_growth_bytes
-from .plan import CALM_S, Kind, Plan
+from .plan import CALM_S, Harm, Kind, Plan
 from .proxy import Proxy
 from .timing import Clock, start_clock
 from .trace import Trace
 
 SAMPLE_S = 0.5
+SAMPLES_MAX = 4_000  # past it every second one goes
 JOIN_S_MAX = 30.0
 ANSWERS_S_MAX = 30.0
 END_S_MAX = 45.0
@@ -67,6 +69,11 @@ class Scene:
     def node(self) -> Node | None:
         """What was started here and can be measured."""
         return self.broker.node
+
+    @property
+    def is_restarting(self) -> bool:
+        """The node was killed, or asked to leave, and is not back yet."""
+        return self.harming is not None and self.harming.now in (Harm.KILL, Harm.DRAIN)
 
     @property
     def findings(self) -> Findings:
@@ -181,12 +188,21 @@ async def _harm(scene: Scene) -> None:
         stalled,
         scene.plan.scale.seconds - CALM_S,
     )
-    await scene.harming.run()
+    try:
+        await scene.harming.run()
+    except NodeFailed as failed:
+        _find(scene, Promise.ALIVE, "node", f"it was to start again and did not: {failed}")
 
 
 async def _watch(scene: Scene, watch: Watch) -> None:
+    has_node = scene.node is not None
     while True:
         scene.samples.append(scene.sample())
+        if len(scene.samples) > SAMPLES_MAX:
+            del scene.samples[1::2]
+        if scene.node is not None and has_node and not scene.node.is_running and not scene.is_restarting:
+            has_node = False
+            _find(scene, Promise.ALIVE, "node", f"it ended by itself: {scene.node.last_words()}")
         _judge_merges(scene, is_end=False)
         watch(scene)
         await asyncio.sleep(SAMPLE_S)
