@@ -257,8 +257,11 @@ class Client:
         if self._positions is None:
             return
         for selector, subscription in list(self._saved.items()):
-            if subscription.has_moved() and (stand := subscription.stand):
-                self._positions[selector] = stand.to_json()
+            if subscription.has_moved():
+                if stand := subscription.stand:
+                    self._positions[selector] = stand.to_json()
+                else:  # a gap of the whole pattern: what was saved leads nowhere, and would only be told again
+                    self._positions.pop(selector, None)
             if subscription.is_ended:
                 del self._saved[selector]
         if isinstance(self._positions, PositionFile):

@@ -73,6 +73,8 @@ class ClientSubscriber:
                             break
             finally:
                 self.trace.down(self._clock())
+                if items_max is not None and items_max <= 0:
+                    self.witness.lost(self._clock(), "the program ended; its positions are saved")
 
     def _take(self, item: Item) -> None:
         now, witness = self._clock(), self.witness

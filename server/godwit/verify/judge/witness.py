@@ -101,7 +101,7 @@ class Witness:
 
     def asked(self, at_ms: int, since: str | None = None, is_new: bool = False) -> None:
         """It subscribes: anew, from a mark, or from its positions."""
-        if is_new or not self.places:
+        if is_new or (since is None and not self.places):
             for place in self.places.values():
                 place.begin()
             self._marks.clear()
