@@ -3,7 +3,14 @@
 import { PositionInvalid } from "../errors.js";
 import { Position } from "../model.js";
 
-/** @typedef {{ after?: Record<string, string>, since?: string, node?: string, recent?: number }} SavedStand what is saved */
+/**
+ * @typedef {object} SavedStand what is saved
+ * @property {Record<string, string>} [after]
+ * @property {string} [since]
+ * @property {string} [node]
+ * @property {number} [recent]
+ * @property {boolean} [whole]
+ */
 
 const ASKED_MAX = 4_000; // positions in one question; the server takes 10,000
 const ASKED_CHARACTERS_MAX = 200_000; // of all their subjects; the server takes a megabyte, however they are written
@@ -15,12 +22,14 @@ export class Stand {
    * @param {string | null} [since]
    * @param {string | null} [node] which gave the mark
    * @param {number} [recent] so many positions, the last of the map, are beyond the mark
+   * @param {boolean} [isWhole] false: positions that only the mark knows were forgotten
    */
-  constructor(after = new Map(), since = null, node = null, recent = 0) {
+  constructor(after = new Map(), since = null, node = null, recent = 0, isWhole = true) {
     this.after = after;
     this.since = since;
     this.node = node;
     this.recent = recent;
+    this.isWhole = isWhole;
   }
 
   /** Whether it says anything. */
@@ -34,14 +43,18 @@ export class Stand {
   }
 
   /**
-   * What to ask of this node: to the one that gave it, a mark says everything but what came after it; another is told all
-   * positions. A mark alone would have the node go back to it, where its logs may no longer reach.
+   * What to ask of this node. To the one that gave it, a mark says everything but what came after it (alone it would have the
+   * node go back to where its logs may no longer reach). Another cannot serve the mark, but all positions, exactly; where some
+   * were forgotten the mark is asked for, so that the node says what is missing.
    * @param {string | null} node
    */
   forNode(node) {
     if (this.since === null) return this;
-    const places = this.node === node ? this.beyondMark : [...this.after];
-    return new Stand(new Map(isTooMuch(places) ? [] : places), this.since);
+    const isItsOwn = this.node === node;
+    const places = isItsOwn ? this.beyondMark : [...this.after];
+    if (isTooMuch(places)) return new Stand(new Map(), this.since);
+    if (isItsOwn) return new Stand(new Map(places), this.since);
+    return this.isWhole && places.length > 0 ? new Stand(new Map(places)) : new Stand(new Map(), this.since);
   }
 
   /** False when there are more positions than the server takes at once, and no mark to say the same. */
@@ -59,6 +72,7 @@ export class Stand {
       ...(this.since !== null && { since: this.since }),
       ...(this.node !== null && { node: this.node }),
       ...(this.recent > 0 && { recent: this.recent }),
+      ...(!this.isWhole && { whole: false }),
     };
   }
 
@@ -69,7 +83,7 @@ export class Stand {
   static fromJSON(saved) {
     if (saved instanceof Stand) return saved;
     if (saved !== null && typeof saved === "object" && !Array.isArray(saved)) {
-      const { after = {}, since = null, node = null, recent = 0 } = /** @type {Record<string, unknown>} */ (saved);
+      const { after = {}, since = null, node = null, recent = 0, whole = true } = /** @type {Record<string, unknown>} */ (saved);
       const isText = [since, node].every((value) => value === null || typeof value === "string");
       if (isText && after !== null && typeof after === "object" && !Array.isArray(after)) {
         const places = Object.entries(after).map(
@@ -77,7 +91,7 @@ export class Stand {
         );
         const beyond = Number.isInteger(recent) ? Math.min(Number(recent), places.length) : 0;
         const [mark, name] = /** @type {(string | null)[]} */ ([since, node]);
-        return new Stand(new Map(places), mark, name, Math.max(0, beyond));
+        return new Stand(new Map(places), mark, name, Math.max(0, beyond), whole !== false);
       }
     }
     throw new PositionInvalid(JSON.stringify(saved) ?? String(saved));

@@ -19,7 +19,7 @@ export class Standing {
   #positions;
   #mark;
   #node;
-  #isWhole = true; // no position was forgotten for the limit
+  #isWhole; // no position was forgotten for the limit
   /** @type {Set<string>} touched after the last mark, the last of the positions: never forgotten */
   #sinceMark = new Set();
   /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
@@ -40,6 +40,7 @@ export class Standing {
     this.#positions = new Map(stand?.after);
     this.#mark = stand?.since ?? null;
     this.#node = stand?.node ?? null;
+    this.#isWhole = stand?.isWhole ?? true;
     for (const [subject] of stand?.beyondMark ?? []) this.#sinceMark.add(subject);
   }
 
@@ -56,7 +57,7 @@ export class Standing {
     const recent = this.#sinceMark.size;
     const whole = new Stand(new Map(this.#positions), this.#mark, this.#node, recent);
     if (!this.isPattern || this.#isWhole || this.#mark === null) return whole;
-    return new Stand(new Map(whole.beyondMark), this.#mark, this.#node, recent);
+    return new Stand(new Map(whole.beyondMark), this.#mark, this.#node, recent, false);
   }
 
   /**

@@ -46,6 +46,29 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
   });
 }
 
+test("a pattern of a node that died is told one gap of the whole, then goes on", LIMITS, async () => {
+  const first = await startNode({ "node.name": "same" });
+  const proxy = await startProxy(first.port, seeded(1), Infinity);
+  const client = new Client(proxy.url, { settings: QUICK, log: silent });
+  const subscription = client.subscribe("/p/**");
+  const items = subscription.items();
+  await subscription.joined();
+  for (const n of [1, 2, 3]) await client.publish(`/p/${n}`, n);
+  for (const n of [1, 2, 3]) assert.equal((await next(items, "message")).json(), n);
+  await first.kill();
+  const second = await startNode({ "node.name": "same" });
+  proxy.redirect(second.port);
+  const gap = await next(items, "gap");
+  assert.deepEqual([gap.subject, gap.pattern, gap.position, gap.missed, gap.reason], ["/p/**", "/p/**", null, null, "epoch"]);
+  await subscription.joined();
+  await client.publish("/p/1", 4);
+  assert.equal((await next(items, "message")).json(), 4);
+  assert.equal(subscription.counts.gaps, 1);
+  await client.close();
+  proxy.stop();
+  await second.terminate();
+});
+
 test("a node that leaves is left when it says, and everything is asked of the next", LIMITS, async () => {
   const [first, second] = [await startNode({ "drain.spread_ms": 100 }), await startNode()];
   const proxy = await startProxy(first.port, seeded(1), Infinity);

@@ -89,7 +89,10 @@ test("a pattern forgets the longest untouched subject and then resumes by its ma
   standing.judge(message("7.1", { subject: "/a/2" }));
   assert.deepEqual(standing.stand.toJSON(), { after: { "/a/1": "7.1", "/a/2": "7.1" }, since: "1.1.1", node: "n", recent: 1 });
   standing.judge(message("7.1", { subject: "/a/3" }));
-  assert.deepEqual(standing.stand.toJSON(), { after: { "/a/2": "7.1", "/a/3": "7.1" }, since: "1.1.1", node: "n", recent: 2 });
+  assert.deepEqual(standing.stand.toJSON(), { after: { "/a/2": "7.1", "/a/3": "7.1" }, since: "1.1.1", node: "n", recent: 2, whole: false });
+  const later = new Standing("/a/**", true, 2, Stand.fromJSON(JSON.parse(JSON.stringify(standing.stand))));
+  assert.deepEqual(later.stand, standing.stand);
+  assert.deepEqual(later.stand.forNode("other").toJSON(), { since: "1.1.1" }, "so that the node says what is missing");
   assert.equal(standing.position("/a/1"), undefined);
 });
 
@@ -117,12 +120,13 @@ for (const [after, upto, missed, refined] of [
   });
 }
 
-test("the node that gave the mark needs only the positions beyond it", () => {
+test("the node that gave the mark needs only the positions beyond it, another all of them and no mark", () => {
   const stand = new Stand(new Map([["/a/0", at("7.3")], [SUBJECT, at("7.1")]]), "1.1.1", "n");
   assert.deepEqual(stand.forNode("n").toJSON(), { since: "1.1.1" });
-  assert.deepEqual(stand.forNode("other").toJSON(), { after: { "/a/0": "7.3", [SUBJECT]: "7.1" }, since: "1.1.1" });
+  assert.deepEqual(stand.forNode("other").toJSON(), { after: { "/a/0": "7.3", [SUBJECT]: "7.1" } });
   const beyond = new Stand(stand.after, "1.1.1", "n", 1);
   assert.deepEqual(beyond.forNode("n").toJSON(), { after: { [SUBJECT]: "7.1" }, since: "1.1.1" });
+  assert.deepEqual(new Stand(new Map(), "1.1.1", "n").forNode("other").toJSON(), { since: "1.1.1" });
   const unmarked = new Stand(stand.after);
   assert.equal(unmarked.forNode("n"), unmarked);
 });

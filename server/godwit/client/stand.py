@@ -21,6 +21,7 @@ class Stand:
     since: str | None = None
     node: str | None = None  # which gave the mark
     recent: int = 0  # so many positions, the last of the map, are beyond the mark
+    is_whole: bool = True  # False: positions that only the mark knows were forgotten
 
     @property
     def beyond_mark(self) -> dict[str, Position]:
@@ -28,13 +29,19 @@ class Stand:
         return dict(islice(self.after.items(), len(self.after) - self.recent, None))
 
     def for_node(self, node: str | None) -> Stand:
-        """What to ask of this node: to the one that gave it, a mark says everything but what came after it; another is told
-        all positions. A mark alone would have the node go back to it, where its logs may no longer reach.
+        """What to ask of this node. To the one that gave it, a mark says everything but what came after it (alone it would
+        have the node go back to where its logs may no longer reach). Another cannot serve the mark, but all positions, exactly;
+        where some were forgotten the mark is asked for, so that the node says what is missing.
         """
         if self.since is None:
             return self
-        places = self.beyond_mark if self.node == node else self.after
-        return Stand({} if _is_too_much(places) else places, self.since)
+        is_its_own = self.node == node
+        places = self.beyond_mark if is_its_own else self.after
+        if _is_too_much(places):
+            return Stand({}, self.since)
+        if is_its_own:
+            return Stand(places, self.since)
+        return Stand(places) if self.is_whole and places else Stand({}, self.since)
 
     @property
     def can_be_asked(self) -> bool:
@@ -57,6 +64,8 @@ class Stand:
             saved["node"] = self.node
         if self.recent:
             saved["recent"] = self.recent
+        if not self.is_whole:
+            saved["whole"] = False
         return saved
 
     @classmethod
@@ -68,7 +77,7 @@ class Stand:
                 places = {str(subject): Position.parse(str(text)) for subject, text in after.items()}
                 recent = saved.get("recent")
                 beyond = min(max(0, recent), len(places)) if isinstance(recent, int) else 0
-                return cls(places, since, node, beyond)
+                return cls(places, since, node, beyond, saved.get("whole") is not False)
         raise PositionInvalid(repr(saved))
 
 

@@ -32,7 +32,7 @@ class Standing:
         self._positions: dict[str, Position] = dict(stand.after) if stand else {}  # oldest touched first
         self._mark = stand.since if stand else None
         self._node = stand.node if stand else None
-        self._is_whole = True  # no position was forgotten for the limit
+        self._is_whole = stand.is_whole if stand else True  # no position was forgotten for the limit
         # touched after the last mark, the last of the positions: never forgotten
         self._since_mark: set[str] = set(stand.beyond_mark) if stand else set()
         self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
@@ -49,7 +49,7 @@ class Standing:
         """
         whole = Stand(dict(self._positions), self._mark, self._node, len(self._since_mark))
         if self.is_pattern and not self._is_whole and self._mark is not None:
-            return Stand(whole.beyond_mark, self._mark, self._node, whole.recent)
+            return Stand(whole.beyond_mark, self._mark, self._node, whole.recent, is_whole=False)
         return whole
 
     def joined(self, at: Position | None, count: int) -> None:

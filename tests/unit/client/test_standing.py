@@ -111,7 +111,10 @@ def test_pattern_forgets_the_longest_untouched_subject_and_then_resumes_by_its_m
     stand.judge(message("7.1", subject="/a/2"))
     assert stand.stand == Stand({"/a/1": Position(7, 1), "/a/2": Position(7, 1)}, "1.1.1", "n", 1)
     stand.judge(message("7.1", subject="/a/3"))
-    assert stand.stand == Stand({"/a/2": Position(7, 1), "/a/3": Position(7, 1)}, "1.1.1", "n", 2)
+    assert stand.stand == Stand({"/a/2": Position(7, 1), "/a/3": Position(7, 1)}, "1.1.1", "n", 2, False)
+    later = Standing("/a/**", True, 2, Stand.from_json(stand.stand.to_json()))
+    assert later.stand == stand.stand
+    assert later.stand.for_node("other") == Stand({}, "1.1.1")  # so that the node says what is missing
     assert stand.position("/a/1") is None
 
 
@@ -144,10 +147,11 @@ def test_gap_counted_from_a_mark_is_cut_to_what_was_not_seen(
     assert (found and (str(found.after), found.missed)) == refined
 
 
-def test_the_node_that_gave_the_mark_needs_only_the_positions_beyond_it() -> None:
+def test_the_node_that_gave_the_mark_needs_only_the_positions_beyond_it_another_all_and_no_mark() -> None:
     places = {"/a/0": Position(7, 3), SUBJECT: Position(7, 1)}
     assert Stand(places, "1.1.1", "n").for_node("n") == Stand({}, "1.1.1")
-    assert Stand(places, "1.1.1", "n").for_node("other") == Stand(places, "1.1.1")
+    assert Stand(places, "1.1.1", "n").for_node("other") == Stand(places)
+    assert Stand({}, "1.1.1", "n").for_node("other") == Stand({}, "1.1.1")
     assert Stand(places, "1.1.1", "n", 1).for_node("n") == Stand({SUBJECT: Position(7, 1)}, "1.1.1")
 
 
