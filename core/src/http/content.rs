@@ -94,6 +94,12 @@ pub const fn media_of(kind: Kind) -> &'static str {
 /// What it is instead.
 pub fn check_publishes(head: &Head<'_>, body: &[u8]) -> Result<(), Refusal> {
     check_coding(head)?;
+    if head.query.split('&').any(|pair| !pair.is_empty() && !pair.starts_with("token=")) {
+        return Err(Refusal::new(
+            Code::FieldUnknown,
+            "without a subject in the query, each publish says for itself what it wants",
+        ));
+    }
     if kind_of(head.content_type)? != Kind::Json {
         return Err(Refusal::new(Code::MediaUnsupported, "several publishes are an array in application/json"));
     }

@@ -154,7 +154,7 @@ fn parse_head<'a>(bytes: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Resul
         "HEAD" => Method::Head,
         "POST" => Method::Post,
         "OPTIONS" => Method::Options,
-        "PUT" | "DELETE" | "PATCH" | "TRACE" | "CONNECT" => Method::Other,
+        "PUT" | "DELETE" | "PATCH" | "TRACE" | "CONNECT" | "QUERY" => Method::Other,
         _ => return Err(refuse(Code::MethodUnknown, "")),
     };
     let target = request.path.unwrap_or("");

@@ -1,4 +1,4 @@
-//! Server-Sent Events, and the elements of an array: the JSON wire's objects in HTTP's frames (protocol.md, chapter 14).
+//! Server-Sent Events, and the elements of an array: the JSON wire's objects in HTTP's frames (protocol.md, chapter 15).
 //! Owns the lines of an event. A line's end within JSON, where it is only a blank, begins another `data:` line, so that no
 //! publisher can forge a field. Invariant: an event has an id only where the client, once it has read it, stands there.
 

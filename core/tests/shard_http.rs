@@ -1,0 +1,308 @@
+//! HTTP against a node of values: requests in any pieces, streams that are cut anywhere and resumed by their last id, answers that
+//! wait. What a client got must be what was published, told once or told as a gap.
+#![allow(clippy::expect_used)] // a test that expects in vain has failed
+mod world;
+
+use std::collections::HashMap;
+
+use godwit_core::position::Position;
+use proptest::prelude::*;
+use serde_json::Value;
+use world::client::Random;
+use world::{Place, World, open_settings};
+
+/// What a socket took since the last look, as text.
+fn taken(world: &mut World, place: Place) -> String {
+    String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8")
+}
+
+fn ask(world: &mut World, place: Place, request: &str) -> String {
+    world.bytes(place, request.as_bytes());
+    world.turn_all();
+    taken(world, place)
+}
+
+fn post(subject: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /v1/messages?subject={subject} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn get(target: &str, id: Option<&str>) -> String {
+    let field = id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n")
+}
+
+/// Status and body of one answer.
+fn answer(text: &str) -> (u16, String) {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    (head[9..12].parse().expect("a status"), body.to_owned())
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// An EventSource as the standard has it: events that are whole, and the id of the last of them.
+#[derive(Default)]
+struct Events {
+    text: String,
+    last_id: Option<String>,
+    found: Vec<(String, Value)>,
+}
+
+impl Events {
+    fn read(&mut self, text: &str) {
+        self.text.push_str(text);
+        if self.text.starts_with("HTTP/1.1 200 ") {
+            let Some(end) = self.text.find("\r\n\r\n") else { return };
+            self.text.drain(..end + 4);
+        }
+        while let Some(end) = self.text.find("\n\n") {
+            let event: String = self.text.drain(..end + 2).collect();
+            let (mut kind, mut data) = ("message".to_owned(), Vec::new());
+            for line in event.lines().filter(|line| !line.is_empty()) {
+                match line.split_once(": ") {
+                    Some(("id", id)) => self.last_id = Some(id.to_owned()),
+                    Some(("event", name)) => name.clone_into(&mut kind),
+                    Some(("data", part)) => data.push(part.to_owned()),
+                    _ => assert_eq!(line, ":"),
+                }
+            }
+            if !data.is_empty() {
+                self.found.push((kind, serde_json::from_str(&data.join("\n")).expect("JSON")));
+            }
+        }
+    }
+}
+
+/// What the client of a stream has been sent of each subject.
+#[derive(Default)]
+struct Ledger {
+    stands: HashMap<String, u64>,
+}
+
+impl Ledger {
+    /// Positions follow one another; what was sent before may come again, nothing may be left out.
+    fn take(&mut self, events: &mut Events, has_repeats: bool) {
+        for (kind, value) in events.found.drain(..) {
+            assert_ne!(kind, "gap", "nothing was lost: {value}");
+            if kind == "subscribed"
+                && let (Some(at), Some(0)) = (value["at"].as_str(), value["count"].as_u64())
+            {
+                let at = Position::parse(at).expect("a position").sequence;
+                let stand = self.stands.entry(value["subject"].as_str().expect("a subject").to_owned()).or_insert(at);
+                assert_eq!(*stand, at, "{value}");
+            }
+            if kind != "message" {
+                continue;
+            }
+            let at = Position::parse(value["at"].as_str().expect("a position")).expect("a position").sequence;
+            let subject = value["message"].as_str().expect("a subject").to_owned();
+            let stand = self.stands.entry(subject).or_default();
+            if value["snapshot"] == true {
+                *stand = at;
+                continue;
+            }
+            assert!(at == *stand + 1 || has_repeats && at <= *stand, "{at} after {stand}: {value}");
+            *stand = (*stand).max(at);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever was cut wherever, a stream that is resumed by its last id leaves nothing out.
+    #[test]
+    fn a_stream_resumed_by_its_last_id_has_no_hole(seed in 1u64..u64::MAX, which in 0usize..4, is_pending in any::<bool>()) {
+        let target = [
+            "/v1/stream?subject=/a",
+            "/v1/stream?subject=/a&subject=/b&subject=/c/d",
+            "/v1/stream?subject=/**",
+            "/v1/stream?subject=/c/*&subject=/a",
+        ][which];
+        let mut random = Random(seed);
+        let mut world = World::new(open_settings(), 2, is_pending);
+        let publisher = world.connect(0);
+        let company: Vec<Place> = (0..random.below(3)).map(|_| world.accept(1)).collect();
+        for &place in &company {
+            ask(&mut world, place, &get(target, None));
+        }
+        let mut published: HashMap<&str, u64> = HashMap::new();
+        let (mut events, mut ledger) = (Events::default(), Ledger::default());
+        let mut place = world.accept(1);
+        ask(&mut world, place, &get(target, None)).clone_into(&mut events.text);
+        for step in 0..60 {
+            match random.below(10) {
+                0 => {
+                    world.gone(place);
+                    events.text.clear();
+                    place = world.accept(1);
+                    world.bytes(place, get(target, events.last_id.as_deref()).as_bytes());
+                }
+                1 => world.socket(place).room = random.below(400) as usize,
+                2 | 3 => world.give_room(place, random.below(3000) as usize),
+                _ => {
+                    for _ in 0..random.below(6) {
+                        let subject = ["/a", "/b", "/c/d"][random.below(3) as usize];
+                        let blanks = " ".repeat(random.below(200) as usize);
+                        world.say(publisher, &format!("{{\"publish\":\"{subject}\",\"content\":[{step},\n\"{blanks}\"]}}"));
+                        *published.entry(subject).or_default() += 1;
+                    }
+                }
+            }
+            world.turn_all();
+            let text = taken(&mut world, place);
+            events.read(&text);
+            ledger.take(&mut events, which > 0);
+            for &place in &company {
+                taken(&mut world, place);
+            }
+        }
+        world.give_room(place, usize::MAX / 4);
+        for _ in 0..8 {
+            world.advance(250);
+            world.turn_all();
+        }
+        let text = taken(&mut world, place);
+        events.read(&text);
+        ledger.take(&mut events, which > 0);
+        for (subject, count) in published {
+            let is_heard = match which { 0 => subject == "/a", 3 => subject != "/b", _ => true };
+            prop_assert!(!is_heard || ledger.stands.get(subject) == Some(&count), "{subject} {count} {:?}", ledger.stands);
+        }
+    }
+
+    /// Polls that go on where the last one stood leave nothing out and repeat nothing of one subject.
+    #[test]
+    fn polls_leave_nothing_out(seed in 1u64..u64::MAX, is_many in any::<bool>()) {
+        let mut random = Random(seed);
+        let mut world = World::new(open_settings(), 2, seed % 2 == 0);
+        let publisher = world.connect(0);
+        let place = world.accept(1);
+        let target = if is_many { "/v1/messages?subject=/a/*&subject=/b" } else { "/v1/messages?subject=/b" };
+        let (mut at, mut ledger, mut sent, mut waiting) = (None::<String>, Ledger::default(), 0u64, false);
+        for _ in 0..40 {
+            for _ in 0..random.below(4) {
+                world.say(publisher, "{\"publish\":\"/b\",\"content\":1}");
+                world.say(publisher, "{\"publish\":\"/a/c\",\"content\":2}");
+                sent += 1;
+            }
+            world.turn_all();
+            if !waiting {
+                let limit = 1 + random.below(5);
+                let place_of = match &at {
+                    None => "&last=1000".to_owned(),
+                    Some(at) if is_many => format!("&last_event_id={at}"),
+                    Some(at) => format!("&after={at}"),
+                };
+                let limit = if at.is_none() { 1000 } else { limit };
+                world.bytes(place, get(&format!("{target}{place_of}&limit={limit}&wait=1"), None).as_bytes());
+                waiting = true;
+            }
+            world.turn_all();
+            if random.below(3) == 0 {
+                world.advance(1500);
+                world.turn_all();
+            }
+            let text = taken(&mut world, place);
+            if text.is_empty() {
+                continue;
+            }
+            waiting = false;
+            let (status, body) = answer(&text);
+            prop_assert_eq!(status, 200, "{}", body);
+            at = field(&text, "Godwit-Position").map(str::to_owned);
+            prop_assert!(at.is_some(), "{text}");
+            let found: Vec<Value> = serde_json::from_str(&body).expect("JSON");
+            let mut events = Events { found: found.into_iter().map(|value| ("message".to_owned(), value)).collect(), ..Events::default() };
+            prop_assert!(events.found.iter().all(|(_, value)| value.get("gap").is_none()), "{body}");
+            ledger.take(&mut events, is_many);
+        }
+        prop_assert!(ledger.stands.get("/b").copied().unwrap_or(0) <= sent);
+    }
+}
+
+#[test]
+fn a_post_is_numbered_and_answered_with_its_position() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.accept(0);
+    assert_eq!(answer(&ask(&mut world, place, &post("/a", "{\"x\":1}"))), (201, "{\"at\":\"7.1\"}".into()));
+    let text = ask(&mut world, place, &get("/v1/snapshot?subject=/a", None));
+    assert_eq!(answer(&text), (200, "{\"x\":1}".into()));
+    assert_eq!(field(&text, "Godwit-Position"), Some("7.1"));
+    let array = r#"[{"id":1,"publish":"/a","text":"t"},{"publish":"nowhere","text":""},{"ping":true},{"publish":"/b","bytes":"AA=="}]"#;
+    let request = post("/a", array).replace("?subject=/a", "");
+    let (status, body) = answer(&ask(&mut world, place, &request));
+    let rows: Vec<Value> = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((status, &rows[0]), (200, &serde_json::json!({"id": 1, "ok": "published", "at": "7.2"})));
+    assert_eq!((&rows[1]["error"], &rows[2]["error"], &rows[3]["at"]), (&4101.into(), &4103.into(), &"7.1".into()));
+}
+
+#[test]
+fn nothing_is_answered_before_the_request_before_it() {
+    let mut world = World::new(open_settings(), 1, true);
+    let place = world.accept(0);
+    let pipelined =
+        [post("/a", "1"), get("/nothing", None), get("/v1/messages?subject=/b&wait=1", None), post("/a", "2")].concat();
+    let text = ask(&mut world, place, &pipelined);
+    assert_eq!(text.matches("HTTP/1.1 ").count(), 2, "{text}");
+    world.advance(1100);
+    world.turn_all();
+    let rest = taken(&mut world, place);
+    assert!(rest.starts_with("HTTP/1.1 200 ") && rest.contains("\r\n\r\n[]HTTP/1.1 201 "), "{rest}");
+    assert!(!world.socket(place).is_paused, "it is read again");
+}
+
+#[test]
+fn an_id_that_is_none_of_ours_is_a_gap_and_nothing_else() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.accept(0);
+    ask(&mut world, place, &post("/a", "1"));
+    for id in ["garbage", "9.9", "7.99", "\u{e9}", &"9".repeat(1000), "1.2.3.4", "a1.99.1.86f7e437", "ff.1.1.x1234"] {
+        for target in ["/v1/stream?subject=/a", "/v1/stream?subject=/a&subject=/b", "/v1/stream?subject=/**"] {
+            let place = world.accept(0);
+            let text = ask(&mut world, place, &get(target, Some(id)));
+            assert!(text.starts_with("HTTP/1.1 200 "), "{id} {target} {text}");
+            let is_of_another = matches!(id, "1.2.3.4" | "a1.99.1.86f7e437");
+            assert!(text.contains("event: gap\n") || is_of_another, "{id} {target} {text}");
+            assert!(text.contains("\"snapshot\":true"), "{id} {target} {text}");
+            world.gone(place);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_changed_keeps_the_place_of_what_it_keeps() {
+    let mut world = World::new(open_settings(), 1, false);
+    let publisher = world.accept(0);
+    let mut events = Events::default();
+    let place = world.accept(0);
+    events.read(&ask(&mut world, place, &get("/v1/stream?subject=/a&subject=/b", None)));
+    ask(&mut world, publisher, &post("/a", "1"));
+    events.read(&taken(&mut world, place));
+    world.gone(place);
+    ask(&mut world, publisher, &post("/a", "2"));
+    ask(&mut world, publisher, &post("/c", "3"));
+    let place = world.accept(0);
+    let id = events.last_id.clone().expect("an id");
+    let text = ask(&mut world, place, &get(&format!("/v1/stream?subject=/a&subject=/c&last_event_id={id}"), None));
+    assert!(text.contains("\"outcome\":\"recovered\",\"count\":1") && text.contains("\"at\":\"7.2\""), "{text}");
+    assert!(text.contains("\"outcome\":\"snapshot\",\"count\":1") && !text.contains("gap"), "{text}");
+}
+
+#[test]
+fn a_slow_body_and_a_silent_connection_end() {
+    let mut world = World::new(open_settings(), 1, false);
+    let (slow, silent) = (world.accept(0), world.accept(0));
+    world.bytes(slow, &post("/a", "12345").as_bytes()[..100]);
+    world.turn_all();
+    for _ in 0..100 {
+        world.advance(250);
+        world.turn_all();
+    }
+    assert!(taken(&mut world, slow).starts_with("HTTP/1.1 408 "));
+    assert!(world.socket(slow).is_closed && world.socket(silent).is_closed);
+}
