@@ -2,7 +2,10 @@
 // browser (a test holds that), so that what each part of the console may touch can be seen in its imports.
 
 export const find = (id) => document.getElementById(id);
-export const focused = () => document.activeElement;
+export function beginAtTop(main) {
+  main.focus({ preventScroll: true });
+  window.scrollTo(0, 0);
+}
 
 const SVG = "http://www.w3.org/2000/svg";
 

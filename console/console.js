@@ -2,7 +2,7 @@
 // build step, nothing loaded from elsewhere.
 
 import { ask, Refused } from "./admin.js";
-import { find, makeIcon, markStale, nowMs, onPlace, readPlace, setTitle } from "./browser.js";
+import { beginAtTop, find, makeIcon, markStale, nowMs, onPlace, readPlace, setTitle } from "./browser.js";
 import { element, say } from "./element.js";
 import { duration } from "./format.js";
 import { Pace } from "./pace.js";
@@ -59,7 +59,7 @@ class Console {
       else link.removeAttribute("aria-current");
     }
     setTitle(`${title} · ${this.node?.node ?? "Godwit"}`);
-    if (isChange) this.main.focus();
+    if (isChange) beginAtTop(this.main);
     this.pace.soon(0);
   }
 

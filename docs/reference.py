@@ -12,6 +12,7 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from godwit.admin.openapi.page import describe_admin
 from godwit.cli import godwit
 from godwit.config import describe_config
 
@@ -40,6 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             return tomllib.load(opened)
 
     made: dict[str, Callable[[], str]] = {
+        "reference/admin.md": describe_admin,
         "reference/configuration.md": describe_config,
         "reference/commands.md": describe_commands,
         "reference/codes.md": lambda: describe_codes(read("codes")),

@@ -30,7 +30,8 @@ export class Configuration {
     if (text === this.text) return;
     this.text = text;
     this.rows = [];
-    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makePatterns(told.patterns));
+    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", told.patterns, "No pattern differs.", "Every subject is kept as [limits] says."),
+      this.makeTables("issuers", "issuer", told.issuers, "No issuer.", "Signed tokens are not taken."));
     this.filter();
   }
 
@@ -58,12 +59,13 @@ export class Configuration {
     return row;
   }
 
-  makePatterns(patterns) {
-    const lines = patterns.map(({ pattern, ...values }) => element("tr", {}, element("td", { class: "name" }, pattern),
-      element("td", { class: "mono" }, Object.entries(values).map(([key, value]) => element("div", {}, `${key} = ${shown(value)}`)))));
-    return panel("[patterns]", { id: "section-patterns" }, patterns.length === 0 ? empty("No pattern differs.", "Every subject is kept as [limits] says.")
-      : element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "[patterns]" }, element("table", {},
-        element("thead", {}, element("tr", {}, ["Pattern", "Values"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, lines))));
+  // Tables that the operator names: patterns and issuers.
+  makeTables(section, key, tables, none, words) {
+    const lines = tables.map(({ [key]: name, ...values }) => element("tr", {}, element("td", { class: "name" }, name),
+      element("td", { class: "mono" }, Object.entries(values).map(([each, value]) => element("div", {}, `${each} = ${shown(value)}`)))));
+    return panel(`[${section}]`, { id: `section-${section}` }, tables.length === 0 ? empty(none, words)
+      : element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `[${section}]` }, element("table", {},
+        element("thead", {}, element("tr", {}, [key, "values"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, lines))));
   }
 
   filter() {

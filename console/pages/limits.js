@@ -17,10 +17,10 @@ export class Limits {
       columns: [
         { key: "name", label: "Limit", kind: "name", isSortable: true, title: (row) => row.sentence },
         { key: "sentence", label: "What it holds" },
-        { key: "scope", label: "Whose", show: (row) => SCOPES[row.scope] ?? row.scope },
+        { key: "scope", label: "Whose", kind: "nowrap", show: (row) => SCOPES[row.scope] ?? row.scope },
         { key: "value", label: "Value", isNumber: true, show: (row) => quantity(row.name, row.value), title: (row) => `default ${quantity(row.name, row.default)}, from ${row.source}` },
-        { key: "used", label: "Used now", isNumber: true, isSortable: true, show: (row) => (row.used === null ? "–" : quantity(row.name, row.used)), meter: shareOf },
-        { key: "hits", label: "Hit", isNumber: true, isSortable: true, show: (row) => (row.hits === null ? "not counted" : `${exact(row.hits)} ×`), tone: (row) => (row.hits ? "warn" : "quiet"),
+        { key: "used", label: "Used now", isNumber: true, isSortable: true, show: (row) => (row.used === null ? "–" : quantity(row.name, row.used)), meter: (row) => (row.used === null ? null : shareOf(row)) },
+        { key: "hits", label: "Hit", isNumber: true, kind: "nowrap", isSortable: true, show: (row) => (row.hits === null ? "not counted" : `${exact(row.hits)} ×`), tone: (row) => (row.hits ? "warn" : "quiet"),
           title: (row) => (row.counted_by ? `counted by ${row.counted_by}` : "") },
         { key: "code", label: "Code", show: (row) => (row.code ? `${row.code_number} ${row.code}` : "–") },
       ],

@@ -1,9 +1,10 @@
 // Overview: how the node is, at a glance and over the last minutes; for the node, or shard by shard.
 
-import { makeAbort } from "../browser.js";
 import { choice, element, say } from "../element.js";
 import { bytes, number, rate, split } from "../format.js";
+import { Busiest } from "../parts/busiest.js";
 import { Chart, Spark } from "../parts/chart.js";
+import { Host } from "../parts/host.js";
 import { Series } from "../parts/series.js";
 
 const byteRate = (value) => `${bytes(value)}/s`;
@@ -13,11 +14,12 @@ const cores = (value) => value === null || value === undefined ? "–" : `${(val
 const TILES = [
   ["Connections", "connections", "", "s1", (s) => `${number(s.now("subscriptions"))} subscriptions`],
   ["Published", "published_per_s", "/s", "s1", (s) => `${number(s.now("subjects"))} subjects`],
-  ["Sent", "bytes_out_per_s", "B/s", "s3", (s) => `${number(s.now("messages_out_per_s") ?? s.now("sends_per_s"))} ${s.now("messages_out_per_s") === null ? "sends" : "messages"}/s`],
+  ["Sent", "bytes_out_per_s", "B/s", "s3", (s) => `${number(s.now("messages_out_per_s"))} messages/s`],
   ["Received", "bytes_in_per_s", "B/s", "s2", (s) => `${number(s.now("messages_in_per_s"))} messages/s`],
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
   ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
-  ["Gaps told", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("resynced_per_s"))} resynced/s`],
+  ["Gaps told", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
+  ["Slow readers", "slow_readers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} fell off a window/s`],
 ];
 
 // [id, title, [[label, column, colour, isDashed]], show, hint]; the first line is the one shown shard by shard.
@@ -31,8 +33,8 @@ const CHARTS = [
   ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and what logs and windows hold of it"],
   ["c-gaps", "Gaps and recoveries", [["gaps", "gaps_per_s", "s4"], ["resynced", "resynced_per_s", "s2", true], ["recovered", "recovered_per_s", "s1"]], rate,
     "A gap is told to who cannot be given everything; who recovered missed nothing"],
-  ["c-slow", "Slow readers", [["full sockets", "blocked_sends_per_s", "s2"], ["fell off", "fell_off_per_s", "s4"], ["dropped", "dropped_per_s", "s6", true]], rate,
-    "Sends a full socket did not take, subscriptions that fell off their window, standard messages lost"],
+  ["c-slow", "Slow readers", [["readers", "slow_readers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["fell off/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
+    "Connections whose socket takes nothing now; sends it did not take, subscriptions that fell off their window, standard messages lost"],
 ];
 
 const SHARD_CHARTS = [
@@ -43,9 +45,8 @@ const SHARD_LINES_MAX = 8;
 const RANGES = { 60: "1 min", 300: "5 min", 900: "15 min" };
 
 export class Overview {
-  constructor() {
+  constructor({ node }) {
     this.series = new Series();
-    this.abort = makeAbort();
     this.seconds = 300;
     this.isByShard = false;
     this.tiles = TILES.map(([label, column, unit, colour, note]) => makeTile(label, column, unit, colour, note));
@@ -55,7 +56,10 @@ export class Overview {
       element("div", { class: "lead" }, element("h1", { class: "grow" }, "Overview"),
         choice("What the charts show", { node: "Node", shards: "By shard" }, "node", (word) => { this.isByShard = word === "shards"; this.layOut(); }),
         choice("Time", RANGES, "300", (word) => { this.seconds = Number(word); this.draw(); })),
-      element("dl", { class: "tiles" }, this.tiles.map((tile) => tile.root)), this.grid);
+      element("dl", { class: "tiles" }, this.tiles.map((tile) => tile.root)), this.more = element("div", { class: "columns" }), this.grid);
+    this.busiest = new Busiest();
+    this.more.append(this.busiest.root);
+    if (node) this.begin(node);
     this.layOut();
   }
 
@@ -76,27 +80,39 @@ export class Overview {
     this.draw();
   }
 
-  async refresh() {
+  // The demonstration, where the node has one, beside the busiest subjects.
+  begin(node) {
+    this.isBegun = true;
+    if (!node.has_demo) return;
+    this.host = new Host(node);
+    this.more.prepend(this.host.root);
+  }
+
+  async refresh(node) {
+    if (!this.isBegun) this.begin(node);
     const shards = this.series.shards.length;
     await this.series.refresh();
     if (this.isByShard && shards !== this.series.shards.length) this.layOut();
     else this.draw();
+    await this.busiest.refresh();
   }
 
   draw() {
     const [time_s] = this.series.cut(this.seconds, {}, []);
-    for (const { chart, read } of this.charts) chart.set([time_s, ...read()]);
+    for (const { chart, read } of this.charts) chart.set([time_s, ...read()], this.seconds);
     for (const tile of this.tiles) tile.show(this.series, this.seconds);
   }
 
   restyle() {
     for (const { chart } of this.charts) chart.restyle();
     for (const { spark } of this.tiles) spark.restyle();
+    this.host?.restyle();
   }
 
   end() {
     for (const { chart } of this.charts) chart.end();
     for (const { spark } of this.tiles) spark.end();
+    this.host?.end();
   }
 }
 
@@ -112,7 +128,7 @@ function makeTile(label, column, unit, colour, note) {
     say(value, digits);
     say(suffix, text);
     say(under, note(series));
-    spark.set(series.cut(Math.min(seconds, 300), series.node, [column]));
+    spark.set(series.cut(seconds, series.node, [column]), seconds);
   };
   return { root, spark, show };
 }

@@ -11,7 +11,8 @@ const AXIS_FONT = "11px system-ui, sans-serif";
 
 export class Chart {
   // `lines`: [{ label, colour: "s1", isFilled, isDashed }]; `show` turns a value into text.
-  constructor({ id, title, lines, show = number, hint = "" }) {
+  constructor({ id, title, lines, show = number, hint = "", isAnyTime = false, isFromZero = true }) {
+    Object.assign(this, { isAnyTime, isFromZero });
     this.title = title;
     this.lines = lines;
     this.show = show;
@@ -38,8 +39,11 @@ export class Chart {
     const options = {
       width, height, padding: [8, 6, 0, 0], legend: { show: false },
       cursor: { sync: { key: CURSOR.key, setSeries: false }, y: false, drag: { x: false, y: false }, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), niceTop(high)] } },
-      axes: [axis({ space: 70, size: 26, values: (_, ticks) => ticks.map((s) => clock(s * 1000, false).slice(0, 5)), incrs: [60, 120, 300, 600] }),
+      scales: {
+        x: { time: true, range: (_, low, high) => (this.span ? [high - this.span, high] : [low, high]) },
+        y: { range: (_, low, high) => (this.isFromZero ? [Math.min(0, low ?? 0), niceTop(high)] : around(low, high)) },
+      },
+      axes: [axis({ space: 70, size: 18, values: (_, ticks) => ticks.map((s) => clock(s * 1000, false).slice(0, this.isAnyTime || this.span < 120 ? 8 : 5)) }),
         axis({ space: 32, size: 52, values: (_, ticks) => ticks.map((value) => this.show(value)) })],
       series: [{}, ...this.lines.map((line) => ({
         stroke: () => readColour(`--${line.colour}`), width: 1.6, points: { show: false }, dash: line.isDashed ? [4, 3] : undefined,
@@ -50,9 +54,10 @@ export class Chart {
     this.uplot = new uPlot(options, this.data, this.plot);
   }
 
-  // `columns`: times in seconds, then one column a line.
-  set(columns) {
+  // `columns`: times in seconds, then one column a line; `span`: how many seconds are shown, else all.
+  set(columns, span = 0) {
     this.data = columns;
+    this.span = span;
     this.uplot?.setData(columns);
     this.tell(this.uplot?.cursor.idx);
     const last = columns[0].length - 1;
@@ -92,13 +97,15 @@ export class Spark {
     if (this.uplot) return void this.uplot.setSize({ width, height: 36 });
     this.uplot = new uPlot({
       width, height: 36, padding: [4, 0, 0, 0], legend: { show: false }, cursor: { show: false }, axes: [{ show: false }, { show: false }],
-      scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), niceTop(high)] } },
+      scales: { x: { time: true, range: (_, low, high) => (this.span ? [high - this.span, high] : [low, high]) },
+        y: { range: (_, low, high) => [Math.min(0, low ?? 0), niceTop(high)] } },
       series: [{}, { stroke: () => readColour(`--${this.colour}`), fill: () => `${readColour(`--${this.colour}`)}1c`, width: 1.4, points: { show: false } }],
     }, this.data, this.root);
   }
 
-  set(columns) {
+  set(columns, span) {
     this.data = columns;
+    this.span = span;
     this.uplot?.setData(columns);
   }
 
@@ -114,6 +121,11 @@ const axis = (options) => ({
   stroke: () => readColour("--quiet"), font: AXIS_FONT, gap: 4,
   grid: { stroke: () => readColour("--grid"), width: 1 }, ticks: { show: false }, ...options,
 });
+
+function around(low, high) {
+  const room = (high - low) * 0.12 || Math.abs(high) * 0.05 || 1;
+  return [low - room, high + room];
+}
 
 // Room above the highest value, so that a flat line does not lie on the frame.
 const niceTop = (high) => (high > 0 ? high * 1.12 : 1);

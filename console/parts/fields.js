@@ -1,4 +1,4 @@
-// The numbers in a subject's messages as lines over time: its content where that is a number, else its first numeric fields.
+// The numbers in a subject's messages over time, a chart for each: its content where that is a number, else its first numeric fields.
 
 import { nextFrame } from "../browser.js";
 import { element } from "../element.js";
@@ -10,7 +10,8 @@ const POINTS_MAX = 600;
 
 export class FieldChart {
   constructor() {
-    this.root = element("div", { hidden: true });
+    this.root = element("div", { class: "grid", hidden: true });
+    this.charts = [];
     this.names = null;
     this.points = [];
   }
@@ -33,17 +34,18 @@ export class FieldChart {
 
   draw() {
     this.isWaiting = false;
-    if (!this.chart) {
-      const lines = this.names.map((name, at) => ({ label: name || "value", colour: `s${at + 1}`, isFilled: this.names.length === 1 }));
-      this.chart = new Chart({ id: "fields", title: "Values", lines, show: number, isAnyTime: true });
-      this.root.append(this.chart.root);
+    if (this.charts.length === 0) {
+      this.charts = this.names.map((name, at) => new Chart({ id: `field-${at}`, title: name || "Value", isAnyTime: true, isFromZero: false,
+        lines: [{ label: "", colour: `s${at + 1}`, isFilled: true }], show: number }));
+      this.root.append(...this.charts.map((chart) => chart.root));
       this.root.hidden = false;
     }
-    this.chart.set([0, ...this.names.map((_, at) => at + 1)].map((column) => this.points.map((point) => point[column])));
+    const time_s = this.points.map(([time]) => time);
+    this.charts.forEach((chart, at) => chart.set([time_s, this.points.map((point) => point[at + 1])]));
   }
 
-  restyle() { this.chart?.restyle(); }
-  end() { this.chart?.end(); }
+  restyle() { for (const chart of this.charts) chart.restyle(); }
+  end() { for (const chart of this.charts) chart.end(); }
 }
 
 function nameNumbers(content) {

@@ -75,6 +75,10 @@ function fill(cell, column, row) {
   say(target, column.show ? column.show(row) : String(row[column.key] ?? "–"));
   if (column.title) cell.title = column.title(row);
   if (column.href) target.setAttribute("href", column.href(row));
-  if (column.meter) cell.lastChild.value = column.meter(row);
+  if (column.meter) {
+    const share = column.meter(row);
+    cell.lastChild.hidden = share === null;
+    cell.lastChild.value = share ?? 0;
+  }
   if (column.tone) cell.className = [column.isNumber && "number", column.kind, column.tone(row)].filter(Boolean).join(" ");
 }

@@ -30,6 +30,7 @@ from . import (
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
+from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
 
@@ -77,6 +78,8 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
             response = await handler(request)
         except web.HTTPException as error:
             response = refuse(error.status, error.reason)
+            if "Allow" in error.headers:
+                response.headers["Allow"] = error.headers["Allow"]
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
@@ -95,6 +98,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     refusals.add_routes(app.router, view)
     node.add_routes(app.router, view)
     charts.add_routes(app, view)
+    openapi.add_routes(app.router)
     console.add_routes(app.router, view)
     return app
 

@@ -34,8 +34,12 @@ def describe(config: Config) -> dict[str, Any]:
             for name, section in SECTIONS.items()
         ],
         "patterns": [
-            {key: value for key, value in list_values(pattern).items() if value is not None}
+            {key: _plain(value) for key, value in list_values(pattern).items() if value is not None}
             for pattern in config.patterns
+        ],
+        "issuers": [
+            {key: _plain(value) for key, value in list_values(issuer).items() if value is not None}
+            for issuer in config.issuers
         ],
     }
 

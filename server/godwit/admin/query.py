@@ -30,7 +30,7 @@ def read_flag(request: web.Request, name: str) -> bool:
 
 def read_choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
     """One of the words; the first where it is not given."""
-    word = request.query.get(name, "") or choices[0]
+    word = request.query.get(name, choices[0])
     if word not in choices:
         raise web.HTTPBadRequest(reason=f"{name} must be one of {', '.join(choices)}")
     return word

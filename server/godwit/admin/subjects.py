@@ -22,21 +22,17 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
     """A page is `{"rows": […], "next": KEY}`, or with `sort` or `search` `{"rows": […], "total": …}`."""
 
     async def list_subjects(request: web.Request) -> web.Response:
-        if "sort" in request.query or "search" in request.query:
-            return web.json_response(await survey(request))
         limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
         pattern = read_pattern(request, "pattern")
-        rows = await turn.take(view.engine.subjects, request.query.get("after", ""), limit, pattern)
-        return web.json_response({"rows": rows, "next": rows[-1]["subject"] if len(rows) >= limit else None})
-
-    async def survey(request: web.Request) -> dict[str, object]:
         sort = read_choice(request, "sort", SORTS)
         order = read_choice(request, "order", ("asc", "desc"))
         offset = read_number(request, "offset", 0, 0, OFFSET_MAX)
-        limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
         search = read_text(request, "search", SEARCH_CHARACTERS_MAX)
-        pattern = read_pattern(request, "pattern")
-        return await turn.take(view.engine.survey, pattern, search, sort, order == "desc", offset, limit)
+        if "sort" in request.query or "search" in request.query:
+            asked = (pattern, search, sort, order == "desc", offset, limit)
+            return web.json_response(await turn.take(view.engine.survey, *asked))
+        rows = await turn.take(view.engine.subjects, request.query.get("after", ""), limit, pattern)
+        return web.json_response({"rows": rows, "next": rows[-1]["subject"] if len(rows) >= limit else None})
 
     async def show_subject(request: web.Request) -> web.Response:
         subject = read_subject(request, "subject")
