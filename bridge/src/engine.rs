@@ -139,6 +139,17 @@ impl Engine {
         py.detach(|| self.0.configure(settings_json)).map_err(PyValueError::new_err)
     }
 
+    fn take_heard<'py>(
+        &self,
+        py: Python<'py>,
+        max: usize,
+        with_content: bool,
+    ) -> PyResult<(Vec<Bound<'py, PyTuple>>, u64)> {
+        let (heard, lost) = py.detach(|| self.0.take_heard(max));
+        let rows = heard.iter().map(|heard| rows::heard(py, heard, with_content)).collect::<PyResult<_>>()?;
+        Ok((rows, lost))
+    }
+
     fn purge(&self, py: Python<'_>, subject: &str) -> Option<usize> {
         py.detach(|| self.0.purge(subject))
     }

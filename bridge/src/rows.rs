@@ -1,5 +1,7 @@
 //! Figures and rows as dictionaries whose keys are the fields' names.
 use godwit_core::command::GapReason;
+use godwit_core::message::Kind;
+use godwit_core::node::Heard;
 use godwit_core::report::{ConnectionRow, SubjectRow};
 use godwit_core::shard::Counters;
 use godwit_engine::{Figures, Found, Stats};
@@ -160,4 +162,25 @@ pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<
         dict.set_item("stands", stands.collect::<PyResult<Vec<_>>>()?)?;
     }
     Ok(dict)
+}
+
+/// (subject, position or none, time, kind, identity, bytes of content, content or none) of one message.
+pub(crate) fn heard<'py>(py: Python<'py>, heard: &Heard, with_content: bool) -> PyResult<Bound<'py, PyTuple>> {
+    let message = &heard.message;
+    let kind = match message.kind {
+        Kind::Json => "json",
+        Kind::Text => "text",
+        Kind::Bytes => "bytes",
+    };
+    let content = message.content();
+    (
+        &*message.subject,
+        (message.sequence > 0).then(|| format!("{}.{}", message.epoch, message.sequence)),
+        message.time_ms,
+        kind,
+        &*heard.identity,
+        content.len(),
+        with_content.then(|| PyBytes::new(py, content)),
+    )
+        .into_pyobject(py)
 }

@@ -27,7 +27,7 @@ use crate::limits::Limits;
 use crate::settings::Settings;
 
 pub use append::Outcome;
-pub use feed::{Entry, Lag, Lost, SHARDS_MAX};
+pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
 pub use mqtt::{Claim, InFlight, Kept, KeptSubscription, Mail, Will};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
@@ -50,6 +50,8 @@ pub struct Node {
     names: names::Names,
     index: index::Index,
     feed: feed::Feed,
+    /// What an audit hears; none where there is none.
+    tap: Option<feed::Tap>,
     directory: directory::Directory,
     interest: interest::Interest,
     keys: keys::Keys,
@@ -83,6 +85,7 @@ impl Node {
             ages,
             names: names::Names::new(secret),
             index: index::Index::default(),
+            tap: feed::Tap::new(&settings.tap),
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),
             interest: interest::Interest::new(secret, limits.interest_hold_ms),
@@ -125,9 +128,14 @@ impl Node {
         self.feed.lag()
     }
 
+    /// At most `max` messages for the audit, oldest first, and how many it has lost since start.
+    pub fn take_heard(&mut self, max: usize) -> (Vec<Heard>, u64) {
+        self.tap.as_mut().map(|tap| tap.take(max)).unwrap_or_default()
+    }
+
     /// Whether publishers should not be read for now: a shard is half a feed behind.
     pub fn is_congested(&self) -> bool {
-        self.feed.is_congested()
+        self.feed.is_congested() || self.tap.as_ref().is_some_and(feed::Tap::holds_publishers)
     }
 
     /// Some: the shard fell a whole feed behind since it was last asked, and was not told some entries. It drops its windows,

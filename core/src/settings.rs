@@ -20,6 +20,7 @@ pub struct Settings {
     /// "auto", "io_uring" or "readiness".
     pub driver: String,
     pub listeners: Vec<Listener>,
+    pub tls: TlsSettings,
     /// Origins whose pages may connect, such as `https://a.example`; none: any. Who names no origin is no page.
     pub origins: Vec<String>,
     pub limits: Limits,
@@ -34,6 +35,19 @@ pub struct Settings {
     /// Whether connects, subscriptions and their ends are reported: nobody pays for what nobody reads.
     pub reports_sessions: bool,
     pub patterns: Vec<PatternSettings>,
+    pub tap: TapSettings,
+}
+
+/// What an audit hears of accepted messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TapSettings {
+    /// Of which subjects; none: of no message.
+    pub patterns: Vec<String>,
+    pub entries_max: usize,
+    pub bytes_max: usize,
+    /// Past half of its limits publishers are not read; else the oldest go.
+    pub holds_publishers: bool,
 }
 
 /// One address to listen on.
@@ -48,6 +62,33 @@ pub struct Listener {
     pub address: String,
     /// "both" (or empty), "subscribe" or "publish": what its clients may do at most.
     pub role: String,
+    /// Clients speak TLS.
+    pub is_tls: bool,
+    /// Trusted proxies begin with a PROXY header.
+    pub takes_proxy: bool,
+}
+
+/// What TLS listeners show and ask for; files are read by the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsSettings {
+    /// The first is for clients that name no host, or none of the others'.
+    pub certificates: Vec<CertificateFiles>,
+    /// "1.2" (or empty) or "1.3".
+    pub version_min: String,
+    /// By their names of the standard; none: all that are known, each of which authenticates what it encrypts.
+    pub cipher_suites: Vec<String>,
+    /// "none" (or empty), "optional" or "required".
+    pub client_certificates: String,
+    pub client_authorities_file: String,
+}
+
+/// One certificate with its chain, and its key, both PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CertificateFiles {
+    pub certificate_file: String,
+    pub key_file: String,
 }
 
 /// One rule of what an identity may do.

@@ -4,6 +4,7 @@
 use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
 use crate::queue::{Orders, Reports, lock};
+use crate::tls::Certificates;
 use godwit_core::report::{ConnectionId, ConnectionRow, Order, Report};
 use godwit_core::shard::Counters;
 use std::collections::HashMap;
@@ -52,9 +53,19 @@ pub(crate) struct Board {
     /// Answers to `ListConnections` and `ShowConnection`, by ask; a place exists only while somebody waits for it.
     lists: Mutex<HashMap<u64, Option<Listed>>>,
     listed: Condvar,
+    certificates: Mutex<Option<Certificates>>,
 }
 
 impl Board {
+    /// What TLS listeners show from now on; connections that there are go on as they began.
+    pub(crate) fn certify(&self, certificates: Option<Certificates>) {
+        *lock(&self.certificates) = certificates;
+    }
+
+    pub(crate) fn certificates(&self) -> Option<Certificates> {
+        lock(&self.certificates).clone()
+    }
+
     pub(crate) fn new(shards: usize) -> io::Result<Self> {
         Ok(Self {
             seats: (0..shards).map(|_| Seat::default()).collect(),
@@ -62,6 +73,7 @@ impl Board {
             drained: AtomicU64::new(0),
             lists: Mutex::default(),
             listed: Condvar::new(),
+            certificates: Mutex::default(),
         })
     }
 

@@ -8,8 +8,9 @@ use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Numbered, Opened, Plan, live};
 use crate::survey::{Found, Question, Surveys};
+use crate::tls::Certificates;
 use godwit_core::codes::Code;
-use godwit_core::node::{self, Node, Totals};
+use godwit_core::node::{self, Heard, Node, Totals};
 use godwit_core::position::Position;
 use godwit_core::report::{ConnectionId, ConnectionList, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
@@ -89,6 +90,7 @@ impl Engine {
             settings.seed = RandomState::new().hash_one(settings.run);
         }
         let board = Board::new(usize::from(settings.shards)).map_err(|error| error.to_string())?;
+        board.certify(read_certificates(&settings)?);
         let settings = Arc::new(settings);
         Ok(Self {
             node: Arc::new(Mutex::new(Node::new(&settings))),
@@ -241,6 +243,8 @@ impl Engine {
         settings.listeners.clone_from(&start.listeners);
         settings.asks_on_connect = start.asks_on_connect;
         settings.limits.connections_max = start.limits.connections_max;
+        let certificates = read_certificates(&settings)?;
+        self.board.certify(certificates);
         let settings = Arc::new(settings);
         *lock(&self.current) = Arc::clone(&settings);
         lock(&self.node).configure(&settings);
@@ -250,6 +254,11 @@ impl Engine {
         }
         self.order(vec![Order::Configure(settings)]);
         Ok(())
+    }
+
+    /// At most `max` accepted messages for the audit, oldest first, and how many it has lost since start.
+    pub fn take_heard(&self, max: usize) -> (Vec<Heard>, u64) {
+        lock(&self.node).take_heard(max)
     }
 
     /// Takes back what a subject keeps, up to now; how many messages went, none where there is no such subject.
@@ -356,6 +365,12 @@ fn read_settings(text: &str) -> Result<Settings, String> {
     check_access(&settings).map_err(|refusal| refusal.reason)?;
     preference(&settings.driver)?;
     Ok(settings)
+}
+
+/// The certificates, where a listener shows any.
+fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, String> {
+    let is_used = settings.listeners.iter().any(|listener| listener.is_tls);
+    is_used.then(|| Certificates::read(&settings.tls)).transpose()
 }
 
 fn preference(name: &str) -> Result<Preference, String> {

@@ -6,11 +6,13 @@ mod board;
 mod clock;
 pub mod driver;
 mod engine;
+mod links;
 mod outlet;
 mod publications;
 mod queue;
 mod shard;
 mod survey;
+mod tls;
 
 pub use board::Figures;
 pub use clock::Clock;

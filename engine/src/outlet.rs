@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::driver::{self, Driver, Listener};
+use crate::links::Links;
 use godwit_core::shard::{Outlet, Sending};
 use std::sync::Arc;
 
@@ -9,17 +10,23 @@ pub(crate) struct Sockets {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) board: Arc<Board>,
+    pub(crate) links: Links,
 }
 
 impl Outlet for Sockets {
     fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
+        if self.links.has(socket) {
+            return outcome(self.links.send(self.driver.as_mut(), socket, bytes, token));
+        }
         // SAFETY: `Outlet` asks of the core that the bytes stay until the send is answered, which the flush after each of its
         // steps does; when the shard gives up, the driver is dropped without another system call that reads them.
         outcome(unsafe { self.driver.send(socket, bytes, u64::from(token)) })
     }
 
     fn want_write(&mut self, socket: u32) {
-        self.driver.want_write(socket);
+        if self.links.want_write(socket) {
+            self.driver.want_write(socket);
+        }
     }
 
     fn pause_read(&mut self, socket: u32) {
@@ -31,6 +38,7 @@ impl Outlet for Sockets {
     }
 
     fn close(&mut self, socket: u32) {
+        self.links.close(self.driver.as_mut(), socket);
         self.driver.close(socket);
     }
 

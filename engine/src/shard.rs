@@ -5,14 +5,16 @@
 use crate::board::Board;
 use crate::clock::{Clock, ThreadClock};
 use crate::driver::{self, DriverOptions, Event, Sent};
+use crate::links::Links;
 use crate::outlet::{Sockets, outcome};
 use crate::queue::lock;
+use crate::tls::Turned;
 use godwit_core::node::Node;
 use godwit_core::report::{Order, Report};
 use godwit_core::settings::Settings;
 use godwit_core::shard::Shard;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -23,6 +25,9 @@ const NEWS_MS: u64 = 20;
 
 /// A listening socket and its listener's number in the settings.
 pub(crate) type Numbered = (u8, TcpListener);
+
+/// Plaintext of one buffer of records; what is more was one large burst.
+const PLAIN_BYTES: usize = 65_536;
 
 /// What a shard's thread is made from.
 pub(crate) struct Plan {
@@ -80,8 +85,11 @@ struct Turning {
     index: usize,
     /// The driver's listeners by their numbers in the settings.
     numbers: Vec<u8>,
+    settings: Arc<Settings>,
     sockets: Sockets,
     shard: Shard,
+    /// What the sockets with links have said, in turn.
+    plain: Vec<u8>,
     board: Arc<Board>,
     clock: Clock,
     orders: Vec<Order>,
@@ -111,7 +119,14 @@ impl Turning {
         let turning = Self {
             index,
             numbers,
-            sockets: Sockets { driver: opened.driver, listeners, board: Arc::clone(&plan.board) },
+            settings: Arc::clone(&plan.settings),
+            sockets: Sockets {
+                driver: opened.driver,
+                listeners,
+                board: Arc::clone(&plan.board),
+                links: Links::default(),
+            },
+            plain: Vec::new(),
             shard: Shard::new(plan.index, plan.settings, plan.node),
             board: plan.board,
             clock: plan.clock,
@@ -137,12 +152,15 @@ impl Turning {
                     return Ok(());
                 }
             }
+            self.settle_links()?;
             self.shard.turn(&mut self.sockets);
             self.settle()?;
             self.board.wake(self.shard.take_wakes());
             self.tell(now.mono_ms);
+            let is_waiting = self.sockets.links.is_waiting();
             let deadline_ms = self.shard.deadline_ms().min(self.ring_ms.unwrap_or(u64::MAX));
-            wait = (deadline_ms != u64::MAX).then(|| Duration::from_millis(deadline_ms.saturating_sub(now.mono_ms)));
+            let rest_ms = if is_waiting { 0 } else { deadline_ms.saturating_sub(now.mono_ms) };
+            wait = (is_waiting || deadline_ms != u64::MAX).then(|| Duration::from_millis(rest_ms));
         }
     }
 
@@ -152,20 +170,81 @@ impl Turning {
         match event {
             Event::Accepted { listener, socket, peer } => {
                 let number = self.numbers.get(listener as usize).copied().unwrap_or(0);
-                shard.accept(socket, peer, number, sockets);
+                if self.link(number, socket, peer) {
+                    self.shard.accept(socket, peer, number, &mut self.sockets);
+                } else {
+                    self.sockets.driver.close(socket);
+                }
             }
             Event::Data { socket, buffer } => {
                 let mut lent = sockets.driver.lend(buffer);
-                shard.receive(socket, &mut lent, sockets);
-                sockets.driver.take_back(lent);
+                if sockets.links.has(socket) {
+                    self.receive_linked(socket, &mut lent);
+                } else {
+                    shard.receive(socket, &mut lent, sockets);
+                }
+                self.sockets.driver.take_back(lent);
             }
             Event::Gone { socket, .. } => shard.gone(socket, sockets),
-            Event::Writable { socket } => shard.writable(socket),
+            Event::Writable { socket } => {
+                if sockets.links.writable(socket) {
+                    shard.writable(socket);
+                }
+            }
             Event::Wake => return self.take_orders(),
             // A node connects to nobody yet.
             Event::Connected { socket, .. } => sockets.driver.close(socket),
         }
         false
+    }
+
+    /// Opens the link that a listener asks for; false when the connection cannot be served.
+    fn link(&mut self, listener: u8, socket: u32, peer: SocketAddr) -> bool {
+        let Some(asked) = self.settings.listeners.get(usize::from(listener)) else { return true };
+        let awaits_header = asked.takes_proxy && self.shard.trusts(peer);
+        if !asked.is_tls && !awaits_header {
+            return true;
+        }
+        let certificates = if asked.is_tls { self.board.certificates() } else { None };
+        (!asked.is_tls || certificates.is_some())
+            && self.sockets.links.open(socket, certificates.as_ref(), awaits_header)
+    }
+
+    /// Hands on what a linked socket's bytes say.
+    fn receive_linked(&mut self, socket: u32, bytes: &mut [u8]) {
+        let mut plain = std::mem::take(&mut self.plain);
+        let received = self.sockets.links.receive(socket, bytes, &mut plain);
+        if let Some(address) = received.address {
+            self.shard.set_peer(socket, address);
+        }
+        if let Some(certificate) = received.certificate {
+            self.shard.set_certificate(socket, certificate);
+        }
+        if !plain.is_empty() {
+            self.shard.receive(socket, &mut plain, &mut self.sockets);
+        }
+        plain.clear();
+        plain.shrink_to(PLAIN_BYTES);
+        self.plain = plain;
+        if received.turned != Turned::Open {
+            self.shard.gone(socket, &mut self.sockets);
+        }
+    }
+
+    /// Sends what links have to say themselves, and tells the core which sockets take plaintext again.
+    fn settle_links(&mut self) -> io::Result<()> {
+        let Sockets { driver, links, .. } = &mut self.sockets;
+        if links.send_own(driver.as_mut()) || links.is_pending() {
+            driver.flush(&mut self.sent)?;
+            for sent in self.sent.drain(..) {
+                // Nothing of the core's is in flight between turns.
+                let _ = links.sent(driver.as_mut(), sent);
+            }
+        }
+        for socket in self.sockets.links.take_writable() {
+            self.shard.writable(socket);
+        }
+        Ok(())
     }
 
     fn take_orders(&mut self) -> bool {
@@ -184,10 +263,14 @@ impl Turning {
 
     /// Answers every pending send, and what the core sends upon that, until nothing is pending.
     fn settle(&mut self) -> io::Result<()> {
-        while self.shard.is_pending() {
+        while self.shard.is_pending() || self.sockets.links.is_pending() {
             self.sockets.driver.flush(&mut self.sent)?;
             for sent in self.sent.drain(..) {
-                self.shard.sent(sent.token as u32, outcome(sent.outcome), &mut self.sockets);
+                let answer = self.sockets.links.sent(self.sockets.driver.as_mut(), sent);
+                let answer = answer.unwrap_or_else(|sent| Some((sent.token as u32, sent.outcome)));
+                if let Some((token, sending)) = answer {
+                    self.shard.sent(token, outcome(sending), &mut self.sockets);
+                }
             }
             self.shard.more(&mut self.sockets);
         }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .config import Address, Config
+from .config.tls import TlsConfig
 from .config.tree import list_values
 from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
@@ -127,6 +128,8 @@ class Listening:
     shards: int
     mqtt: Address | None = None
     """None where there is no MQTT port."""
+    client_tls: Address | None = None
+    mqtt_tls: Address | None = None
 
 
 class Engine:
@@ -153,8 +156,8 @@ class Engine:
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
         reason = str(told.get("driver_reason") or "")
-        mqtt = Address.parse(told["mqtt"]) if "mqtt" in told else None
-        return Listening(Address.parse(told["client"]), str(told["driver"]), reason, int(told["shards"]), mqtt)
+        found = {name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told}
+        return Listening(driver=str(told["driver"]), driver_reason=reason, shards=int(told["shards"]), **found)
 
     def configure(self, config: Config, start: Start) -> None:
         """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""
@@ -198,6 +201,8 @@ def open_engine(config: Config, start: Start) -> Engine:
     try:
         return Engine(_engine.Engine(json.dumps(settings)), config.client.address)
     except ValueError as error:
+        if str(error).startswith("tls"):  # files that only it reads
+            raise ConfigInvalid("tls", "", str(error)) from error
         raise NodeFailed(f"the engine does not take its settings: {error}") from error
 
 
@@ -215,6 +220,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "shards": config.node.shards,
         "driver": config.node.driver,
         "listeners": _list_listeners(config),
+        "tls": make_tls(config.tls),
         "origins": list(config.client.origins),
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
@@ -233,13 +239,29 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
 
 
 def _list_listeners(config: Config) -> list[dict[str, Any]]:
-    listeners: list[dict[str, Any]] = [
-        {"name": "client", "address": str(config.client.address), "role": config.client.role}
-    ]
+    client = {"role": config.client.role, "takes_proxy": config.client.takes_proxy}
+    listeners: list[dict[str, Any]] = [{"name": "client", "address": str(config.client.address), **client}]
+    if config.client.tls_address:
+        listeners.append({"name": "client_tls", "address": config.client.tls_address, "is_tls": True, **client})
+    packets = {"role": config.mqtt.role, "takes_proxy": config.mqtt.takes_proxy}
     if config.mqtt.enabled:
         is_default = config.sources.get("mqtt.address", "default") == "default"
-        listeners.append({"name": "mqtt", "address": str(config.mqtt.address), "is_optional": is_default})
+        listeners.append({"name": "mqtt", "address": str(config.mqtt.address), "is_optional": is_default, **packets})
+    if config.mqtt.tls_address:
+        listeners.append({"name": "mqtt_tls", "address": config.mqtt.tls_address, "is_tls": True, **packets})
     return listeners
+
+
+def make_tls(tls: TlsConfig) -> dict[str, Any]:
+    """The files and rules; the engine reads them."""
+    pairs = zip(tls.certificate_files, tls.key_files, strict=True)
+    return {
+        "certificates": [{"certificate_file": certificate, "key_file": key} for certificate, key in pairs],
+        "version_min": tls.version_min,
+        "cipher_suites": list(tls.cipher_suites),
+        "client_certificates": tls.client_certificates,
+        "client_authorities_file": tls.client_authorities_file,
+    }
 
 
 def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:

@@ -56,10 +56,13 @@ class Listeners:
     client: Address
     admin: Address
     mqtt: Address | None = None
+    client_tls: Address | None = None
+    mqtt_tls: Address | None = None
 
     def __str__(self) -> str:
-        mqtt = f" mqtt={self.mqtt}" if self.mqtt else ""
-        return f"listening client={self.client}{mqtt} admin={self.admin}"
+        named = {"client": self.client, "client_tls": self.client_tls, "mqtt": self.mqtt, "mqtt_tls": self.mqtt_tls}
+        bound = [f"{name}={address}" for name, address in {**named, "admin": self.admin}.items() if address]
+        return f"listening {' '.join(bound)}"
 
 
 class Node:
@@ -121,7 +124,8 @@ class Node:
             raise
         self.health.change(Condition.READY)
         self._say_started(listening, admin)
-        return Listeners(listening.client, admin, listening.mqtt)
+        found = listening
+        return Listeners(found.client, admin, found.mqtt, found.client_tls, found.mqtt_tls)
 
     async def drain(self) -> None:
         """Takes no new clients, tells all when to come back, finishes what was acknowledged; returns when done."""
@@ -173,6 +177,8 @@ class Node:
             self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])
         await asyncio.to_thread(self.engine.configure, after, self._start)
         self.guard.configure(after.admin)
+        if self._admin is not None:
+            self._admin.certify(after.tls)
         gone = self._entitlement.adopt(entitlement) if entitlement is not None else []
         self.config = after
         for identity in gone:
@@ -259,7 +265,7 @@ class Node:
             read_refusals=self.refusals.list,
         )
         changes = Changes(self.revocations, self.revoke, self.engine.purge, self._reload_from_sources)
-        self._admin = AdminPort(self.config.admin, view, self.guard, changes)
+        self._admin = AdminPort(self.config.admin, view, self.guard, changes, tls=self.config.tls)
         return await self._admin.start()
 
     async def _reload_from_sources(self) -> dict[str, Any]:

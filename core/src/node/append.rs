@@ -117,6 +117,9 @@ impl Node {
         let at = Position { epoch: log.epoch, sequence: log.at().sequence + 1 };
         let is_retained = draft.is_retained.unwrap_or(!log.is_reply);
         let message = Arc::new(draft.number(Arc::clone(&log.subject), id, Some(at), arrival, now.wall_ms, is_retained));
+        if let Some(tap) = &mut self.tap {
+            tap.hear(&message, &draft.identity);
+        }
         self.index.push(id.slot, at.sequence);
         self.counts.bytes += cost;
         self.counts.messages += 1;
@@ -161,12 +164,15 @@ impl Node {
         self.note_reply(draft);
         self.counts.accepted += 1;
         let mask = mask | self.directory.mask(subject);
-        if mask == 0 {
+        if mask == 0 && self.tap.is_none() {
             return Ok(0);
         }
         self.index.push_nobody();
-        let message = draft.number(name, id, None, self.index.head(), now.wall_ms, false);
-        let told = self.feed.push(mask, &Entry::Message(Arc::new(message)));
+        let message = Arc::new(draft.number(name, id, None, self.index.head(), now.wall_ms, false));
+        if let Some(tap) = &mut self.tap {
+            tap.hear(&message, &draft.identity);
+        }
+        let told = if mask == 0 { 0 } else { self.feed.push(mask, &Entry::Message(message)) };
         self.trim_index();
         Ok(told)
     }

@@ -1,5 +1,10 @@
 //! What each shard has still to be told, in the order of arrival. An entry waits only with the shards it concerns; the others
 //! never see it. Bounded: a shard that falls a whole feed behind loses its entries and catches up from the logs.
+mod tap;
+
+pub use tap::Heard;
+pub(super) use tap::Tap;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -128,6 +128,13 @@ impl Shard {
         self.doors.proxies.contains(address.ip())
     }
 
+    /// The client has shown a certificate that one of our authorities signed (DER).
+    pub fn set_certificate(&mut self, socket: u32, certificate: Vec<u8>) {
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.certificate = Some(Box::new(certificate.into()));
+        }
+    }
+
     /// A proxy that is trusted has said where the client really comes from: from here on that is its address.
     pub fn set_peer(&mut self, socket: u32, address: SocketAddr) {
         let Some(connection) = self.connections.get_mut(socket) else { return };

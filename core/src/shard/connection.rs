@@ -132,6 +132,8 @@ pub(super) struct Connection {
     pub listener: u8,
     pub door: Door,
     pub access: Option<Arc<Access>>,
+    /// The client's verified certificate, where it showed one.
+    pub certificate: Option<Box<Arc<[u8]>>>,
     /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
     pub private: Vec<u8>,
     pub reader: Reader,
@@ -199,6 +201,7 @@ impl Connection {
             listener,
             door,
             access: None,
+            certificate: None,
             private: Vec::new(),
             reader: Reader::default(),
             details: None,

@@ -7,12 +7,14 @@ monitoring's. Never public by default; every list is paged, so that a million su
 from __future__ import annotations
 
 import json
+import ssl
 
 from aiohttp import web
 
 from ..config import Address
+from ..config.tls import TlsConfig
 from ..config.tree import AdminConfig
-from ..errors import ListenFailed
+from ..errors import ConfigInvalid, ListenFailed
 from . import (
     changes,
     charts,
@@ -40,8 +42,9 @@ REQUEST_BYTES_MAX = 16_384
 class AdminPort:
     """Listens from start to stop."""
 
-    def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> None:
+    def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes, *, tls: TlsConfig) -> None:
         self._config = config
+        self._tls = make_tls_context(tls) if config.tls else None
         self._app = build_app(config, view, guard, alter)
         self._runner: web.AppRunner | None = None
 
@@ -51,17 +54,36 @@ class AdminPort:
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0, handle_signals=False)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, wanted.host, wanted.port).start()
+            await web.TCPSite(self._runner, wanted.host, wanted.port, ssl_context=self._tls).start()
         except OSError as error:
             await self._runner.cleanup()
             raise ListenFailed("admin", str(wanted), error.strerror or str(error)) from error
         host, port = self._runner.addresses[0][:2]
         return Address(host, port)
 
+    def certify(self, tls: TlsConfig) -> None:
+        """Shows these certificates from now on; raises ConfigInvalid."""
+        if self._tls is not None:
+            make_tls_context(tls)  # in a context of its own first: a broken file must not half replace what is good
+            self._tls.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
+
     async def stop(self) -> None:
         """Closes the port."""
         if self._runner is not None:
             await self._runner.cleanup()
+
+
+def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
+    """As the client ports' TLS: the same first certificate and least version, AEAD alone; raises ConfigInvalid."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if tls.version_min == "1.3" else ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    try:
+        context.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
+    except (OSError, IndexError) as error:
+        raise ConfigInvalid("tls.certificate_files", list(tls.certificate_files), f"cannot be used: {error}") from error
+    return context
 
 
 def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> web.Application:

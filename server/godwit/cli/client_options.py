@@ -13,6 +13,7 @@ from ..config.load import SERVER_VARIABLE, TOKEN_VARIABLE
 from ..errors import ConfigInvalid
 
 Command = Callable[..., Any]
+_CA_FILE = "godwit.ca_file"
 DEFAULT_SERVER = "ws://127.0.0.1:8800"
 
 
@@ -31,7 +32,21 @@ def client_options(command: Command) -> Command:
         metavar="FILE",
         help=f"A file with the token; or {TOKEN_VARIABLE}.",
     )
-    return server(token(command))
+    ca_file = click.option(
+        "--ca-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        expose_value=False,
+        callback=lambda context, _, file: context.meta.update({_CA_FILE: file}),
+        help="Who signed the node's certificate (wss://…), where this machine does not know it.",
+    )
+    return server(token(ca_file(command)))
+
+
+def read_ca_file() -> Path | None:
+    """The file of --ca-file, while a command runs."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_CA_FILE) if context else None
 
 
 def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:

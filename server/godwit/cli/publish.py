@@ -17,7 +17,7 @@ import click
 
 from ..errors import GodwitError
 from ..model import Ack, Kind, Published
-from .client_options import client_options, read_servers, read_token
+from .client_options import client_options, read_ca_file, read_servers, read_token
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -72,7 +72,7 @@ async def publish_all(
         "guaranteed": not standard,
     }
     pending: asyncio.Queue[asyncio.Task[Published] | None] = asyncio.Queue(IN_FLIGHT_MAX)
-    async with Client(servers, token=token) as client:
+    async with Client(servers, token=token, ca_file=read_ca_file()) as client:
         printer = asyncio.create_task(_print_answers(pending, subject, quiet))
         try:
             async for piece in _list_contents(content):

@@ -19,7 +19,7 @@ import click
 from ..errors import ConfigInvalid, PositionInvalid, SubjectInvalid
 from ..model import Message, Position
 from ..subject import check_pattern, is_pattern
-from .client_options import client_options, read_servers, read_token
+from .client_options import client_options, read_ca_file, read_servers, read_token
 from .lines import write_json, write_pretty
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def run_tail(
 
     stand = read_stand(pattern, since, after)
     kept = PositionFile(positions) if positions else None
-    async with Client(servers, token=token, positions=kept) as client:
+    async with Client(servers, token=token, positions=kept, ca_file=read_ca_file()) as client:
         subscription = client.subscribe(
             pattern, after=stand or None, last=last, snapshot=not no_snapshot, conflate_ms=conflate_ms
         )

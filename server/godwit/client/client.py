@@ -11,6 +11,7 @@ import logging
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
@@ -29,6 +30,7 @@ from .stand import Stand
 from .standing import Standing
 from .subscribing import Subscribing
 from .subscription import Subscription, Watch
+from .tls import make_tls
 from .watching import Watching
 from .wire.command import Choice, Draft, content_of
 from .wire.speak import WIRES, WireName
@@ -42,6 +44,7 @@ class Client:
     `servers`: an address, or a list of addresses, or of (address, weight). `token`: text, or an asynchronous function
     that returns one, asked at each connect and when the server says that a token is about to expire. `positions`: a
     mapping, such as a PositionFile, from which subscriptions start and to which their stands are saved.
+    `ca_file`: who signed the servers' certificates (wss://…), where this machine does not know it.
     """
 
     def __init__(
@@ -52,13 +55,14 @@ class Client:
         wire: WireName = "json",
         positions: MutableMapping[str, object] | None = None,
         settings: Settings | None = None,
+        ca_file: str | Path | None = None,
     ) -> None:
         self._servers = ServerList(servers)
         self._settings = settings or Settings()
         self._token = token
         self._positions = positions
         self._session = Session(self._settings, can_renew=callable(token))
-        self._connection = Connection(self._session, WIRES[wire], self._current_token)
+        self._connection = Connection(self._session, WIRES[wire], self._current_token, make_tls(ca_file))
         self._saved: dict[str, Subscription] = {}  # those whose stands go into `positions`
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -48,9 +49,11 @@ def now_ms() -> int:
 class Connection:
     """Carries a session over one socket at a time; `wake` and `took` are how the user's side stirs it."""
 
-    def __init__(self, session: Session, wire: Callable[[], Wire], token: TokenSource) -> None:
+    def __init__(
+        self, session: Session, wire: Callable[[], Wire], token: TokenSource, tls: ssl.SSLContext | None
+    ) -> None:
         self._session, self._new_wire, self._token = session, wire, token
-        self._wire = wire()
+        self._wire, self._tls = wire(), tls
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
         self._token_at = 0  # not asked for again before
@@ -84,6 +87,7 @@ class Connection:
                 max_size=settings.frame_bytes_max,
                 compression=None,
                 proxy=None,
+                ssl=(self._tls or ssl.create_default_context()) if url.startswith("wss:") else None,
             )
         except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
             return Loss(None, f"cannot connect to {url}: {error}")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .tree import OPTIONS, SECTIONS, Config, read_value
 
-_LIVE_SECTIONS = ("logging.", "drain.", "limits.")
+_LIVE_SECTIONS = ("logging.", "drain.", "limits.", "tls.")
 _OF_THE_START = {
     *("logging.format", "limits.connections_max", "limits.feed_entries_max", "limits.feed_bytes_max"),
     *("limits.keys_max", "limits.keys_age_ms_max", "limits.interest_hold_ms"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid
-from .tree import Config
+from .tree import Config, read_value
 
 _RISING = [
     ("ping_interval_ms", "idle_ms_max"),
@@ -45,6 +45,7 @@ def check_config(config: Config) -> None:
     if access.authorizer and access.authorizer.count(":") != 1:
         raise _refuse(config, "access.authorizer", access.authorizer, "must be module:attribute")
     _check_issuers(config)
+    _check_tls(config)
     for token in access.publish_tokens:
         check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
     for lower, upper in _RISING:
@@ -53,6 +54,19 @@ def check_config(config: Config) -> None:
             raise _refuse(config, f"limits.{lower}", config.limits[lower], bound)
     if config.client.address == config.admin.address and config.client.address.port:
         raise _refuse(config, "admin.address", str(config.admin.address), "is the client port's address too")
+
+
+def _check_tls(config: Config) -> None:
+    tls = config.tls
+    if len(tls.certificate_files) != len(tls.key_files):
+        bound = f"must be as many as tls.certificate_files, {len(tls.certificate_files)}"
+        raise _refuse(config, "tls.key_files", tls.key_files, bound)
+    for key in ("client.tls_address", "mqtt.tls_address", "admin.tls"):
+        if read_value(config, key) and not tls.certificate_files:
+            raise _refuse(config, key, read_value(config, key), "needs tls.certificate_files and tls.key_files")
+    if (tls.client_certificates != "none") != bool(tls.client_authorities_file):
+        bound = "goes with tls.client_certificates optional or required, and with nothing else"
+        raise _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)
 
 
 def _check_issuers(config: Config) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from ..limits import LIMITS
 from ..subject import check_pattern
 from .option import Address, Option, list_options, option
+from .tls import TlsConfig, check_address
 
 HOUR_MS = 3_600_000
 TOKEN_ALGORITHMS = (
@@ -118,6 +119,10 @@ class ClientConfig:
         check=check_networks,
     )
     role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
+    takes_proxy: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
+    tls_address: str = option(
+        "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8443.", check=check_address
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,9 @@ class MqttConfig:
         Address("127.0.0.1", 1883),
         "Where MQTT clients connect. Where it is not set and the port is taken, the node starts without.",
     )
+    role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
+    takes_proxy: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
+    tls_address: str = option("", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,7 @@ class AdminConfig:
         "", "What changes something through this port must show it; empty: nothing can be changed.", is_secret=True
     )
     token_file: str = option("", "A file with that token, instead.")
+    tls: bool = option(False, "The admin port speaks TLS, with the certificates of [tls].")
     reads_need_token: bool = option(False, "Reading needs the token too, but for /health.")
 
 
@@ -278,6 +287,7 @@ class Config:
     client: ClientConfig = field(default_factory=ClientConfig)
     mqtt: MqttConfig = field(default_factory=MqttConfig)
     admin: AdminConfig = field(default_factory=AdminConfig)
+    tls: TlsConfig = field(default_factory=TlsConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
@@ -295,6 +305,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "client": ClientConfig,
         "mqtt": MqttConfig,
         "admin": AdminConfig,
+        "tls": TlsConfig,
         "access": AccessConfig,
         "limits": LimitsConfig,
         "drain": DrainConfig,

@@ -32,6 +32,8 @@ class RunningNode:
     client: Address
     admin: Address
     mqtt: Address | None
+    client_tls: Address | None = None
+    mqtt_tls: Address | None = None
 
     @property
     def url(self) -> str:
@@ -55,6 +57,7 @@ async def node(
     running = Node(build_config(table, {}, {}, file_name="testing.node"), open_engine=open_engine)
     listeners = await running.start()
     try:
-        yield RunningNode(running, listeners.client, listeners.admin, listeners.mqtt)
+        bound = listeners
+        yield RunningNode(running, bound.client, bound.admin, bound.mqtt, bound.client_tls, bound.mqtt_tls)
     finally:
         await running.stop()

@@ -1,0 +1,65 @@
+//! What an audit hears of accepted messages: who published what, in order, waiting to be taken in batches. Bounded: past its limit
+//! the oldest go and are counted, or publishers are held back, as configured; delivery never waits for it.
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::settings::TapSettings;
+use crate::subject::Pattern;
+
+/// One accepted message and who published it; empty: nobody in particular.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub message: Arc<Message>,
+    pub identity: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::node) struct Tap {
+    patterns: Vec<Pattern>,
+    waiting: VecDeque<Heard>,
+    bytes: usize,
+    entries_max: usize,
+    bytes_max: usize,
+    holds: bool,
+    lost: u64,
+}
+
+impl Tap {
+    /// None where nobody listens. Patterns that are none are left out: the server has checked them.
+    pub(in crate::node) fn new(settings: &TapSettings) -> Option<Self> {
+        let patterns: Vec<_> = settings.patterns.iter().filter_map(|text| Pattern::parse(text).ok()).collect();
+        (!patterns.is_empty()).then(|| Self {
+            patterns,
+            entries_max: settings.entries_max.max(1),
+            bytes_max: settings.bytes_max.max(1),
+            holds: settings.holds_publishers,
+            ..Self::default()
+        })
+    }
+
+    pub(in crate::node) fn hear(&mut self, message: &Arc<Message>, identity: &Arc<str>) {
+        if !self.patterns.iter().any(|pattern| pattern.matches(&message.subject)) {
+            return;
+        }
+        self.bytes += message.bytes.len();
+        self.waiting.push_back(Heard { message: Arc::clone(message), identity: Arc::clone(identity) });
+        while self.waiting.len() > self.entries_max || (self.bytes > self.bytes_max && self.waiting.len() > 1) {
+            let Some(oldest) = self.waiting.pop_front() else { break };
+            self.bytes -= oldest.message.bytes.len();
+            self.lost += 1;
+        }
+    }
+
+    /// Whether publishers should not be read until some have been taken: half of what fits is left for what is under way.
+    pub(in crate::node) fn holds_publishers(&self) -> bool {
+        self.holds && (self.waiting.len() >= self.entries_max / 2 || self.bytes >= self.bytes_max / 2)
+    }
+
+    /// The oldest that wait, and how many were lost since start.
+    pub(in crate::node) fn take(&mut self, max: usize) -> (Vec<Heard>, u64) {
+        let taken: Vec<_> = self.waiting.drain(..max.min(self.waiting.len())).collect();
+        self.bytes -= taken.iter().map(|heard| heard.message.bytes.len()).sum::<usize>();
+        (taken, self.lost)
+    }
+}

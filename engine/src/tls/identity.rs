@@ -1,0 +1,137 @@
+//! What this node shows to clients, and what it asks of them: certificates by name (SNI), versions, cipher suites, the authorities
+//! of client certificates. Read from files as a whole: where anything of it is wrong, what was before stays.
+
+use godwit_core::settings::TlsSettings;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{ALL_CIPHER_SUITES, Ticketer, default_provider, sign};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use std::sync::Arc;
+
+/// All of a node's listeners share one.
+#[derive(Clone, Debug)]
+pub(crate) struct Certificates(Arc<ServerConfig>);
+
+impl Certificates {
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// A sentence that names the file or word that does not fit.
+    pub(crate) fn read(settings: &TlsSettings) -> Result<Self, String> {
+        let provider = Arc::new(provider(&settings.cipher_suites)?);
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(versions(&settings.version_min)?)
+            .map_err(|error| format!("tls.version_min: {error}"))?;
+        let builder = match settings.client_certificates.as_str() {
+            "" | "none" => builder.with_no_client_auth(),
+            word @ ("optional" | "required") => {
+                let roots = Arc::new(authorities(&settings.client_authorities_file)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                let verifier = if word == "optional" { verifier.allow_unauthenticated() } else { verifier };
+                let verifier = verifier.build().map_err(|error| format!("tls.client_authorities_file: {error}"))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+            other => return Err(format!("tls.client_certificates: {other:?} is none of none, optional, required")),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(Names::read(settings)?));
+        // A client resumes by what it holds itself: nothing is kept for it here.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.ticketer = Ticketer::new().map_err(|error| format!("tls: {error}"))?;
+        config.send_tls13_tickets = 1;
+        Ok(Self(Arc::new(config)))
+    }
+
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// The named suites; all that rustls has, AEAD every one, where none is named.
+fn provider(names: &[String]) -> Result<CryptoProvider, String> {
+    let mut provider = default_provider();
+    if !names.is_empty() {
+        let find = |name: &String| {
+            let suite = ALL_CIPHER_SUITES.iter().find(|suite| format!("{:?}", suite.suite()) == *name);
+            let known = || ALL_CIPHER_SUITES.iter().map(|suite| format!("{:?}", suite.suite())).collect::<Vec<_>>();
+            suite.copied().ok_or_else(|| format!("tls.cipher_suites: {name:?} is none of {}", known().join(", ")))
+        };
+        provider.cipher_suites = names.iter().map(find).collect::<Result<_, _>>()?;
+    }
+    Ok(provider)
+}
+
+static BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
+static NEWEST: &[&SupportedProtocolVersion] = &[&version::TLS13];
+
+fn versions(least: &str) -> Result<&'static [&'static SupportedProtocolVersion], String> {
+    match least {
+        "" | "1.2" => Ok(BOTH),
+        "1.3" => Ok(NEWEST),
+        other => Err(format!("tls.version_min: {other:?} is neither 1.2 nor 1.3")),
+    }
+}
+
+fn authorities(file: &str) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_chain(file, "tls.client_authorities_file")? {
+        roots.add(certificate).map_err(|error| format!("tls.client_authorities_file: {file}: {error}"))?;
+    }
+    Ok(roots)
+}
+
+fn read_chain(file: &str, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{key}: {file}: {error}");
+    let chain: Vec<_> = CertificateDer::pem_file_iter(file)
+        .map_err(|error| told(&error))?
+        .collect::<Result<_, _>>()
+        .map_err(|error| told(&error))?;
+    if chain.is_empty() { Err(told(&"holds no certificate")) } else { Ok(chain) }
+}
+
+/// The certificates by the names they are for; the first answers whoever names none of them.
+#[derive(Debug)]
+struct Names {
+    first: Arc<CertifiedKey>,
+    by_name: Vec<(String, Arc<CertifiedKey>)>,
+}
+
+impl Names {
+    fn read(settings: &TlsSettings) -> Result<Self, String> {
+        let mut first = None;
+        let mut by_name = Vec::new();
+        for pair in &settings.certificates {
+            let chain = read_chain(&pair.certificate_file, "tls.certificate_file")?;
+            let told = |error: &dyn std::fmt::Display| format!("tls.key_file: {}: {error}", pair.key_file);
+            let key = PrivateKeyDer::from_pem_file(&pair.key_file).map_err(|error| told(&error))?;
+            let key = sign::any_supported_type(&key).map_err(|error| told(&error))?;
+            let names = chain.first().map(dns_names).unwrap_or_default();
+            let certified = Arc::new(CertifiedKey::new(chain, key));
+            certified.keys_match().map_err(|_| told(&"is not the key of its certificate"))?;
+            by_name.extend(names.into_iter().map(|name| (name, Arc::clone(&certified))));
+            first.get_or_insert(certified);
+        }
+        let first = first.ok_or("tls: a TLS listener needs tls.certificate_file and tls.key_file")?;
+        Ok(Self { first, by_name })
+    }
+
+    fn find(&self, asked: &str) -> Option<&Arc<CertifiedKey>> {
+        let asked = asked.to_ascii_lowercase();
+        let find = |name: &str| self.by_name.iter().find(|(known, _)| known == name).map(|(_, key)| key);
+        find(&asked).or_else(|| find(&format!("*.{}", asked.split_once('.')?.1)))
+    }
+}
+
+fn dns_names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let parsed = webpki::EndEntityCert::try_from(certificate);
+    parsed.map(|parsed| parsed.valid_dns_names().map(str::to_ascii_lowercase).collect()).unwrap_or_default()
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| self.find(name));
+        Some(Arc::clone(named.unwrap_or(&self.first)))
+    }
+}

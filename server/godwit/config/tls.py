@@ -1,0 +1,61 @@
+"""What TLS listeners show to clients and ask of them: the [tls] section.
+
+Pure; the files are read by who uses them, the engine for clients and the admin port for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .option import Address, option
+
+SUITES = (
+    "TLS13_AES_256_GCM_SHA384",
+    "TLS13_AES_128_GCM_SHA256",
+    "TLS13_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+)
+"""All that are known; each authenticates what it encrypts (AEAD) and keeps no secret that a key stolen later opens."""
+
+
+def check_address(text: str) -> None:
+    """HOST:PORT, or empty; raises ValueError."""
+    if text:
+        try:
+            Address.parse(text)
+        except ValueError as error:
+            raise ValueError("must be HOST:PORT, such as 0.0.0.0:8443, or empty") from error
+
+
+def check_suites(names: tuple[str, ...]) -> None:
+    """Known suites; raises ValueError."""
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        raise ValueError(f"holds {unknown}, known are {', '.join(SUITES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """Certificates and rules of all TLS listeners; read again at a reload, and connections that there are go on."""
+
+    certificate_files: tuple[str, ...] = option(
+        (), "Certificates with their chains (PEM); the first is for clients that name no other's host (SNI)."
+    )
+    key_files: tuple[str, ...] = option((), "Their private keys (PEM), in the same order.")
+    version_min: str = option("1.2", "The oldest version of TLS that is spoken.", choices=("1.2", "1.3"))
+    cipher_suites: tuple[str, ...] = option(
+        (), "The cipher suites that may be used; empty: all that are known, AEAD every one.", check=check_suites
+    )
+    client_certificates: str = option(
+        "none",
+        "Whether clients show a certificate of their own; its name is their identity where they show no token.",
+        choices=("none", "optional", "required"),
+    )
+    client_authorities_file: str = option("", "Who signs clients' certificates (PEM).")
+    client_subscribe: tuple[str, ...] = option(("/**",), "What who has a certificate and no token may subscribe to.")
+    client_publish: tuple[str, ...] = option(("/**",), "What who has a certificate and no token may publish on.")

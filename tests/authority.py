@@ -1,0 +1,65 @@
+"""A certificate authority for tests: makes certificates for host names and for clients, as PEM files in a folder."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+DAY = datetime.timedelta(days=1)
+
+
+class Authority:
+    """`file` is what a client is told to believe."""
+
+    def __init__(self, folder: Path, name: str = "Test authority") -> None:
+        self.folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        built = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(True, 0), critical=True)
+        self._certificate = built.sign(self._key, hashes.SHA256())
+        self.file = folder / f"{name.replace(' ', '-')}.pem"
+        self.file.write_bytes(self._certificate.public_bytes(Encoding.PEM))
+
+    def issue(self, *hosts: str, client: str = "", file: str = "") -> tuple[str, str]:
+        """The files of a certificate for hosts, or for a client of a name, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        common = client or hosts[0]
+        builder = self._begin(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)]), key)
+        names = [_name(host) for host in hosts]
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        stem = self.folder / (file or common.replace("*", "any"))
+        chain, private = stem.with_suffix(".crt"), stem.with_suffix(".key")
+        chain.write_bytes(certificate.public_bytes(Encoding.PEM))
+        private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        return str(chain), str(private)
+
+    def _begin(self, name: x509.Name, key: Any) -> x509.CertificateBuilder:
+        now = datetime.datetime.now(datetime.UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - DAY)
+            .not_valid_after(now + DAY)
+        )
+
+
+def _name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
