@@ -6,7 +6,7 @@ use godwit_core::report::{ConnectionRow, SubjectRow};
 use godwit_core::shard::Counters;
 use godwit_engine::{Figures, Found, Stats};
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
 macro_rules! put {
     ($dict:expr, $from:expr, $($field:ident),+ $(,)?) => {

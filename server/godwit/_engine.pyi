@@ -68,6 +68,12 @@ class Engine:
     def configure(self, settings_json: str) -> None:
         """Takes over other settings, but for those of the start; ValueError, and nothing has changed, where they do not fit."""
 
+    def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[object, ...]], int]:
+        """Accepted messages for the audit, oldest first, and how many it has lost since start.
+
+        (subject, position | None, time_ms, kind, identity, bytes of content, content | None) each.
+        """
+
     def purge(self, subject: str) -> int | None:
         """Takes back what a subject keeps; how many messages went, None where there is no such subject."""
 

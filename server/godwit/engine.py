@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .config import Address, Config
 from .config.tls import TlsConfig
-from .config.tree import list_values
+from .config.tree import AuditConfig, list_values
 from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
 
@@ -40,6 +40,7 @@ class CompiledEngine(Protocol):
     def connection(self, connection: int) -> dict[str, Any] | None: ...
     def configure(self, settings_json: str) -> None: ...
     def purge(self, subject: str) -> int | None: ...
+    def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]: ...
     def drain(self, grace_ms: int, spread_ms: int) -> None: ...
     def stop(self) -> None: ...
 
@@ -146,6 +147,7 @@ class Engine:
         self.connections = compiled.connections
         self.connection = compiled.connection
         self.purge = compiled.purge
+        self.take_heard = compiled.take_heard
         self.drain = compiled.drain
         self.stop = compiled.stop
 
@@ -227,7 +229,8 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "limits": dict(config.limits),
         "anonymous": None if start.anonymous is None else rules,
         "asks_on_connect": start.asks,
-        "reports_sessions": config.logging.sessions,
+        "reports_sessions": config.logging.sessions or bool(config.audit.plugins),
+        "tap": _make_tap(config.audit),
         "patterns": [
             *start.patterns,
             *(
@@ -250,6 +253,15 @@ def _list_listeners(config: Config) -> list[dict[str, Any]]:
     if config.mqtt.tls_address:
         listeners.append({"name": "mqtt_tls", "address": config.mqtt.tls_address, "is_tls": True, **packets})
     return listeners
+
+
+def _make_tap(audit: AuditConfig) -> dict[str, Any]:
+    return {
+        "patterns": list(audit.patterns) if audit.plugins else [],
+        "entries_max": audit.queue_events_max,
+        "bytes_max": audit.queue_bytes_max,
+        "holds_publishers": audit.when_slow == "hold",
+    }
 
 
 def make_tls(tls: TlsConfig) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from .access.gate import Gate
 from .access.revocation import Revocation, Revocations
 from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
+from .audit import AccessEvent, NodeFace
+from .audit.runner import AuditRunner, load_audits
 from .codes import Code
 from .config import Address, Config
 from .config.changes import compare_configs, take_over
@@ -81,6 +83,7 @@ class Node:
         self.refusals = Refusals()
         self.guard = Guard(config.admin)
         self._entitlement = build_entitlement(config.access, config.issuers)
+        audits = load_audits(config.audit)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
             self.revocations = Revocations(Path(config.node.data_directory) if self._data else None)
@@ -102,6 +105,13 @@ class Node:
             self.engine.publish_many if config.monitoring.push else None,
             WindowFile(self._data.path) if self._data else None,
         )
+        self.audits = AuditRunner(
+            audits,
+            config.audit,
+            take_heard=self.engine.take_heard,
+            read_stats=self.engine.stats,
+            node=NodeFace(self.engine.publish_many),
+        )
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
@@ -112,6 +122,7 @@ class Node:
         """Opens both ports; raises ListenFailed, NodeFailed. Whatever is raised, what had begun is stopped."""
         try:
             await self._start_authorizer()
+            await self.audits.start()
             listening = self.engine.start()
             self._is_listening = True
             asyncio.get_running_loop().add_reader(self.engine.report_fd(), self._take_reports)
@@ -150,6 +161,9 @@ class Node:
         if self._demo is not None:
             await self._demo.stop()
         self.gate.stop()
+        if self._is_listening:
+            self._take_reports()  # the last of them
+        await self.audits.stop()
         await self.monitor.stop()
         if self._is_listening:
             asyncio.get_running_loop().remove_reader(self.engine.report_fd())
@@ -193,6 +207,8 @@ class Node:
         order = RevokeOrder(revocation.identity, revocation.token_id, int(Code.TOKEN_REVOKED))
         self.engine.order([order])
         read_logger().info("access_revoked", **revocation.describe())
+        now_ms = time.time_ns() // 1_000_000
+        self.audits.tell(AccessEvent("revoked", now_ms, identity=revocation.identity or "", reason=revocation.name))
 
     def describe(self) -> dict[str, Any]:
         """The node's own facts, as /v1/stats shows them."""
@@ -310,6 +326,7 @@ class Node:
         for code, alike in refused.items():  # a storm of them is one line a batch
             _, address, _, why = alike[-1]
             read_logger().warning("connections_refused", code=code, why=why, count=len(alike), last=address)
+        self.audits.tell_reports(reports)
         if self.config.logging.sessions:
             self._log_sessions(reports)
 

@@ -1,6 +1,7 @@
 """The examples and the README's program do what they say, against a real node; none is longer than sixty lines."""
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -106,3 +107,35 @@ async def test_the_authorizer_lets_each_do_what_is_theirs(root: Path, monkeypatc
         async with Client(node.url, token="no such token") as nobody:
             with pytest.raises(SessionClosed):
                 await nobody.publish("/rooms/ada/door", "shut")
+
+
+async def test_the_audit_writes_who_did_what(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "examples"))
+    monkeypatch.setenv("LEDGER", str(tmp_path / "ledger"))
+    async with (
+        testing.node({"audit": {"plugins": ["audit:Ledger"]}}) as node,
+        asyncio.timeout(DEADLINE_S),
+        Client(node.url) as client,
+    ):
+        published = await client.publish("/orders/1", "buy")
+    rows = [json.loads(line) for line in (tmp_path / "ledger").read_text().splitlines()]
+    messages = [
+        (row["subject"], row["position"], row["content_bytes"]) for row in rows if row["event"] == "MessageEvent"
+    ]
+    assert ("/orders/1", str(published.position), 3) in messages
+    assert "connected" in [row.get("what") for row in rows]
+
+
+async def test_presence_says_who_is_in_a_room(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "examples"))
+    settings = {"audit": {"plugins": ["presence:Presence"], "batch_ms": 10}}
+    async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S), Client(node.url) as watching:
+        seen = watching.subscribe("/presence/1")
+        await seen.joined()
+        async with Client(node.url) as guest:
+            await guest.subscribe("/rooms/1").joined()
+            while not (here := (await anext(seen)).json()["here"]):
+                pass
+            assert len(here) == 1 and here[0].startswith("guest-")
+        while (await anext(seen)).json()["here"]:
+            pass

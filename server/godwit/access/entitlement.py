@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from ..codes import Code
 from ..config.checks import check_token
 from ..config.tree import AccessConfig, IssuerConfig
 from ..errors import ConfigInvalid
+from ..plugins import load_plugin
 from .authorizer import Authorizer, ConnectQuestion
 from .rights import Grant, Refusal, Rule
 
@@ -102,19 +101,6 @@ def read_tokens(path: Path) -> tuple[str, ...]:
 
 
 def load_authorizer(name: str) -> Authorizer:
-    """A user's authorizer from `module:attribute`: an object, or a class or function that makes one; raises ConfigInvalid."""
-    key, (module_name, attribute) = "access.authorizer", name.split(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a module beside the command is found, as with `python -m`
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-        authorizer = found() if isinstance(found, type) or not hasattr(found, "connect") else found
-    except (
-        Exception
-    ) as error:  # a user's module may raise anything; all of it is the operator's mistake, told before a port opens
-        raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
+    """A user's authorizer by its name; raises ConfigInvalid."""
     verbs = ("connect", "update_token", "subscribe", "publish", "start", "stop")
-    missing = [verb for verb in verbs if not hasattr(authorizer, verb)]
-    if missing:
-        raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass godwit.access.Authorizer")
-    return authorizer  # type: ignore[no-any-return]  # any object with these methods will do
+    return load_plugin("access.authorizer", name, "godwit.authorizers", verbs)  # type: ignore[no-any-return]  # any object with these methods

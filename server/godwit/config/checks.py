@@ -42,8 +42,10 @@ def check_config(config: Config) -> None:
             "does not use access.authorizer, yet it is set",
             hint='set it to "custom", or remove access.authorizer',
         )
-    if access.authorizer and access.authorizer.count(":") != 1:
-        raise _refuse(config, "access.authorizer", access.authorizer, "must be module:attribute")
+    if access.authorizer.count(":") > 1:
+        raise _refuse(
+            config, "access.authorizer", access.authorizer, "must be module:attribute, or an entry point's name"
+        )
     _check_issuers(config)
     _check_tls(config)
     for token in access.publish_tokens:

@@ -180,13 +180,43 @@ class AccessConfig:
         "Addresses and networks, such as 10.0.0.0/8, from which publishing is possible at all; empty: from everywhere.",
         check=check_networks,
     )
-    authorizer: str = option("", "With custom: the authorizer as module:attribute, see godwit.access.")
+    authorizer: str = option(
+        "", "With custom: the authorizer as module:attribute, or an entry point of godwit.authorizers."
+    )
     authorizer_timeout_ms: int = option(
         5_000, "An authorizer that takes longer has said no.", minimum=10, maximum=60_000
     )
     authorizer_calls_max: int = option(
         1_000, "Questions an authorizer works on at once; more wait their turn.", minimum=1, maximum=100_000
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditConfig:
+    """Extensions that are told what happens: who came, what was published, what the caches let go, the node's figures."""
+
+    plugins: tuple[str, ...] = option((), "The audits, each as module:attribute or an entry point of godwit.audits.")
+    patterns: tuple[str, ...] = option(
+        ("/**",), "Of which subjects' messages they are told; empty: of none.", check=check_patterns
+    )
+    with_content: bool = option(False, "Message events hold the content.")
+    when_slow: str = option(
+        "drop",
+        "What a slow audit does: drop: the oldest events go, and it is told how many; hold: publishers are held back.",
+        choices=("drop", "hold"),
+    )
+    queue_events_max: int = option(
+        100_000,
+        "Events that wait for one audit, and messages that wait in the engine.",
+        minimum=100,
+        maximum=10_000_000,
+    )
+    queue_bytes_max: int = option(
+        67_108_864, "Bytes of messages that wait in the engine.", minimum=65_536, maximum=2**40
+    )
+    batch_events_max: int = option(1_000, "Events of one batch.", minimum=1, maximum=100_000)
+    batch_ms: int = option(100, "How long a batch may gather.", minimum=10, maximum=60_000)
+    statistics_ms: int = option(10_000, "How often statistics and cache events come.", minimum=100, maximum=HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +319,7 @@ class Config:
     admin: AdminConfig = field(default_factory=AdminConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
@@ -307,6 +338,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "admin": AdminConfig,
         "tls": TlsConfig,
         "access": AccessConfig,
+        "audit": AuditConfig,
         "limits": LimitsConfig,
         "drain": DrainConfig,
         "logging": LoggingConfig,

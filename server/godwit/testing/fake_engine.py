@@ -28,6 +28,8 @@ class FakeEngine:
         self.connection_rows: list[dict[str, Any]] = []
         self.drains: list[tuple[int, int]] = []
         self.is_stopped = False
+        self.heard: list[tuple[Any, ...]] = []
+        self.heard_lost = 0
         self.was_ordered = asyncio.Event()
         self.was_read = asyncio.Event()
         self._epoch = self.settings["epoch"]
@@ -96,6 +98,10 @@ class FakeEngine:
 
     def configure(self, settings_json: str) -> None:
         self.settings = json.loads(settings_json)
+
+    def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
+        taken, self.heard = self.heard[:max], self.heard[max:]
+        return taken, self.heard_lost
 
     def purge(self, subject: str) -> int | None:
         return self._subjects.pop(subject, (None, b""))[0]

@@ -42,12 +42,21 @@ impl Tap {
         if !self.patterns.iter().any(|pattern| pattern.matches(&message.subject)) {
             return;
         }
-        self.bytes += message.bytes.len();
+        self.bytes += cost(message);
         self.waiting.push_back(Heard { message: Arc::clone(message), identity: Arc::clone(identity) });
-        while self.waiting.len() > self.entries_max || (self.bytes > self.bytes_max && self.waiting.len() > 1) {
+        while self.is_over() {
             let Some(oldest) = self.waiting.pop_front() else { break };
-            self.bytes -= oldest.message.bytes.len();
+            self.bytes -= cost(&oldest.message);
             self.lost += 1;
+        }
+    }
+
+    /// Where publishers are held back, what they had sent before that still comes in: it has as much room again.
+    fn is_over(&self) -> bool {
+        if self.holds {
+            self.bytes > 2 * self.bytes_max
+        } else {
+            self.waiting.len() > self.entries_max || (self.bytes > self.bytes_max && self.waiting.len() > 1)
         }
     }
 
@@ -59,7 +68,11 @@ impl Tap {
     /// The oldest that wait, and how many were lost since start.
     pub(in crate::node) fn take(&mut self, max: usize) -> (Vec<Heard>, u64) {
         let taken: Vec<_> = self.waiting.drain(..max.min(self.waiting.len())).collect();
-        self.bytes -= taken.iter().map(|heard| heard.message.bytes.len()).sum::<usize>();
+        self.bytes -= taken.iter().map(|heard| cost(&heard.message)).sum::<usize>();
         (taken, self.lost)
     }
+}
+
+fn cost(message: &Message) -> usize {
+    size_of::<Message>() + message.bytes.len()
 }

@@ -1,0 +1,30 @@
+"""An audit: who did what, a line of JSON each, in a file that is written in batches.
+
+    PYTHONPATH=examples godwit serve --set audit.plugins=audit:Ledger
+
+It is told in batches and never slows a delivery: one that is slow loses the oldest events and is told how many (LostEvent), or
+holds publishers back with `audit.when_slow = "hold"`.
+"""
+
+import asyncio
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from godwit.audit import AccessEvent, Audit, Event, LostEvent, MessageEvent
+
+
+class Ledger(Audit):
+    def __init__(self) -> None:
+        self.file = Path(os.environ.get("LEDGER", "ledger.jsonl"))
+
+    async def take(self, events: Sequence[Event]) -> None:
+        kept = [event for event in events if isinstance(event, AccessEvent | MessageEvent | LostEvent)]
+        lines = [json.dumps({"event": type(event).__name__, **dataclasses.asdict(event)}) + "\n" for event in kept]
+        await asyncio.to_thread(self.append, "".join(lines))
+
+    def append(self, text: str) -> None:
+        with self.file.open("a", encoding="utf-8") as opened:
+            opened.write(text)

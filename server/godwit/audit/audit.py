@@ -1,0 +1,51 @@
+"""The interface an audit implements: it takes batches of events, in async Python, on the node's event loop.
+
+An audit that is slow loses the oldest events, and is told how many, or holds publishers back (`audit.when_slow`); it never slows
+a delivery. One that raises has had that batch; it is logged and counted, and the next batch comes.
+
+    class Ledger(Audit):
+        async def take(self, events):
+            await store([event for event in events if isinstance(event, MessageEvent)])
+
+Name it in the configuration: `[audit] plugins = ["ledger:Ledger"]`, or as an entry point of the group `godwit.audits`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..engine import Draft
+from .events import Event
+
+
+class NodeFace:
+    """What an audit may do with the node: publish, as the node itself."""
+
+    def __init__(self, publish_many: Callable[[Sequence[Draft]], object]) -> None:
+        self._publish_many = publish_many
+
+    def publish(self, subject: str, content: Any) -> None:
+        """Publishes JSON."""
+        self._publish_many([Draft(subject, json.dumps(content).encode())])
+
+
+class Audit(ABC):
+    """Subclass it, or pass any object with these methods."""
+
+    node: NodeFace
+    """Set before `start`."""
+
+    @abstractmethod
+    async def take(self, events: Sequence[Event]) -> None:
+        """The next events, oldest first. The next batch comes when this one is done."""
+
+    async def start(self) -> None:
+        """Called before the node listens; raising keeps it from starting."""
+        return None
+
+    async def stop(self) -> None:
+        """Called after the node has drained; what was told before has been taken, if it was quick enough."""
+        return None

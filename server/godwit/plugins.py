@@ -1,0 +1,44 @@
+"""Finds a user's extension: by `module:attribute`, or by the name of an entry point of an installed package.
+
+Whatever goes wrong in the user's module is the operator's mistake, told before a port opens. What an extension must offer is the
+caller's to say.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import entry_points
+from typing import Any
+
+from .errors import ConfigInvalid
+
+
+def load_plugin(key: str, name: str, group: str, verbs: tuple[str, ...]) -> Any:
+    """An object with all of these methods: the one named, or what the class or function named makes; raises ConfigInvalid."""
+    try:
+        found = _find(name, group)
+        plugin = found() if isinstance(found, type) or not hasattr(found, verbs[0]) else found
+    except LookupError as error:
+        raise ConfigInvalid(
+            key, name, str(error.args[0]), hint=f"name module:attribute, or an entry point of {group}"
+        ) from error
+    except Exception as error:  # a user's module may raise anything
+        raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
+    missing = [verb for verb in verbs if not hasattr(plugin, verb)]
+    if missing:
+        raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass the class of the guide")
+    return plugin
+
+
+def _find(name: str, group: str) -> Any:
+    if ":" not in name:
+        points = [point for point in entry_points(group=group) if point.name == name]
+        if not points:
+            known = ", ".join(sorted(point.name for point in entry_points(group=group))) or "none"
+            raise LookupError(f"is no entry point of {group} (installed: {known})")
+        return points[0].load()
+    module_name, _, attribute = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module beside the command is found, as with `python -m`
+    return getattr(importlib.import_module(module_name), attribute)

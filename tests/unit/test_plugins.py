@@ -1,0 +1,46 @@
+"""Extensions are found by name or by entry point, and what is none is said before a port opens."""
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from godwit import plugins
+from godwit.errors import ConfigInvalid
+
+
+class Good:
+    def take(self) -> None: ...
+
+
+ONE = Good()
+
+
+def load(name: str) -> Any:
+    return plugins.load_plugin("key", name, "godwit.tests", ("take",))
+
+
+def test_an_object_or_what_makes_one_is_found() -> None:
+    assert load(f"{__name__}:ONE") is ONE
+    assert isinstance(load(f"{__name__}:Good"), Good)
+
+
+def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("mine", f"{__name__}:Good", "godwit.tests")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    assert isinstance(load("mine"), Good)
+    with pytest.raises(ConfigInvalid, match=r"installed: mine"):
+        load("other")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nothing", "no entry point"),
+        ("no.such:X", "ModuleNotFound"),
+        ("json:nothing", "AttributeError"),
+    ],
+)
+def test_what_is_none_is_refused(name: str, why: str) -> None:
+    with pytest.raises(ConfigInvalid, match=why):
+        load(name)
