@@ -1,5 +1,7 @@
 //! Networks of addresses, as operators list them: `10.0.0.0/8`, `2001:db8::/32`, or a single address. Pure; an IPv4 address and
 //! its IPv6-mapped form are one.
+pub mod proxy;
+
 use std::net::IpAddr;
 
 use crate::codes::Code;

@@ -14,7 +14,6 @@ pub mod message;
 pub mod mqtt;
 pub mod node;
 pub mod position;
-pub mod proxy;
 pub mod report;
 pub mod rights;
 pub mod settings;

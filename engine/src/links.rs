@@ -4,7 +4,7 @@
 
 use crate::driver::{Driver, Sending, Sent, Socket};
 use crate::tls::{Certificates, Session, Turned};
-use godwit_core::proxy::{self, Header};
+use godwit_core::address::proxy::{self, Header};
 use std::net::SocketAddr;
 
 /// Plaintext encrypted for one send: four records.

@@ -158,7 +158,9 @@ class Engine:
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
         reason = str(told.get("driver_reason") or "")
-        found = {name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told}
+        found = {
+            name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told
+        }
         return Listening(driver=str(told["driver"]), driver_reason=reason, shards=int(told["shards"]), **found)
 
     def configure(self, config: Config, start: Start) -> None:

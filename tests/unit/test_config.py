@@ -79,7 +79,7 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
         (f'[access]\npublish_tokens = ["{TOKEN}"]', "does not use publishing tokens"),
         ('[access]\nentitlement = "custom"', "must name the authorizer as module:attribute"),
         ('[access]\nauthorizer = "a:b"', "does not use access.authorizer"),
-        ('[access]\nentitlement = "custom"\nauthorizer = "a.b"', "must be module:attribute"),
+        ('[access]\nentitlement = "custom"\nauthorizer = "a:b:c"', "must be module:attribute"),
         ("[limits]\nidle_ms_max = 20000", "limits.ping_interval_ms (from default): 25000 must not be above"),
         ('[client]\naddress = "127.0.0.1:8801"', "is the client port's address too"),
     ],

@@ -31,7 +31,8 @@ impl Shard {
         self.serial = self.serial.wrapping_add(1);
         let door = self.doors.door(listener, address, &self.settings);
         let mut connection = Connection::new(self.serial, address, listener, door, self.now_s());
-        if self.settings.listeners.get(usize::from(listener)).is_some_and(|listener| listener.name.starts_with("mqtt")) {
+        if self.settings.listeners.get(usize::from(listener)).is_some_and(|listener| listener.name.starts_with("mqtt"))
+        {
             connection.phase = Phase::Open;
             connection.wire = Wire::Mqtt(Writer { version: Version::V3, is_websocket: false });
             connection.mqtt = Some(Box::new(Mqtt::new(false, self.now.mono_ms)));

@@ -5,7 +5,6 @@
 mod absorb;
 mod access;
 mod catch_up;
-mod conflate;
 mod congestion;
 mod connection;
 mod counters;

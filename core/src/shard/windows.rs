@@ -1,4 +1,6 @@
 //! Windows opened, trimmed and let go. Owns what that means for the cursors in them: none points before its window's front.
+mod conflate;
+
 use super::{Shard, encode};
 use crate::cursor::Stand;
 use crate::node::{Entry, Lost};

@@ -18,7 +18,7 @@ from typing import Literal
 from ..errors import GodwitError
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
-from .connection import Connection, now_ms
+from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
 from .item_queue import ItemQueue
 from .position_file import PositionFile
@@ -30,7 +30,6 @@ from .stand import Stand
 from .standing import Standing
 from .subscribing import Subscribing
 from .subscription import Subscription, Watch
-from .tls import make_tls
 from .watching import Watching
 from .wire.command import Choice, Draft, content_of
 from .wire.speak import WIRES, WireName

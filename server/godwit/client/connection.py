@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -44,6 +45,19 @@ class Loss:
 
 def now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
+    """A context that checks the node's certificate and name against the file alone; None: this machine's authorities.
+
+    Raises OSError where the file cannot be read, ssl.SSLError where it holds no certificate.
+    """
+    if ca_file is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks host names, asks for a certificate
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(cafile=str(ca_file))
+    return context
 
 
 class Connection:

@@ -136,7 +136,9 @@ class MqttConfig:
     )
     role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
     takes_proxy: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
-    tls_address: str = option("", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address)
+    tls_address: str = option(
+        "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def test_40_a_public_key_never_serves_as_a_secret_and_none_is_no_algorithm() -> 
         ({"exp": True}, None),
         ({"exp": "1e999"}, False),
         ({"exp": [1]}, False),
-        ({"nbf": int(time.time()) + 60}, False),
+        ({"nbf": int(time.time()) + 6000}, False),
         ({"nbf": "x"}, False),
         ({"iss": "https://login.example.evil"}, False),
         ({"aud": "elsewhere"}, False),

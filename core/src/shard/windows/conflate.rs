@@ -1,13 +1,13 @@
 //! Streams with a clock: conflation windows that close, frames held back for company. Owns when; merging is `conflation`'s.
-use super::{Shard, encode};
 use crate::conflation::Part;
 use crate::settings::Settings;
+use crate::shard::{Shard, encode};
 use crate::stream::Stream;
 use crate::subject::Pattern;
 
 impl Shard {
     /// Closes the windows that are due and lets held frames go.
-    pub(super) fn close_windows(&mut self) {
+    pub(in crate::shard) fn close_windows(&mut self) {
         if self.streams.timed.is_empty() {
             return;
         }
@@ -36,7 +36,7 @@ impl Shard {
         self.appended(id);
     }
 
-    pub(super) fn mark_dirty(&mut self, id: u32) {
+    pub(in crate::shard) fn mark_dirty(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(id)
             && !stream.is_dirty
         {
