@@ -16,6 +16,7 @@ from typing import Any
 from .charts import draw_chart
 from .goals import GOALS, Goal, Outcomes
 from .million import describe_sizes, draw_memory, draw_spread
+from .planning import describe_checks
 from .readme import put_figures
 
 HERE = Path(__file__).parent
@@ -123,7 +124,11 @@ def build_files(results: Path) -> dict[Path, str]:
     """Page and charts, by the file each belongs in."""
     outcomes = read_outcomes(results)
     explanations = tomllib.loads((HERE / "explanations.toml").read_text(encoding="utf-8"))
-    files = {DOCS / "benchmarks.md": build_page(outcomes, explanations)}
+    page = build_page(outcomes, explanations)
+    checks = results / "plan" / "checks.json"
+    if checks.exists():
+        page += "\n" + "\n".join(describe_checks(json.loads(checks.read_text()))).rstrip() + "\n"
+    files = {DOCS / "benchmarks.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)
     for name, (figure, title, scale) in CHARTS.items():

@@ -9,8 +9,10 @@ from benchmarks.charts import draw_chart
 from benchmarks.goals import GOALS
 from benchmarks.million import describe_sizes, draw_memory, draw_spread
 from benchmarks.page import HERE, build_files, build_page
+from benchmarks.planning import describe_checks, settle
 from benchmarks.run import AGAINST
 from godwit.bench.loads import LOADS
+from godwit.plan.check import Compared
 
 
 def outcome(**medians: dict[str, float]) -> dict[str, Any]:
@@ -47,6 +49,21 @@ def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:
     svg = draw_chart(outcome(godwit={"a": 2.0}, floor={"a": 1.0}, other={"b": 1.0}), "a", "A & B")
     root = ElementTree.fromstring(svg)
     assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 2
+
+
+def test_a_prediction_stands_beside_what_was_measured_and_one_that_is_off_is_marked() -> None:
+    def takes(*ratios: float) -> list[list[Compared]]:
+        return [[Compared("the workload", "cores", ratio, 1.0)] for ratio in ratios]
+
+    def checks(*ratios: float) -> list[str]:
+        found = {"compared": settle(takes(*ratios))}
+        return describe_checks(
+            {"figures": [{"seconds": 50.0}], "takes": len(ratios), "commit": "c0ffee", "workloads": {"w": found}}
+        )
+
+    assert "1 of 1 figures are within 25%" in "\n".join(checks(9.0, 1.1, 0.9))
+    assert "| w | the workload, cores | 1.1 | 1 | 1.10 |" in checks(9.0, 1.1, 0.9)
+    assert "| w | the workload, cores | 1.5 | 1 | **1.50** |" in checks(1.5)
 
 
 def test_the_million_has_a_curve_and_a_row_for_each_size() -> None:

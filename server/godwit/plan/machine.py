@@ -40,6 +40,8 @@ class Machine:
     """What ten times as many connections add to a send, as a share of the smallest one's cost."""
     frame_us: float
     """A frame, beside the send it leaves with."""
+    full_share: float
+    """What a send costs a node that never rests, as a share of what it costs one that wakes up for it."""
     turn_us: Mapping[str, float]
     """To wake up for a message that comes when the node rests, by messages a second: it is dearer after a long rest."""
     rest_cores: float

@@ -191,7 +191,16 @@ def cores_at_delay(workload: Workload, machine: Machine, delay_s: float) -> floa
         return publishing / 1e6
     frames = max(1.0, rate / workload.connections * delay_s)
     frames = min(frames, max(1.0, SEND_BYTES_MAX / (size + FRAME_OVERHEAD_BYTES)))
-    return (publishing + rate / frames * machine.send_cost_us(workload.connections, size, frames)) / 1e6
+    one = machine.full_share * machine.send_cost_us(workload.connections, size, frames)
+    return (publishing + rate / frames * one) / 1e6
+
+
+def messages_a_core(workload: Workload, machine: Machine, frames: float) -> float:
+    """Messages a second that one core carries where so many leave together."""
+    size, frames = workload.message_bytes, max(1.0, frames)
+    one = machine.full_share * machine.send_cost_us(workload.connections, size, frames)
+    sending = workload.receivers / frames * one
+    return 1e6 / (machine.publish_cost_us(size) + sending)
 
 
 def find_round(workload: Workload, budget: Budget, machine: Machine) -> float:

@@ -15,6 +15,7 @@ MACHINE = Machine(
     send_us={"234": 5.0, "1114": 6.0, "8282": 8.0},
     send_growth=0.3,
     frame_us=0.02,
+    full_share=1.0,
     turn_us={"400": 100.0, "8000": 40.0},
     rest_cores=0.002,
     publish_us=0.7,

@@ -143,6 +143,12 @@ def test_more_shards_than_cores_are_taken_where_a_ring_holds_too_few() -> None:
     assert predict(million, WHOLE, machine(driver="readiness")).binding.name == "descriptors"
 
 
+def test_a_node_that_never_rests_may_carry_more_than_one_that_wakes_up() -> None:
+    workload = Workload(connections=1_000, subjects=1, messages_per_second=100.0)
+    carried = [most_messages(workload, WHOLE, machine(full_share=share)) for share in (0.7, 1.0)]
+    assert carried[0] > carried[1]
+
+
 def test_limits_that_have_to_be_raised_are_told() -> None:
     told = predict(Workload(connections=2_000_000, subjects=10), WHOLE, MACHINE).settings
     assert told == {"connections_max": 2_000_000}

@@ -1,0 +1,52 @@
+"""godwit.plan.report: the answer comes first, the limit that binds is named, and the JSON holds nothing that JSON cannot."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from rich.console import Console
+
+from godwit.plan.check import Compared
+from godwit.plan.report import describe_plan, show_plan
+from godwit.plan.workload import Budget, Workload
+
+from .figures import MACHINE
+
+
+def show(workload: Workload, budget: Budget, compared: list[Compared] | None = None) -> str:
+    out = io.StringIO()
+    show_plan(describe_plan(workload, budget, MACHINE, compared), Console(file=out, width=120, no_color=True))
+    return out.getvalue()
+
+
+def test_the_answer_comes_first_and_names_what_binds() -> None:
+    text = show(Workload(connections=50_000), Budget())
+    assert "It fits. What binds is cpu" in text
+    assert text.index("It fits") < text.index("limit") < text.index("this workload") < text.index("this machine")
+    assert "no TLS" in text
+
+
+def test_what_does_not_fit_says_what_helps_and_what_to_set() -> None:
+    text = show(Workload(connections=3_000_000, messages_per_second=0.0), Budget(memory_mb=4_000))
+    assert "It does not fit. What binds is memory" in text
+    assert "What helps: more memory" in text
+    assert "Set limits.connections_max = 3000000." in text
+
+
+def test_what_is_endless_is_null() -> None:
+    told = describe_plan(Workload(messages_per_second=1e9), Budget(), MACHINE)
+    assert told["prediction"]["delay_ms"] is None
+    assert json.loads(json.dumps(told, allow_nan=False)) == json.loads(json.dumps(told))
+    assert "never: it falls behind" in show(Workload(messages_per_second=1e9), Budget())
+
+
+def test_sends_a_second_are_told_by_the_size_of_the_content() -> None:
+    told = describe_plan(Workload(), Budget(), MACHINE)
+    assert told["sends_per_second_a_core"] == {"144": 200_000, "1024": 166_667, "8192": 125_000}
+
+
+def test_what_was_played_stands_beside_what_was_predicted() -> None:
+    compared = [Compared("the workload", "cores", 0.5, 0.45), Compared("memory", "MB", 10.0, 30.0)]
+    assert [one["is_near"] for one in describe_plan(Workload(), Budget(), MACHINE, compared)["check"]] == [True, False]
+    assert "1.11" in show(Workload(), Budget(), compared)
