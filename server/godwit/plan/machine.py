@@ -21,6 +21,10 @@ CROWD = 1_000
 """Connections at which sends were measured."""
 
 
+CROWDED = 0.25
+"""What each further ten times adds, as a share of what the first adds: seen from 10,000 to 1,000,000."""
+
+
 class MachineInvalid(GodwitError):
     """A file of figures that `godwit plan` did not write."""
 
@@ -37,7 +41,7 @@ class Machine:
     send_us: Mapping[str, float]
     """A send of one frame, at CROWD connections, by its bytes."""
     send_growth: float
-    """What ten times as many connections add to a send, as a share of the smallest one's cost."""
+    """What ten times CROWD add to a send, as a share of the smallest one's cost."""
     frame_us: float
     """A frame, beside the send it leaves with."""
     full_share: float
@@ -71,8 +75,7 @@ class Machine:
         place = next((at for at in range(1, len(points) - 1) if size <= points[at][0]), len(points) - 1)
         (low, low_us), (high, high_us) = points[place - 1], points[place]
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
-        steps = math.log10(max(1.0, connections / CROWD))
-        return cost + frames * self.frame_us + points[0][1] * self.send_growth * steps
+        return cost + frames * self.frame_us + points[0][1] * self.send_growth * _crowding(connections)
 
     def turn_cost_us(self, rate: float) -> float:
         """One turn for one message, where so many come a second: between the rates measured by their logarithms."""
@@ -109,6 +112,12 @@ def read_machine(value: Any) -> Machine:
         elif not is_none and (not isinstance(figure, int | float) or not math.isfinite(figure) or figure < 0):
             raise MachineInvalid(f"the figure {name} must be a number of 0 or more")
     return machine
+
+
+def _crowding(connections: float) -> float:
+    """How far a send is towards the cost at ten times CROWD: caches are soon too small, then little is added."""
+    tens = math.log10(max(1.0, connections / CROWD))
+    return (1 - math.exp(-2 * tens)) / (1 - math.exp(-2)) + CROWDED * max(0.0, tens - 1)
 
 
 def _points(curve: Mapping[str, float]) -> list[tuple[float, float]]:
