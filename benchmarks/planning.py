@@ -79,6 +79,7 @@ def describe_checks(value: dict[str, Any]) -> list[str]:
         f"`godwit plan` measured this machine in {value['figures'][0]['seconds']:.0f} s and predicted what these workloads take of",
         "one core; then `godwit plan --check` played them with the generator of `godwit bench`.",
         f"{near} of {len(rows)} figures are within {NEAR:.0%}. Commit {value['commit']}, median of {value['takes']}.",
+        value.get("note", ""),
         "",
         "| workload | figure | predicted | measured | ratio |",
         "|---|---|---|---|---|",
