@@ -146,3 +146,46 @@ fn a_revocation_closes_whom_it_names_and_nobody_else() {
     world.order(0, Order::Revoke { identity: None, token: Some("t2".into()), code });
     assert_eq!(closed(&mut world), [false, false, false, true]);
 }
+
+#[test]
+fn a_forwarded_address_is_believed_from_a_trusted_proxy_and_for_its_request_alone() {
+    let settings = Settings {
+        publisher_addresses: vec!["10.0.0.0/8".into()],
+        trusted_proxies: vec!["127.0.0.1".into(), "192.168.0.0/16".into()],
+        ..open_settings()
+    };
+    let mut world = World::new(settings, 1, false);
+    let proxy = SocketAddr::from(([127, 0, 0, 1], 4000));
+    let stranger = SocketAddr::from(([192, 0, 2, 1], 4000));
+    let near = SocketAddr::from(([10, 0, 0, 1], 4000));
+    let post = |forwarded: &str| {
+        let line = if forwarded.is_empty() { String::new() } else { format!("X-Forwarded-For: {forwarded}\r\n") };
+        format!(
+            "POST /v1/messages?subject=/a HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\n{line}Content-Length: 1\r\n\r\nx"
+        )
+    };
+    for (from, requests) in [
+        (proxy, vec![("10.1.2.3", true), ("192.0.2.9", false), ("10.1.2.3", true), ("", false)]),
+        (
+            proxy,
+            vec![
+                ("10.1.2.3, 192.0.2.9", false),
+                ("192.0.2.9, 10.1.2.3", true),
+                ("192.0.2.9, 10.1.2.3, 192.168.1.1", true),
+            ],
+        ),
+        (proxy, vec![("10.1.2.3, nonsense", false), ("unknown", false), ("::ffff:10.1.2.3", true)]),
+        (proxy, vec![("", false)]),
+        (stranger, vec![("10.1.2.3", false)]),
+        (near, vec![("192.0.2.9", true)]),
+    ] {
+        let place = world.accept_from(0, from, 0);
+        for (forwarded, is_published) in requests {
+            world.bytes(place, post(forwarded).as_bytes());
+            world.turn(0);
+            let answer = String::from_utf8_lossy(&std::mem::take(&mut world.socket(place).taken)).into_owned();
+            let expected = if is_published { "HTTP/1.1 201" } else { "HTTP/1.1 403" };
+            assert!(answer.starts_with(expected), "{from} for {forwarded:?}: {answer}");
+        }
+    }
+}

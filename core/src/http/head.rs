@@ -47,6 +47,8 @@ pub struct Head<'a> {
     pub(super) names_websocket: bool,
     pub authorization: Option<&'a str>,
     pub origin: Option<&'a str>,
+    /// The last `X-Forwarded-For`; whose word it is, is not looked at here.
+    pub forwarded: Option<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
@@ -199,6 +201,7 @@ impl<'a> Head<'a> {
             names_websocket: false,
             authorization: None,
             origin: None,
+            forwarded: None,
             content_type: None,
             content_encoding: None,
             idempotency_key: None,
@@ -234,6 +237,11 @@ impl<'a> Head<'a> {
                 return if self.last_event_id.replace(value).is_some() { Err(repeated()) } else { Ok(()) };
             }
             14 if is("Content-Length") => &mut seen.length,
+            15 if is("X-Forwarded-For") => {
+                // Proxies add to the end, in a field of their own as well: the last is that of the nearest.
+                self.forwarded = Some(ascii(value)?);
+                return Ok(());
+            }
             15 if is("Idempotency-Key") => &mut self.idempotency_key,
             16 if is("Content-Encoding") => &mut self.content_encoding,
             17 if is("Transfer-Encoding") => &mut seen.codings,

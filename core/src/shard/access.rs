@@ -2,7 +2,7 @@
 //! subscribe, history, snapshot, retained, shared, will, REST. Nothing of a subject is shown, and nothing published on it, to
 //! whom `judge` has not said `Allow`; a wire asks with the selector it is about to serve, and serves nothing else.
 //! Owns what a listener and an address allow; what an identity may do is compiled in `rights`.
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::Shard;
 use super::connection::{Access, Peer};
@@ -133,6 +133,27 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.certificate = Some(Box::new(certificate.into()));
         }
+    }
+
+    /// A request names the client that it comes from. From a trusted proxy that is believed, request by request, up to the first
+    /// address that is none of the trusted; where it names none, the client is nobody that any list holds.
+    pub(super) fn take_forwarded(&mut self, socket: u32, forwarded: Option<&str>) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if !connection.is_forwarded {
+            if forwarded.is_none() || !self.doors.proxies.contains(connection.peer.address().ip()) {
+                return;
+            }
+            connection.is_forwarded = true;
+        }
+        let proxies = &self.doors.proxies;
+        let mut client = None;
+        for text in forwarded.unwrap_or_default().rsplit(',') {
+            client = text.trim().parse::<IpAddr>().ok();
+            if client.is_none_or(|ip| !proxies.contains(ip)) {
+                break;
+            }
+        }
+        self.set_peer(socket, SocketAddr::new(client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), 0));
     }
 
     /// A proxy that is trusted has said where the client really comes from: from here on that is its address.

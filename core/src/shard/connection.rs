@@ -131,6 +131,8 @@ pub(super) struct Connection {
     /// The listener it came to, in the order of the settings.
     pub listener: u8,
     pub door: Door,
+    /// Its requests come through a trusted proxy, which says whose each is.
+    pub is_forwarded: bool,
     pub access: Option<Arc<Access>>,
     /// The client's verified certificate, where it showed one.
     pub certificate: Option<Box<Arc<[u8]>>>,
@@ -200,6 +202,7 @@ impl Connection {
             peer: Peer::new(address),
             listener,
             door,
+            is_forwarded: false,
             access: None,
             certificate: None,
             private: Vec::new(),

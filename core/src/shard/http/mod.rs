@@ -182,6 +182,7 @@ impl Shard {
             Some(cors) => cors,
             None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
         };
+        self.take_forwarded(socket, head.forwarded);
         // Frames may follow a request for a WebSocket that becomes none.
         let is_last = head.is_last || head.asks_for_websocket();
         let shape = Shape { is_head: head.method == Method::Head, is_last, cors };
