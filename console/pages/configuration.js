@@ -37,7 +37,7 @@ export class Configuration {
 
   makeSection({ name, sentence, values }) {
     const rows = values.map((value) => this.makeRow(value));
-    const table = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `[${name}]` }, element("table", {}, element("caption", {}, sentence),
+    const table = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `Values of [${name}]` }, element("table", {}, element("caption", {}, sentence),
       element("thead", {}, element("tr", {}, ["Key", "Value", "From", "Meaning"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, rows)));
     const section = panel(`[${name}]`, { id: `section-${name}` }, table);
     for (const row of rows) row.section = section;
@@ -64,7 +64,7 @@ export class Configuration {
     const lines = tables.map(({ [key]: name, ...values }) => element("tr", {}, element("td", { class: "name" }, name),
       element("td", { class: "mono" }, Object.entries(values).map(([each, value]) => element("div", {}, `${each} = ${shown(value)}`)))));
     return panel(`[${section}]`, { id: `section-${section}` }, tables.length === 0 ? empty(none, words)
-      : element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `[${section}]` }, element("table", {},
+      : element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `Tables of [${section}]` }, element("table", {},
         element("thead", {}, element("tr", {}, [key, "values"].map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, lines))));
   }
 

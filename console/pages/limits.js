@@ -13,7 +13,7 @@ export class Limits {
     this.gauges = element("div", { class: "gauges" });
     this.meters = new Map();
     this.table = new Table({
-      label: "Every limit", keyOf: (row) => row.name, sort: "hits", order: "desc", onSort: () => this.show(),
+      label: "Limits and how often each was hit", keyOf: (row) => row.name, sort: "hits", order: "desc", onSort: () => this.show(),
       columns: [
         { key: "name", label: "Limit", kind: "name", isSortable: true, title: (row) => row.sentence },
         { key: "sentence", label: "What it holds" },
@@ -26,7 +26,7 @@ export class Limits {
       ],
     });
     this.refusals = new Table({
-      label: "Last refusals", keyOf: (row) => row.key, isTall: true, empty: () => empty("Nobody was refused.", "Refusals appear here with their reason."),
+      label: "Refusals, newest first", keyOf: (row) => row.key, isTall: true, empty: () => empty("Nobody was refused.", "Refusals appear here with their reason."),
       columns: [
         { key: "time_ms", label: "When", isNumber: true, show: (row) => ago(row.time_ms, this.now_ms) },
         { key: "name", label: "Code", show: (row) => `${row.code} ${row.name}`, tone: () => "warn" },

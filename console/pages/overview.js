@@ -99,8 +99,10 @@ export class Overview {
 
   draw() {
     const [time_s] = this.series.cut(this.seconds, {}, []);
-    for (const { chart, read } of this.charts) chart.set([time_s, ...read()], this.seconds);
-    for (const tile of this.tiles) tile.show(this.series, this.seconds);
+    // A node that has just begun has no long past: the charts grow with it.
+    const span = Math.min(this.seconds, Math.max(60, time_s.length));
+    for (const { chart, read } of this.charts) chart.set([time_s, ...read()], span);
+    for (const tile of this.tiles) tile.show(this.series, span);
   }
 
   restyle() {

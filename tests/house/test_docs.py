@@ -15,7 +15,13 @@ TEXTS = [path for path in kept_files() if path.suffix == ".md"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 MADE = (
     *("reference/configuration.md", "reference/protocol.md", "reference/binary.md", "reference/architecture.md"),
-    *("reference/codes.md", "reference/limits.md", "reference/commands.md", "reference/python.md"),
+    *(
+        "reference/admin.md",
+        "reference/codes.md",
+        "reference/limits.md",
+        "reference/commands.md",
+        "reference/python.md",
+    ),
 )
 """Pages of the documentation that docs/reference.py makes."""
 WORDS = {

@@ -35,5 +35,7 @@ async def test_every_answer_is_one_that_the_document_allows(phases: str, example
         )
         said, _ = await run.communicate()
     assert run.returncode == 0, said.decode()[-8_000:]
-    asked = [operation for operation in OPERATIONS if operation.path != "/openapi.json"]  # that it has read to begin with
+    asked = [
+        operation for operation in OPERATIONS if operation.path != "/openapi.json"
+    ]  # that it has read to begin with
     assert f"Tested: {len(asked)}" in said.decode()

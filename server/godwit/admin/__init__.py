@@ -1,1 +1,1 @@
-"""The admin port (app.py): health, metrics, statistics and the page, for operators and their monitoring."""
+"""The admin port (app.py): health, metrics, statistics, lists and the console, for operators and their monitoring."""

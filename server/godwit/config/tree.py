@@ -143,7 +143,7 @@ class MqttConfig:
 
 @dataclass(frozen=True, slots=True)
 class AdminConfig:
-    """The admin port: health, metrics, statistics, the page. Not for the public."""
+    """The admin port: health, metrics, statistics, the console. Not for the public."""
 
     address: Address = option(Address("127.0.0.1", 8801), "Where operators and monitoring connect.")
     hosts: tuple[str, ...] = option(
