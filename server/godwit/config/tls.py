@@ -53,9 +53,7 @@ class TlsConfig:
     )
     client_certificates: str = option(
         "none",
-        "Whether clients show a certificate of their own; its name is their identity where they show no token.",
+        "Whether clients must show a certificate that an authority of client_authorities_file signed.",
         choices=("none", "optional", "required"),
     )
     client_authorities_file: str = option("", "Who signs clients' certificates (PEM).")
-    client_subscribe: tuple[str, ...] = option(("/**",), "What who has a certificate and no token may subscribe to.")
-    client_publish: tuple[str, ...] = option(("/**",), "What who has a certificate and no token may publish on.")
