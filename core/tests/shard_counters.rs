@@ -1,0 +1,167 @@
+//! What a shard counts is what happened: each message once, however a socket cut it, on its own wire; gauges return to nothing.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use godwit_core::shard::WireCounters;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use world::{Place, World, open_settings};
+
+fn wire(world: &World, name: &str) -> WireCounters {
+    let found = world.shard(0).counters().wires.each().find(|(known, _)| *known == name);
+    *found.expect("a wire").1
+}
+
+fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
+    if wire == "json" {
+        world.say(place, &command.to_string());
+    } else {
+        world.say_bytes(place, &world::binary::subscribe(command));
+    }
+}
+
+fn count_messages(heard: &[Value]) -> u64 {
+    heard.iter().filter(|value| !value["message"].is_null()).count() as u64
+}
+
+fn count_gaps(heard: &[Value]) -> u64 {
+    heard.iter().filter(|value| !value["gap"].is_null()).count() as u64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Readers on both wires, alone in a stream and together, on subjects and patterns, whose sockets take what they like.
+    #[test]
+    fn messages_out_are_the_messages_that_were_heard(
+        is_pending in any::<bool>(),
+        selectors in prop::collection::vec((prop::sample::select(vec!["/a", "/b", "/*", "/**"]), any::<bool>()), 1..6),
+        steps in prop::collection::vec((0..3_u8, 0..6_usize, 0..900_usize), 1..60),
+    ) {
+        let mut settings = open_settings();
+        settings.limits.log_messages_max = 12;
+        settings.limits.stream_window_bytes_max = 4096;
+        let mut world = World::new(settings, 1, is_pending);
+        let publisher = world.connect(0);
+        let readers: Vec<(Place, &str)> = selectors
+            .iter()
+            .map(|(selector, is_binary)| {
+                let wire = if *is_binary { "binary" } else { "json" };
+                let place = world.connect_on(0, wire);
+                say(&mut world, place, wire, &json!({"id": 1, "subscribe": selector}));
+                world.turn(0);
+                (place, wire)
+            })
+            .collect();
+        world.settle();
+        for (what, which, size) in steps {
+            match what {
+                0 => {
+                    let subject = if which % 2 == 0 { "/a" } else { "/b" };
+                    let text = "x".repeat(size);
+                    world.say(publisher, &json!({"publish": subject, "content": text, "guaranteed": which > 0}).to_string());
+                    world.turn(0);
+                }
+                1 => {
+                    if let Some((place, _)) = readers.get(which) {
+                        world.socket(*place).room = size;
+                    }
+                }
+                _ => {
+                    if let Some((place, _)) = readers.get(which) {
+                        world.give_room(*place, size * 4);
+                    }
+                    world.advance(400);
+                    world.turn(0);
+                }
+            }
+        }
+        for (place, _) in &readers {
+            world.give_room(*place, usize::MAX / 2);
+        }
+        world.turn(0);
+        world.settle();
+        let (mut messages, mut gaps) = ([0, 0], 0);
+        for (place, wire) in &readers {
+            let heard = world.heard(*place);
+            messages[usize::from(*wire == "binary")] += count_messages(&heard);
+            gaps += count_gaps(&heard);
+        }
+        prop_assert_eq!([wire(&world, "json").messages_out, wire(&world, "binary").messages_out], messages);
+        let counters = world.shard(0).counters();
+        prop_assert_eq!(counters.gaps, gaps);
+        prop_assert_eq!(counters.gap_reasons.iter().sum::<u64>(), gaps);
+        prop_assert_eq!(counters.wires.each().map(|(_, wire)| wire.bytes_out).sum::<u64>(), counters.bytes_out);
+        prop_assert_eq!(wire(&world, "json").slow_readers + wire(&world, "binary").slow_readers, 0);
+        for (place, _) in readers {
+            world.gone(place);
+        }
+        world.gone(publisher);
+        for (name, wire) in world.shard(0).counters().wires.each() {
+            let gauges = (wire.connections, wire.subscriptions, wire.slow_readers);
+            prop_assert_eq!(gauges, (0, 0, 0), "{}", name);
+            prop_assert_eq!(wire.connects, wire.disconnects, "{}", name);
+        }
+    }
+}
+
+#[test]
+fn refusals_are_counted_by_code_and_wire_and_a_slow_reader_while_it_is_one() {
+    let mut world = World::new(open_settings(), 1, false);
+    let (publisher, reader) = (world.connect(0), world.connect_on(0, "binary"));
+    world.ask(publisher, r#"{"publish":"/$node/x/now","content":1}"#);
+    world.ask(publisher, r#"{"publish":"/a/*","content":1}"#);
+    world.ask(publisher, r#"{"subscribe":"a"}"#);
+    world.ask(publisher, r#"{"publish":"/a","content":1}"#);
+    let counters = world.shard(0).counters();
+    assert_eq!((counters.publishes_refused, counters.commands_refused, counters.messages_in), (2, 3, 1));
+    assert_eq!(wire(&world, "json").publishes_refused, 2);
+    let by_code = |tally: &godwit_core::shard::Tally| tally.each().collect::<Vec<_>>();
+    assert_eq!(by_code(&counters.codes.publishes).iter().map(|(_, count)| count).sum::<u64>(), 2);
+    assert_eq!(by_code(&counters.codes.commands).iter().map(|(_, count)| count).sum::<u64>(), 3);
+
+    say(&mut world, reader, "binary", &json!({"id": 1, "subscribe": "/a"}));
+    world.turn(0);
+    world.socket(reader).room = 0;
+    world.ask(publisher, r#"{"publish":"/a","content":2}"#);
+    assert_eq!((wire(&world, "binary").slow_readers, wire(&world, "json").slow_readers), (1, 0));
+    world.give_room(reader, 10_000);
+    world.turn(0);
+    assert_eq!(wire(&world, "binary").slow_readers, 0);
+    world.socket(reader).room = 0;
+    world.ask(publisher, r#"{"publish":"/a","content":3}"#);
+    world.gone(reader);
+    assert_eq!((wire(&world, "binary").slow_readers, wire(&world, "binary").connections), (0, 0));
+    assert_eq!(by_code(&world.shard(0).counters().codes.closes), [(1001, 1)]);
+}
+
+#[test]
+fn who_never_opens_a_wire_is_counted_as_a_request() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.accept(0);
+    assert_eq!((wire(&world, "http").connections, wire(&world, "http").connects), (1, 0));
+    world.bytes(place, b"GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n");
+    world.turn(0);
+    world.gone(place);
+    let http = wire(&world, "http");
+    assert_eq!((http.connections, http.connects, http.disconnects, http.bytes_in), (0, 1, 1, 34));
+    assert!(http.bytes_out > 0);
+    assert_eq!(world.shard(0).counters().codes.refused.each().map(|(_, count)| count).sum::<u64>(), 1);
+}
+
+#[test]
+fn sessions_are_reported_only_where_somebody_reads_it() {
+    for reports_sessions in [false, true] {
+        let mut settings = open_settings();
+        settings.reports_sessions = reports_sessions;
+        let mut world = World::new(settings, 1, false);
+        let place = world.connect(0);
+        world.ask(place, r#"{"id":1,"connect":{}}"#);
+        world.ask(place, r#"{"id":2,"subscribe":"/a"}"#);
+        world.ask(place, r#"{"id":3,"unsubscribe":"/a"}"#);
+        world.gone(place);
+        world.turn(0);
+        assert_eq!(world.reports().len(), if reports_sessions { 4 } else { 0 });
+    }
+}
