@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector, exposition
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -26,7 +26,6 @@ from .figures import CODE, NODE, REASON, SHARD, Figure, Kind
 from .health import Condition
 from .reading import NODE_SCOPE, Scope, Values, list_wire_values, take_reading
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 PROCESS = ("cpu_seconds", "memory_bytes")
 """Figures of the node that go by the names every process has: process_cpu_seconds, process_resident_memory_bytes."""
 
@@ -58,10 +57,11 @@ class Metrics:
         self._registry.register(_Figures(sources))
         ProcessCollector(registry=self._registry)
 
-    def render(self) -> bytes:
-        """One scrape; takes the time of reading the engine's statistics once."""
-        text: bytes = generate_latest(self._registry)  # type: ignore[no-untyped-call]  # the library's own gap
-        return text
+    def render(self, is_old: bool = False) -> tuple[str, bytes]:
+        """One scrape and its media type; takes the time of reading the engine's statistics once."""
+        if is_old:
+            return exposition.CONTENT_TYPE_LATEST, exposition.generate_latest(self._registry)
+        return CONTENT_TYPE_LATEST, generate_latest(self._registry)  # type: ignore[no-untyped-call]  # the library's own gap
 
 
 class _Figures(Collector):

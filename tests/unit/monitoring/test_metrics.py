@@ -21,7 +21,9 @@ FACTS = {"node": 'n"1\n', "version": "0.1.0", "condition": "ready", "uptime_ms":
 
 def render(stats: Mapping[str, Any], counts: Mapping[Figure, float] | None = None) -> str:
     sources = Sources(lambda: stats, lambda: counts or {}, lambda: FACTS, {"connections_max": 10})
-    return Metrics(sources).render().decode()
+    kind, text = Metrics(sources).render()
+    assert kind.startswith("application/openmetrics-text")
+    return text.decode()
 
 
 def parse(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
@@ -59,6 +61,12 @@ def test_what_is_written_can_be_parsed_and_holds_every_number() -> None:
     )
     assert found["godwit_uptime_seconds"] == {(): 1.5}
     assert text.endswith("# EOF\n") and "process_resident_memory_bytes" in found
+
+
+def test_the_older_form_holds_the_same_samples() -> None:
+    sources = Sources(lambda: {"subjects": 2, "shards": [SHARD]}, dict, lambda: FACTS, {})
+    kind, text = Metrics(sources).render(is_old=True)
+    assert kind.startswith("text/plain") and b"godwit_subjects 2.0" in text and b"# EOF" not in text
 
 
 def test_a_million_subjects_do_not_make_it_longer() -> None:

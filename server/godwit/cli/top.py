@@ -1,0 +1,174 @@
+"""`godwit top`: a node's figures, live in a terminal, from /v1/stats of its admin port.
+
+Owns the table; the figures are monitoring's. On a terminal it is drawn anew every second until interrupted; elsewhere, and with --once,
+it is printed once. `--json` prints the answer as it came, for scripts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ..monitoring.windows import WINDOWS
+from .operator import admin_options, call
+
+Tree = Mapping[str, Any]
+COLUMNS = {
+    "connections": "connections",
+    "slow": "slow_readers",
+    "connects/s": "connects_per_second",
+    "ends/s": "disconnects_per_second",
+    "in/s": "messages_in_per_second",
+    "out/s": "messages_out_per_second",
+    "in B/s": "bytes_in_per_second",
+    "out B/s": "bytes_out_per_second",
+    "refused/s": "publishes_refused_per_second",
+    "gaps/s": "gaps_per_second",
+    "resumed/s": "recovered_per_second",
+    "lost place/s": "resynced_per_second",
+    "cores": "cpu",
+}
+"""Column → indicator."""
+ROWS = {
+    "connections": "connections",
+    "connects a second": "connects_per_second",
+    "disconnects a second": "disconnects_per_second",
+    "messages in a second": "messages_in_per_second",
+    "messages out a second": "messages_out_per_second",
+    "bytes in a second": "bytes_in_per_second",
+    "bytes out a second": "bytes_out_per_second",
+    "publishes refused a second": "publishes_refused_per_second",
+    "gaps a second": "gaps_per_second",
+    "recovered a second": "recovered_per_second",
+    "could not recover a second": "resynced_per_second",
+    "slow readers": "slow_readers",
+    "log bytes": "message_bytes",
+    "memory bytes": "memory_bytes",
+    "cores used": "cpu",
+}
+"""Row → indicator, with a window."""
+ALARMING = {"slow_readers", "publishes_refused_per_second", "gaps_per_second", "resynced_per_second"}
+UNITS = ("", "k", "M", "G", "T")
+
+
+@click.command()
+@admin_options
+@click.option(
+    "--window", type=click.Choice(list(WINDOWS)), help="Also the maximum, mean and standard deviation over it."
+)
+@click.option(
+    "--interval", type=click.FloatRange(min=0.5), default=1.0, show_default=True, help="Seconds between two looks."
+)
+@click.option("--once", is_flag=True, help="Print it once.")
+@click.option("--json", "is_json", is_flag=True, help="Print the node's answer once, as JSON.")
+def top(
+    admin: str | None, token_file: Path | None, window: str | None, interval: float, once: bool, is_json: bool
+) -> None:
+    """Watch what a node does: connections, messages, gaps, slow readers, by shard and wire."""
+
+    def look() -> Tree:
+        return call(admin, token_file, "GET", "/v1/stats" + (f"?windows={window}" if window else ""))
+
+    if is_json:
+        click.echo(json.dumps(look()))
+        return
+    console = Console()
+    if once or not console.is_terminal:
+        console.print(draw(look(), window))
+        return
+    try:
+        with Live(draw(look(), window), console=console, auto_refresh=False, screen=True) as live:
+            while True:
+                time.sleep(interval)
+                live.update(draw(look(), window), refresh=True)
+    except KeyboardInterrupt:
+        return
+
+
+def draw(stats: Tree, window: str | None) -> Group:
+    """Everything that is shown of one answer."""
+    parts: list[Any] = [_draw_head(stats), _draw_scopes(stats["now"])]
+    if window:
+        parts.append(_draw_window(stats["now"]["node"], window, stats["windows"][window]))
+    codes = _draw_codes(stats["now"]["codes"])
+    return Group(*parts, *([codes] if codes else []))
+
+
+def write_number(value: float | None) -> str:
+    """At most five characters: 0, 12.3, 1,234 → 1.23k."""
+    if value is None:
+        return "–"
+    if value < 999.5:
+        return f"{value:.3g}"
+    power = 0
+    while value >= 999.5 and power < len(UNITS) - 1:
+        value /= 1_000
+        power += 1
+    return f"{value:.3g}{UNITS[power]}"
+
+
+def _draw_head(stats: Tree) -> Text:
+    seconds = int(stats["uptime_ms"] / 1000)
+    days, rest = divmod(seconds, 86_400)
+    up = (f"{days} d " if days else "") + f"{rest // 3_600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    node = stats["now"]["node"]
+    condition = stats["condition"]
+    text = Text.assemble((str(stats["node"]), "bold"), f" {stats['version']} ")
+    text.append(condition, style="green" if condition == "ready" else "bold red")
+    text.append(
+        f"  up {up}  subjects {write_number(node.get('subjects'))}  logs {write_number(node.get('message_bytes'))}B"
+        f"  memory {write_number(node.get('memory_bytes'))}B"
+    )
+    return text
+
+
+def _draw_scopes(now: Tree) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for column in COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    scopes = {"node": now["node"]}
+    scopes |= {f"shard {name}": scope for name, scope in now["shards"].items()}
+    scopes |= {name: scope for name, scope in now["wires"].items() if any(scope.values())}
+    for name, scope in scopes.items():
+        table.add_row(name, *(_draw_value(indicator, scope.get(indicator)) for indicator in COLUMNS.values()))
+    return table
+
+
+def _draw_value(indicator: str, value: float | None) -> Text:
+    return Text(write_number(value), style="yellow" if value and indicator in ALARMING else "")
+
+
+def _draw_window(now: Tree, name: str, window: Tree) -> Table:
+    covered_s, seconds = window["covered_seconds"], window["seconds"]
+    known = "" if covered_s >= seconds * 0.98 else f" ({write_number(covered_s)} s of it are known)"
+    table = Table(box=None, pad_edge=False, title=f"\nover the last {name}{known}", title_justify="left")
+    table.add_column("")
+    for column in ("now", "mean", "max", "deviation"):
+        table.add_column(column, justify="right")
+    for row, indicator in ROWS.items():
+        found = window["node"].get(indicator, {})
+        values = (now.get(indicator), found.get("mean"), found.get("max"), found.get("deviation"))
+        table.add_row(row, *map(write_number, values))
+    return table
+
+
+def _draw_codes(codes: Tree) -> Text | None:
+    from ..codes import CODES
+
+    said = [
+        f"{CODES[int(code)].name if int(code) in CODES else 'other'} {indicator.removesuffix('_per_second')} {write_number(rate)}/s"
+        for code, scope in codes.items()
+        for indicator, rate in scope.items()
+        if rate
+    ]
+    return Text("\n" + "   ".join(said), style="yellow") if said else None
