@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 from godwit.admin.openapi.page import describe_admin
 from godwit.cli import godwit
 from godwit.config import describe_config
+from godwit.monitoring.schema import describe_figures
 
 KEPT_ELSEWHERE = {
     "reference/protocol.md": "protocol/protocol.md",
@@ -44,6 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/admin.md": describe_admin,
         "reference/configuration.md": describe_config,
         "reference/commands.md": describe_commands,
+        "reference/figures.md": describe_figures,
         "reference/codes.md": lambda: describe_codes(read("codes")),
         "reference/limits.md": lambda: describe_limits(read("limits")),
         "reference/python.md": lambda: CLIENT,

@@ -83,7 +83,7 @@ SHARD = (
     _gauge("held_bytes", "bytes", "Bytes of half-received messages, parked commands and cut frames."),
     _gauge("catching_up", "subscriptions", "Subscriptions that are being brought to the head from the logs."),
     _gauge("sockets", "sockets", "Sockets the driver holds."),
-    _counter("connections_refused", "connections", "Connections and requests refused."),
+    _counter("connections_refused", "connections", "Connections refused, and requests that could not be read."),
     _counter("commands_refused", "commands", "Commands refused, publishes too."),
     _counter("sends", "sends", "Sends handed to the kernel."),
     _counter("short_sends", "sends", "Sends of which a socket took only a part."),
@@ -129,7 +129,9 @@ NODE = (
 """Of the node as a whole."""
 
 CODE = (
-    _counter("connections_refused", "connections", "Connections and requests refused, by code."),
+    _counter(
+        "connections_refused", "connections", "Connections refused, and requests that could not be read, by code."
+    ),
     _counter("publishes_refused", "publishes", "Publishes refused, by code."),
     _counter("commands_refused", "commands", "Commands refused, publishes too, by code."),
     _counter("closes", "connections", "Connections that ended, by the code they ended with; 0 is a peer's own."),
@@ -139,6 +141,12 @@ CODE = (
 REASON = (_counter("gaps", "gaps", "Gaps told, by reason."),)
 """By the reason of a gap, of all shards."""
 
+FAILED = _gauge("failed", "shards", "1 for a shard that gave up; its connections are gone.")
+LIMIT = _gauge("limit", "as named", "The limits that the node was told, by name; each limit's unit is in its name.")
+"""Shown in /metrics alone."""
+
+PROCESS = ("cpu_seconds", "memory_bytes")
+"""Figures of the node that /metrics has by the names of every process: process_cpu_seconds, process_resident_memory_bytes."""
 ENGINE_NAMES = {
     "connections_refused": "refused",
     "messages_accepted": "accepted",

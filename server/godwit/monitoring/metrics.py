@@ -22,12 +22,9 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 from prometheus_client.registry import Collector
 
 from ..codes import CODES
-from .figures import CODE, NODE, REASON, SHARD, Figure, Kind
+from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REASON, SHARD, Figure, Kind
 from .health import Condition
 from .reading import NODE_SCOPE, Scope, Values, list_wire_values, take_reading
-
-PROCESS = ("cpu_seconds", "memory_bytes")
-"""Figures of the node that go by the names every process has: process_cpu_seconds, process_resident_memory_bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,8 @@ class _Figures(Collector):
         yield from list_samples(stats)
         for figure, value in self._sources.read_counts().items():
             yield Sample(f"godwit_{figure.name}", figure, {}, value)
-        limit = Figure(
-            "limit", Kind.GAUGE, "", "The limits that the node was told, by name; each limit's unit is in its name."
-        )
         for name, number in self._sources.limits.items():
-            yield Sample("godwit_limit", limit, {"limit": name}, number)
+            yield Sample("godwit_limit", LIMIT, {"limit": name}, number)
 
 
 def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
@@ -101,13 +95,12 @@ def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
     for shard, wire, values in list_wire_values(stats):
         for figure, value in values.items():
             yield Sample(f"godwit_{figure.name}", figure, {"shard": shard, "wire": wire}, value)
-    failed = Figure("failed", Kind.GAUGE, "", "1 for a shard that gave up; its connections are gone.")
     for number, shard_stats in enumerate(stats.get("shards") or ()):
         values = scopes.get(("shards", str(number)), {})
         for figure in SHARD:
             if figure in values:
                 yield Sample(f"godwit_shard_{figure.name}", figure, {"shard": str(number)}, values[figure])
-        yield Sample("godwit_shard_failed", failed, {"shard": str(number)}, float(bool(shard_stats.get("has_failed"))))
+        yield Sample("godwit_shard_failed", FAILED, {"shard": str(number)}, float(bool(shard_stats.get("has_failed"))))
     for scope, values in scopes.items():
         yield from _list_keyed(scope, values)
 

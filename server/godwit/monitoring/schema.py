@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .figures import CODE, NODE, REASON, SHARD, WIRE, Figure, Kind
+from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REASON, SHARD, WIRE, Figure, Kind
 from .windows import WINDOWS
 
 Schema = dict[str, Any]
@@ -28,6 +28,14 @@ SCOPES: dict[str, tuple[Figure, ...]] = {
     "reasons": REASON,
 }
 """Which figures each scope has."""
+METRICS = (
+    ("", NODE, "", ""),
+    ("", WIRE, "", "shard, wire"),
+    ("shard_", SHARD, "", "shard"),
+    ("", CODE, "_by_code", "code, name"),
+    ("", REASON, "_by_reason", "reason"),
+)
+"""(prefix, figures, suffix, labels) of the metrics."""
 _KEYS = {
     "shards": ("^[0-9]+$", "By the shard's number."),
     "wires": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
@@ -77,6 +85,61 @@ def list_indicators() -> Iterator[tuple[str, str, str, str]]:
                 known[2].append(scope)
     for name, (unit, sentence, scopes) in seen.items():
         yield name, unit, sentence, ", ".join(scopes)
+
+
+def describe_figures() -> str:
+    """The reference page: every indicator, every window, every metric."""
+    indicators = "\n".join(
+        f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators()
+    )
+    windows = "\n".join(f"| `{window.name}` | {window.seconds:,} |" for window in WINDOWS.values())
+    metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
+    return f"""# Figures
+
+Made from the table in the code. How to read them is in [Monitoring](../guides/monitor.md).
+
+## Indicators
+
+In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth a second.
+
+| indicator | unit | of | meaning |
+|---|---|---|---|
+{indicators}
+
+## Windows
+
+| window | seconds |
+|---|---|
+{windows}
+
+A month is thirty days.
+
+## Metrics
+
+In `/metrics`, beside `process_…` of every program.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|
+{metrics}
+"""
+
+
+def list_metrics() -> Iterator[tuple[str, str, str, str]]:
+    """(name, kind, labels, meaning) of every metric, as metrics.py shows them."""
+    for prefix, figures, suffix, labels in METRICS:
+        for figure in figures:
+            if figure.name not in PROCESS:
+                total = "_total" if figure.kind is Kind.COUNTER else ""
+                kind = "counter" if figure.kind is Kind.COUNTER else "gauge"
+                yield f"godwit_{prefix}{figure.name}{suffix}{total}", kind, labels, figure.sentence
+    yield "godwit_shard_failed", "gauge", "shard", FAILED.sentence
+    yield "godwit_limit", "gauge", "limit", LIMIT.sentence
+    for outcome in ("asked", "granted", "refused", "failed"):
+        yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Questions to the authorizer that were {outcome}."
+    yield "godwit_authorizer_waiting", "gauge", "", "Questions to the authorizer without an answer yet."
+    yield "godwit_condition", "state set", "godwit_condition", "The node's condition: exactly one is 1."
+    yield "godwit_info", "info", "node, version", "Which node this is."
+    yield "godwit_uptime_seconds", "gauge", "", "Time since the node was built."
 
 
 def _make_window(name: str) -> Schema:
