@@ -2,8 +2,8 @@
 use godwit_core::command::GapReason;
 use godwit_core::message::Kind;
 use godwit_core::node::Heard;
+use godwit_core::report::Counters;
 use godwit_core::report::{ConnectionRow, SubjectRow};
-use godwit_core::shard::Counters;
 use godwit_engine::{Figures, Found, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};

@@ -1,5 +1,7 @@
 //! What the engine tells the server (reports) and what the server tells the engine (orders), both in batches.
 //! Owns the two lists; how they cross to Python is the bridge's.
+mod counters;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use crate::message::LogId;
 use crate::position::Position;
 use crate::rights::{Action, Rights, Rule};
 use crate::settings::Settings;
+
+pub use counters::{Codes, Counters, Tally, WireCounters, Wires};
 
 /// A connection for as long as the node runs: shard (8 bits), serial (32), slot (24). Never reused within 2³² connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -22,6 +22,7 @@ MADE = (
         "reference/commands.md",
         "reference/python.md",
     ),
+    "reference/figures.md",
 )
 """Pages of the documentation that docs/reference.py makes."""
 WORDS = {

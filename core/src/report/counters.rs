@@ -1,11 +1,9 @@
-//! What a shard counts for operators: in all, by wire, by code and by reason. Owns the shapes; who counts is where it happens.
+//! What a shard counts for operators: in all, by wire, by code and by reason. Owns the shapes; counting is the shard's.
 //! Invariant: there are as many counters as wires, codes and reasons, and nothing a client chooses makes one.
 use std::sync::Arc;
 
-use super::connection::Connection;
 use crate::codes::Code;
 use crate::command::GapReason;
-use crate::wire::Wire;
 
 /// Counted from the start on; others from their first connection on. The first is for who has opened no wire.
 const WIRES: [&str; 4] = ["http", "json", "binary", "sse"];
@@ -53,7 +51,7 @@ impl Wires {
     }
 
     /// Where a wire is counted: at its name, or at the first free place, which becomes its.
-    fn place(&mut self, name: &'static str) -> u8 {
+    pub(crate) fn place(&mut self, name: &'static str) -> u8 {
         let place = self.0.iter().position(|(known, _)| known.is_empty() || *known == name).unwrap_or(0);
         if let Some((known, _)) = self.0.get_mut(place) {
             *known = name;
@@ -62,7 +60,7 @@ impl Wires {
     }
 
     #[inline]
-    fn at(&mut self, place: u8) -> &mut WireCounters {
+    pub(crate) fn at(&mut self, place: u8) -> &mut WireCounters {
         &mut self.0[usize::from(place) % WIRES_MAX].1
     }
 }
@@ -138,75 +136,6 @@ pub struct Counters {
     pub gap_reasons: [u64; GapReason::ALL.len()],
     /// Shared with who was shown it: copied when it changes, not once a turn.
     pub codes: Arc<Codes>,
-}
-
-impl Counters {
-    /// The counters of a connection's kind.
-    #[inline]
-    pub(super) fn of(&mut self, connection: &Connection) -> &mut WireCounters {
-        self.wires.at(connection.counted)
-    }
-
-    /// A gap was told to a connection.
-    pub(super) fn count_gap(&mut self, connection: Option<&Connection>, reason: GapReason) {
-        self.gaps += 1;
-        if let Some(count) = self.gap_reasons.get_mut(reason as usize) {
-            *count += 1;
-        }
-        if let Some(connection) = connection {
-            self.of(connection).gaps += 1;
-        }
-    }
-
-    /// A publish was refused.
-    pub(super) fn count_refused_publish(&mut self, connection: Option<&Connection>, code: Code) {
-        self.publishes_refused += 1;
-        Arc::make_mut(&mut self.codes).publishes.add(code as u16);
-        if let Some(connection) = connection {
-            self.of(connection).publishes_refused += 1;
-        }
-    }
-
-    /// A connection or a request was refused.
-    pub(super) fn count_refused(&mut self, code: Code) {
-        self.refused += 1;
-        Arc::make_mut(&mut self.codes).refused.add(code as u16);
-    }
-
-    /// A command was refused.
-    pub(super) fn count_refused_command(&mut self, code: Code) {
-        self.commands_refused += 1;
-        Arc::make_mut(&mut self.codes).commands.add(code as u16);
-    }
-
-    /// A socket was accepted: what it will speak is not known yet.
-    pub(super) fn count_accepted(&mut self, connection: &Connection) {
-        self.accepted += 1;
-        self.of(connection).connections += 1;
-    }
-
-    /// A connection that has been counted as one that makes requests speaks `wire` from now on.
-    pub(super) fn count_opened(&mut self, connection: &mut Connection, wire: Wire) {
-        let before = self.of(connection);
-        before.connections -= 1;
-        before.slow_readers -= u64::from(connection.is_blocked);
-        connection.counted = self.wires.place(wire.name());
-        let counters = self.of(connection);
-        counters.connections += 1;
-        counters.slow_readers += u64::from(connection.is_blocked);
-        counters.connects += 1;
-    }
-
-    /// A connection has ended. One that never spoke a wire came and went as one that made requests.
-    pub(super) fn count_ended(&mut self, connection: &Connection, code: u16) {
-        self.disconnected += 1;
-        Arc::make_mut(&mut self.codes).closes.add(code);
-        let counters = self.of(connection);
-        counters.connections -= 1;
-        counters.slow_readers -= u64::from(connection.is_blocked);
-        counters.disconnects += 1;
-        counters.connects += u64::from(connection.counted == 0);
-    }
 }
 
 #[cfg(test)]
