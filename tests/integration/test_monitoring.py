@@ -143,11 +143,11 @@ async def test_no_leading_wildcard_hears_of_the_node_and_nobody_publishes_there(
 
 async def test_where_publishing_needs_a_token_so_does_looking_at_the_node() -> None:
     access = {"entitlement": "basic", "publish_tokens": [TOKEN]}
-    async with testing.node({"access": access, "monitoring": {"push": True}, "node": {"name": "n1"}}) as running:
-        async with raw_client(f"ws://{running.client}") as raw:
-            assert (await raw.ask({"id": 1, "subscribe": "/$node/**"}))["error"] == 4113
-            assert (await raw.ask({"id": 2, "connect": {"token": TOKEN}}))["ok"] == "connected"
-            assert (await raw.ask({"id": 3, "subscribe": "/$node/**"}))["ok"] == "subscribed"
+    settings = {"access": access, "monitoring": {"push": True}, "node": {"name": "n1"}}
+    async with testing.node(settings) as running, raw_client(f"ws://{running.client}") as raw:
+        assert (await raw.ask({"id": 1, "subscribe": "/$node/**"}))["error"] == 4113
+        assert (await raw.ask({"id": 2, "connect": {"token": TOKEN}}))["ok"] == "connected"
+        assert (await raw.ask({"id": 3, "subscribe": "/$node/**"}))["ok"] == "subscribed"
 
 
 async def test_windows_outlive_the_node_that_has_a_data_directory(tmp_path: Path) -> None:
