@@ -256,6 +256,48 @@ fn nothing_is_answered_before_the_request_before_it() {
     assert!(!world.socket(place).is_paused, "it is read again");
 }
 
+/// However many requests come at once and in whatever pieces, and however slowly the answers are taken: each is answered, in order.
+#[test]
+fn pipelined_requests_in_pieces_are_answered_in_their_order() {
+    for (seed, is_pending) in (1..60).zip([true, false].into_iter().cycle()) {
+        let mut random = Random(seed * 7919);
+        let mut world = World::new(open_settings(), 1, is_pending);
+        let place = world.accept(0);
+        let mut all = String::new();
+        for number in 0..400 {
+            match random.below(4) {
+                0 => all.push_str(&get(&format!("/nothing/{number}"), None)),
+                1 => all.push_str(&get("/v1/snapshot?subject=/a", None)),
+                2 => all.push_str(&get("/v1/messages?subject=/a&limit=1", None)),
+                _ => all.push_str(&post("/a", &format!("{{\"number\":{number}}}"))),
+            }
+        }
+        all = format!("{}{all}{}", post("/a", "0"), get("/", None).replace("Host", "Connection: close\r\nHost"));
+        world.socket(place).room = 0;
+        let (mut rest, mut answers) = (all.as_bytes(), String::new());
+        for _ in 0..100_000 {
+            if !rest.is_empty() && !world.socket(place).is_paused {
+                let (piece, behind) = rest.split_at(rest.len().min(1 + random.below(5000) as usize));
+                world.bytes(place, piece);
+                rest = behind;
+            }
+            world.give_room(place, random.below(9000) as usize);
+            world.turn_all();
+            answers.push_str(&taken(&mut world, place));
+            if answers.contains("Connection: close") {
+                break;
+            }
+        }
+        assert_eq!(answers.matches("HTTP/1.1 ").count(), 402, "{seed}");
+        assert!(!answers.contains("HTTP/1.1 400"), "{seed}");
+        let numbers: Vec<u64> = answers
+            .match_indices("{\"at\":\"7.")
+            .map(|(at, _)| answers[at + 9..].split('"').next().expect("a number").parse().expect("a number"))
+            .collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{seed} {numbers:?}");
+    }
+}
+
 #[test]
 fn an_id_that_is_none_of_ours_is_a_gap_and_nothing_else() {
     let mut world = World::new(open_settings(), 1, false);

@@ -142,6 +142,7 @@ TARGETS = {
         Target("godwit", "godwit-json", _godwit, says_address=True),
         Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
+        Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),

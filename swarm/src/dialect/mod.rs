@@ -2,6 +2,7 @@
 //! the answer means; counting, timing and sockets are the worker's. Every dialect carries the same content.
 mod floor;
 mod godwit_binary;
+mod godwit_http;
 mod godwit_json;
 mod mqtt;
 mod nats;
@@ -95,6 +96,7 @@ pub(crate) fn of_name(name: &str, host: &str, content_bytes: usize) -> Option<Bo
     Some(match name {
         "godwit-json" => Box::new(godwit_json::GodwitJson::new(host, content)),
         "godwit-binary" => Box::new(godwit_binary::GodwitBinary::new(host, content)),
+        "godwit-http" => Box::new(godwit_http::GodwitHttp::new(host, content)),
         "floor" => Box::new(floor::Floor::new(host, content)),
         "mqtt" => Box::new(mqtt::Mqtt::new(content)),
         "nchan" => Box::new(nchan::Nchan::new(host, content)),

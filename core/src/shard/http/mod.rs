@@ -18,6 +18,7 @@ use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::http::{self, Chunked, Cors, Framing, Head, Method, Refused, Shape};
 use crate::report::Report;
+use crate::wire::Wire;
 
 /// What a connection needs that speaks HTTP.
 #[derive(Debug, Default)]
@@ -78,9 +79,10 @@ impl Shard {
     /// Bytes of a connection that speaks HTTP.
     pub(super) fn read_requests<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        let is_waiting =
-            connection.is_asking || connection.wire == crate::wire::Wire::Poll && connection.phase == Phase::Open;
-        if is_waiting || connection.is_choked {
+        let is_polling = connection.wire == Wire::Poll && connection.phase == Phase::Open;
+        let details = connection.details.as_ref().and_then(|details| details.exchange.as_ref());
+        let has_ahead = details.is_some_and(|exchange| !exchange.ahead.is_empty());
+        if connection.is_asking || connection.is_choked || is_polling || has_ahead {
             connection.exchange().ahead.extend_from_slice(bytes);
             // One receive ahead is enough: a client that does not wait for its answers is not read on.
             if !connection.is_paused {
