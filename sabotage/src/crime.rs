@@ -83,7 +83,7 @@ impl Culprit {
             return Crime::None;
         }
         let seen = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
-        if seen % self.each == 0 { self.crime } else { Crime::None }
+        if seen.is_multiple_of(self.each) { self.crime } else { Crime::None }
     }
 }
 
