@@ -26,6 +26,9 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::Disconnected { connection, code, lived_ms } => {
             ("disconnected", connection.0, code, lived_ms).into_pyobject(py)
         }
+        Report::CommandRefused { connection, identity, address, code, reason } => {
+            ("command_refused", connection.0, &*identity, address.to_string(), code as u16, reason).into_pyobject(py)
+        }
         Report::Refused { address, code, reason } => {
             ("refused", address.to_string(), code as u16, reason).into_pyobject(py)
         }

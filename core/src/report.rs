@@ -77,6 +77,14 @@ pub enum Report {
         code: u16,
         lived_ms: u64,
     },
+    /// A command was answered with an error: a few a second are told, the counters have all.
+    CommandRefused {
+        connection: ConnectionId,
+        identity: Arc<str>,
+        address: SocketAddr,
+        code: Code,
+        reason: String,
+    },
     /// A connection that never became a session, or a handshake that was refused.
     Refused {
         address: SocketAddr,

@@ -32,8 +32,16 @@ pub(crate) struct Reports {
 }
 
 fn is_news(report: &Report) -> bool {
-    use Report::{Connected, Disconnected, Refused, Subscribed, Unsubscribed};
-    matches!(report, Connected { .. } | Subscribed { .. } | Unsubscribed { .. } | Disconnected { .. } | Refused { .. })
+    use Report::{CommandRefused, Connected, Disconnected, Refused, Subscribed, Unsubscribed};
+    matches!(
+        report,
+        Connected { .. }
+            | Subscribed { .. }
+            | Unsubscribed { .. }
+            | Disconnected { .. }
+            | Refused { .. }
+            | CommandRefused { .. }
+    )
 }
 
 impl Reports {

@@ -30,7 +30,8 @@ class Engine:
         ("authorize", connection, token | None, client | None, address, is_renewal), ("ask", connection, identity, action,
         selector), ("connected", connection, identity, client, address, wire), ("subscribed", connection, selector, outcome,
         position | None), ("unsubscribed", connection, selector), ("disconnected", connection, code, lived_ms), ("refused",
-        address, code, reason), ("drained",), ("shard_failed", shard, reason).
+        address, code, reason), ("command_refused", connection, identity, address, code, reason),
+        ("drained",), ("shard_failed", shard, reason).
         """
 
     def order(self, orders: list[tuple[object, ...]]) -> None:

@@ -335,6 +335,10 @@ class Node:
             self.gate.ask(make_authorize(report))
         elif kind == "ask":
             self.gate.ask(make_ask(report))
+        elif kind == "command_refused":
+            _, connection, identity, address, code, why = report
+            now_ms = time.time_ns() // 1_000_000
+            self.refusals.add(now_ms, code, why, address=address, connection=connection, identity=identity)
         elif kind == "drained":
             self._drained.set()
         elif kind == "shard_failed":

@@ -148,3 +148,16 @@ async def test_it_is_usable_by_keyboard(page: Page, place: str) -> None:
             assert await page.evaluate(
                 "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle != 'none'"
             )
+
+
+async def test_a_refused_command_is_shown_with_its_reason(page: Page) -> None:
+    async with testing.node() as node:
+        await open_page(page, node, "subject?name=/a/new")
+        await page.locator("#publish").get_by_label("Content").fill("1")
+        await page.locator("#publish").get_by_label("Idempotence key").fill("short")
+        await page.locator("#publish").get_by_role("button", name="Publish").click()
+        await expect(page.locator("#publish").get_by_role("status")).to_contain_text("KeyInvalid")
+        await page.get_by_role("link", name="Limits").click()
+        row = page.locator("#refusals tbody tr")
+        await expect(row.first).to_contain_text("4116 KeyInvalid")
+        await expect(row.first).to_contain_text("127.0.0.1")

@@ -1,6 +1,7 @@
 //! From a socket's bytes to commands: frames, and what waits for an answer of the server. Owns when a
 //! connection is read; what a command means is the session's.
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::connection::{Connection, Parked, Phase};
 use super::mqtt::Mqtt;
@@ -12,6 +13,9 @@ use crate::mqtt::{Version, Writer};
 use crate::report::Report;
 use crate::websocket::{self, Event};
 use crate::wire::{self, Wire};
+
+/// Refused commands that the server is told of in a second.
+const REFUSALS_TOLD_PER_S: u32 = 8;
 
 impl Shard {
     /// A socket was accepted by a listener (numbered as in the settings); it is refused at the limit and while draining.
@@ -245,7 +249,25 @@ impl Shard {
 
     pub(super) fn refuse(&mut self, socket: u32, id: &Id, refusal: &crate::command::Refusal) {
         self.counters.count_refused_command(refusal.code);
+        self.tell_refusal(socket, refusal);
         self.reply(socket, id, &Reply::Error { code: refusal.code, reason: &refusal.reason });
+    }
+
+    /// Operators see the last refusals; a flood of them costs no more than a few reports a second.
+    fn tell_refusal(&mut self, socket: u32, refusal: &crate::command::Refusal) {
+        let second = self.now_s();
+        let told = if self.refusals_told.0 == second { self.refusals_told.1 } else { 0 };
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get(socket).filter(|_| told < REFUSALS_TOLD_PER_S) else { return };
+        let report = Report::CommandRefused {
+            connection: connection_id,
+            identity: connection.access.as_ref().map_or_else(|| Arc::from(""), |access| Arc::clone(&access.identity)),
+            address: connection.peer.address(),
+            code: refusal.code,
+            reason: refusal.reason.clone(),
+        };
+        self.refusals_told = (second, told + 1);
+        self.report(report);
     }
 
     pub(super) fn now_s(&self) -> u32 {

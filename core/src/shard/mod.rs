@@ -126,6 +126,8 @@ pub struct Shard {
     /// What other connections' clients ask of ours.
     mail: Vec<Mail>,
     counters: Counters,
+    /// In this second (monotonic): how many refused commands the server was told of.
+    refusals_told: (u32, u32),
 }
 
 impl Shard {
@@ -173,6 +175,7 @@ impl Shard {
             clients: HashMap::new(),
             mail: Vec::new(),
             counters: Counters::default(),
+            refusals_told: (0, 0),
         }
     }
 
