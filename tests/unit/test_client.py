@@ -180,6 +180,17 @@ async def test_positions_are_saved_and_started_from(peer: Peer, tmp_path: object
     assert first + second == list(range(10))
 
 
+async def test_saved_place_that_a_gap_of_the_whole_pattern_made_nothing_is_forgotten(peer: Peer) -> None:
+    positions: dict[str, object] = {"/a/*": {"after": {"/a/b": "6.9"}}, "/other": {"after": {"/other": "6.1"}}}
+    async with asyncio.timeout(10), Client(peer.url, settings=QUICK, positions=positions) as client:
+        items = client.subscribe("/a/*").items()
+        assert isinstance(await anext(items), Status)
+        await peer.say({"gap": "/a/*", "after": None, "at": None, "reason": "epoch", "missed": None, "pattern": "/a/*"})
+        assert isinstance(await anext(items), Gap)
+        await client.publish("/c", 1)
+    assert positions == {"/other": {"after": {"/other": "6.1"}}}
+
+
 async def test_requests_are_possible_again_after_their_subscription_was_refused(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,11 @@ export class PositionFile {
     this.#isChanged = true;
   }
 
+  /** @param {string} selector */
+  delete(selector) {
+    if (this.#saved.delete(selector)) this.#isChanged = true;
+  }
+
   /** Write what has changed: a reader finds the old file or the new one, never half of one. */
   save() {
     if (!this.#isChanged) return;

@@ -71,9 +71,18 @@ export class Places {
 
   #note() {
     for (const [selector, subscription] of this.#kept) {
-      const { stand } = subscription;
-      if (subscription.hasMoved() && stand.isSomewhere) this.#store.set(selector, stand.toJSON());
+      if (subscription.hasMoved()) this.#put(selector, subscription.stand);
       if (subscription.isEnded) this.#kept.delete(selector);
     }
+  }
+
+  /**
+   * What leads nowhere, after a gap of the whole pattern, is forgotten: started from, it would only be told again.
+   * @param {string} selector
+   * @param {Stand} stand
+   */
+  #put(selector, stand) {
+    if (stand.isSomewhere) this.#store.set(selector, stand.toJSON());
+    else this.#store.delete?.(selector);
   }
 }

@@ -4,7 +4,7 @@ import { PositionInvalid } from "../errors.js";
 import { pageStorage } from "../platform/browser.js";
 
 /** @typedef {import("./store.js").SavedStand} SavedStand */
-/** @typedef {{ getItem: (key: string) => string | null, setItem: (key: string, value: string) => void }} StorageLike */
+/** @typedef {{ getItem: (key: string) => string | null, setItem: (key: string, value: string) => void, removeItem: (key: string) => void }} StorageLike */
 
 /** Writes at once: a page may be gone the next moment. Two clients that read the same selectors need two names. */
 export class PositionStorage {
@@ -42,5 +42,10 @@ export class PositionStorage {
    */
   set(selector, saved) {
     this.#storage.setItem(this.#prefix + selector, JSON.stringify(saved));
+  }
+
+  /** @param {string} selector */
+  delete(selector) {
+    this.#storage.removeItem(this.#prefix + selector);
   }
 }

@@ -1,4 +1,4 @@
-// Where stands are kept between runs: anything with `get` and `set`, such as a Map; `save` is called when there is news.
+// Where stands are kept between runs: anything with `get`, `set` and `delete`, such as a Map; `save` is called when there is news.
 
 /** @typedef {import("../session/stand.js").SavedStand} SavedStand */
 
@@ -6,5 +6,6 @@
  * @typedef {object} PositionStore
  * @property {(selector: string) => SavedStand | undefined} get what was saved last
  * @property {(selector: string, saved: SavedStand) => unknown} set keep this
+ * @property {(selector: string) => unknown} [delete] forget what was saved: a gap of the whole pattern made it nothing
  * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call
  */

@@ -149,6 +149,17 @@ describe("a page", LIMITS, () => {
     assert.ok(lines.some((line) => line.includes("positions were not saved")));
   });
 
+  test("whose saved place a gap of the whole pattern made nothing forgets it", async () => {
+    const [peer, positions] = [new Peer(), new Map([["/a/*", { since: "1.2.3" }]])];
+    const { client } = openOnPage(peer, { positions });
+    const items = client.subscribe("/a/*").items();
+    assert.equal((await items.next()).value.type, "status");
+    peer.say({ gap: "/a/*", after: null, at: null, reason: "epoch", missed: null, pattern: "/a/*" });
+    assert.equal((await items.next()).value.type, "gap");
+    await client.close();
+    assert.deepEqual([...positions.keys()], []);
+  });
+
   test("that is left has saved its places", async () => {
     const [peer, positions] = [new Peer(), new Map()];
     const { client, page } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
