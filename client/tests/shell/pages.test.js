@@ -152,10 +152,12 @@ describe("a page", LIMITS, () => {
   test("whose saved place a gap of the whole pattern made nothing forgets it", async () => {
     const [peer, positions] = [new Peer(), new Map([["/a/*", { since: "1.2.3" }]])];
     const { client } = openOnPage(peer, { positions });
-    const items = client.subscribe("/a/*").items();
+    const subscription = client.subscribe("/a/*");
+    const items = subscription.items();
     assert.equal((await items.next()).value.type, "status");
     peer.say({ gap: "/a/*", after: null, at: null, reason: "epoch", missed: null, pattern: "/a/*" });
     assert.equal((await items.next()).value.type, "gap");
+    subscription.handled();
     await client.close();
     assert.deepEqual([...positions.keys()], []);
   });
