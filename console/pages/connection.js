@@ -18,7 +18,7 @@ export class Connection {
     this.facts = Object.fromEntries(Object.keys(FACTS).map((name) => [name, element("dd", {}, "–")]));
     this.button = element("button", { type: "button", class: "danger", onclick: () => this.end_it(), disabled: true }, "Disconnect");
     this.table = new Table({
-      label: "Where its subscriptions stand", keyOf: (row) => row.selector,
+      label: "Its subscriptions", keyOf: (row) => row.selector,
       empty: () => empty("No subscriptions.", "It only publishes, or has just come."),
       columns: [
         { key: "selector", label: "Subject or pattern", kind: "name" },

@@ -20,7 +20,7 @@ export class Subject {
     this.facts = Object.fromEntries(Object.keys(FACTS).map((name) => [name, element("dd", {}, "–")]));
     this.fault = element("div", { class: "fault", role: "alert" });
     this.state = element("span", { class: "quiet", role: "status" }, "not connected");
-    this.snapshot = element("pre", { tabindex: 0, role: "region", "aria-label": "Snapshot" }, "–");
+    this.snapshot = element("pre", { tabindex: 0, role: "region", "aria-label": "The state as JSON" }, "–");
     this.snapshot_at = element("span", { class: "quiet" });
     this.messages = new Messages({ label: "Messages, newest first", hasSubject: false });
     this.fields = new FieldChart();
