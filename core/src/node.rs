@@ -60,6 +60,7 @@ pub struct Node {
     forgotten: forgotten::Forgotten,
     clients: mqtt::Clients,
     owed: mqtt::Owed,
+    groups: mqtt::Groups,
     due_wills: Vec<Will>,
     /// Highest wall time seen; marks carry it, and it never runs back.
     time_ms: u64,
@@ -94,6 +95,7 @@ impl Node {
             forgotten: forgotten::Forgotten::default(),
             clients: mqtt::Clients::default(),
             owed: mqtt::Owed::default(),
+            groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

@@ -84,3 +84,19 @@ pub fn select(filter: &str) -> Result<Selected, crate::command::Refusal> {
     }
     Ok(Selected { group, selector: Selector::parse_levels(&text)? })
 }
+
+const SHARED: &str = "$share/";
+
+/// The name of a group's stream: the filter, with the selector for what it selects.
+#[must_use]
+pub fn shared_name(group: &str, selector: &Selector) -> String {
+    format!("{SHARED}{group}{}", selector.text())
+}
+
+/// The group and the selector of such a name.
+#[must_use]
+pub fn split_shared(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix(SHARED)?;
+    let at = rest.find('/')?;
+    Some((rest.get(..at)?, rest.get(at..)?))
+}

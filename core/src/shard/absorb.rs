@@ -82,6 +82,9 @@ impl Shard {
         let now_ms = self.now.mono_ms;
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
         stream.used_ms = now_ms;
+        if let Wire::MqttShared(_) = stream.wire {
+            return self.note_deal(id);
+        }
         if message.sequence == 0 && stream.conflate_ms == 0 {
             stream.standard = stream.standard.wrapping_add(1);
         }

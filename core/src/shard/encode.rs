@@ -68,6 +68,7 @@ pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
         Wire::Json | Wire::Binary | Wire::Sse | Wire::SseMany | Wire::Poll => {}
         Wire::Mqtt(writer) => return mqtt::put_shared(writer, item.source, out),
         Wire::MqttParts => return mqtt::put_parts(item.source, out),
+        Wire::MqttShared(_) => return,
     }
     let number = if stream.wire == Wire::Binary { stream.numbers.get(&item.log) } else { None };
     let view = MessageView {

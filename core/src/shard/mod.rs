@@ -125,6 +125,11 @@ pub struct Shard {
     clients: HashMap<Box<str>, Arc<str>>,
     /// What other connections' clients ask of ours.
     mail: Vec<Mail>,
+    /// Streams of MQTT groups by the group's number, and those that may have something to deal.
+    shared: HashMap<u32, u32>,
+    dealing: Vec<u32>,
+    /// MQTT connections whose time is short: each sweep looks at them.
+    hasty: Vec<u32>,
     counters: Counters,
     /// In this second (monotonic): how many refused commands the server was told of.
     refusals_told: (u32, u32),
@@ -174,6 +179,9 @@ impl Shard {
             drain: None,
             clients: HashMap::new(),
             mail: Vec::new(),
+            shared: HashMap::new(),
+            dealing: Vec::new(),
+            hasty: Vec::new(),
             counters: Counters::default(),
             refusals_told: (0, 0),
         }
@@ -192,6 +200,7 @@ impl Shard {
         out.wake(self.take_wakes());
         self.absorb_feed();
         self.take_mail(out);
+        self.deal();
         self.close_windows();
         if self.now.mono_ms >= self.next_sweep_ms {
             self.sweep(out);
@@ -209,7 +218,12 @@ impl Shard {
 
     /// When the shard wants its next turn at the latest (monotonic ms), if nothing happens before.
     pub fn deadline_ms(&self) -> u64 {
-        if self.has_more || !self.behind.is_empty() || !self.ready.is_empty() || !self.stating.is_empty() {
+        if self.has_more
+            || !self.behind.is_empty()
+            || !self.ready.is_empty()
+            || !self.stating.is_empty()
+            || !self.dealing.is_empty()
+        {
             return self.now.mono_ms;
         }
         let relief_ms = if self.congesting.is_empty() { u64::MAX } else { self.now.mono_ms + 1 };

@@ -33,6 +33,7 @@ impl Shard {
         }
         if connection.mqtt.is_some() {
             self.resend(socket);
+            self.stir_shared(socket);
         }
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.is_choked {
@@ -100,7 +101,7 @@ impl Shard {
         self.commit();
         self.leave_all(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        if connection.phase == Phase::Http || !connection.wire.is_websocket() {
+        if connection.phase == Phase::Http || !connection.wire.is_websocket() && connection.mqtt.is_none() {
             connection.is_finished = true;
         }
         connection.phase = Phase::Closing;

@@ -296,6 +296,7 @@ impl Shard {
             self.counters.of(connection).subscriptions -= 1;
         }
         self.singles.retain(|single| single.cursor != id);
+        self.leave_shared(cursor.stream);
         let Some(stream) = self.streams.get_mut(cursor.stream) else { return };
         if let Some(moved) = stream.unseat(cursor.seat)
             && let Some(moved) = self.cursors.get_mut(moved)

@@ -44,6 +44,7 @@ impl Shard {
         for socket in looked {
             self.look_at(socket, out);
         }
+        self.look_at_hasty(out);
         self.sweep_streams(part % stream_parts, stream_parts);
         self.sweep_drain(out);
         self.buffers.truncate(64);
@@ -73,7 +74,7 @@ impl Shard {
     }
 
     /// One connection's deadlines.
-    fn look_at<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn look_at<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let limits = &self.settings.limits;
         let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
         let (message_ms_max, ping_interval_ms) = (limits.message_ms_max, limits.ping_interval_ms);

@@ -28,6 +28,8 @@ pub enum Wire {
     Mqtt(Writer),
     /// What MQTT packets of one's own (QoS 1 and 2, aliases, subscription identifiers…) are put together from; never sent as it is.
     MqttParts,
+    /// The members of a group that shares an MQTT subscription: nothing is encoded for them together.
+    MqttShared(u32),
 }
 
 impl Wire {
@@ -40,7 +42,7 @@ impl Wire {
             Self::Sse | Self::SseMany => "sse",
             Self::Poll => "http",
             Self::Mqtt(Writer { version: Version::V3, .. }) => "mqtt3",
-            Self::Mqtt(_) | Self::MqttParts => "mqtt5",
+            Self::Mqtt(_) | Self::MqttParts | Self::MqttShared(_) => "mqtt5",
         }
     }
 
@@ -55,7 +57,7 @@ impl Wire {
     /// Whether messages stay what they were published as: MQTT has no word for one that several became.
     #[must_use]
     pub const fn is_mqtt(self) -> bool {
-        matches!(self, Self::Mqtt(_) | Self::MqttParts)
+        matches!(self, Self::Mqtt(_) | Self::MqttParts | Self::MqttShared(_))
     }
 }
 
@@ -69,7 +71,7 @@ pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {
         Wire::SseMany => sse::put_push(out, push, false),
         Wire::Poll => sse::put_element(out, push),
         // Messages are put together in `shard::mqtt`; MQTT has no word for the rest.
-        Wire::Mqtt(_) | Wire::MqttParts => {}
+        Wire::Mqtt(_) | Wire::MqttParts | Wire::MqttShared(_) => {}
     }
 }
 
@@ -86,7 +88,7 @@ pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
         Wire::SseMany => sse::put_reply(out, reply, false),
         // What an HTTP request is answered is the exchange's.
         Wire::Poll => {}
-        Wire::Mqtt(_) | Wire::MqttParts => {}
+        Wire::Mqtt(_) | Wire::MqttParts | Wire::MqttShared(_) => {}
     }
 }
 
@@ -108,7 +110,9 @@ pub fn commands<'a>(wire: Wire, payload: &'a [u8], limits: &Limits) -> Result<Co
     Ok(Commands(match wire {
         Wire::Json | Wire::Sse | Wire::SseMany | Wire::Poll => Opened::Json(json::Commands::open(payload, limits)?),
         Wire::Binary => Opened::Binary(binary::Commands::open(payload, limits)?),
-        Wire::Mqtt(_) | Wire::MqttParts => return Err(Refusal::new(Code::DataUnsupported, "MQTT has packets")),
+        Wire::Mqtt(_) | Wire::MqttParts | Wire::MqttShared(_) => {
+            return Err(Refusal::new(Code::DataUnsupported, "MQTT has packets"));
+        }
     }))
 }
 

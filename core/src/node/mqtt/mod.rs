@@ -1,6 +1,7 @@
 //! MQTT clients by their identifier: whose connection each is, and what is kept of those that are away. Owns takeover (one
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
+mod groups;
 mod owed;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ use crate::position::Now;
 use crate::report::ConnectionId;
 use crate::rights::Rights;
 
+pub(super) use groups::Groups;
 pub(super) use owed::Owed;
 
 /// What a shard is told of its connections' clients.
@@ -22,6 +24,8 @@ pub enum Mail {
     Evict(ConnectionId),
     /// The client identifier that this connection waits for is free.
     Free(ConnectionId),
+    /// A group has messages to deal that a member gave back.
+    Deal(u32),
 }
 
 /// A subscription of a client that is away.
@@ -45,6 +49,8 @@ pub struct InFlight {
     pub log: LogId,
     pub sequence: u64,
     pub subscription_id: u32,
+    /// The group that it was dealt by; 0 none.
+    pub group: u32,
 }
 
 impl InFlight {
@@ -120,8 +126,12 @@ pub(in crate::node) struct Clients {
 
 impl Clients {
     fn tell(&mut self, connection: ConnectionId, mail: Mail) -> u64 {
-        self.mail.entry(connection.shard()).or_default().push(mail);
-        bit(connection.shard())
+        self.tell_shard(connection.shard(), mail)
+    }
+
+    fn tell_shard(&mut self, shard: u8, mail: Mail) -> u64 {
+        self.mail.entry(shard).or_default().push(mail);
+        bit(shard)
     }
 
     fn forget_timers(&mut self, id: &str) {

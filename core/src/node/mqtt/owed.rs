@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::Node;
 use super::Kept;
 use crate::message::LogId;
+use crate::mqtt::split_shared;
 use crate::subject::Pattern;
 
 /// Subjects of one pattern looked at to find out whether something owed is gone; past it the hole is found when it is met.
@@ -54,11 +55,11 @@ impl Owed {
         }
     }
 
-    fn add(&mut self, selector: &str, arrival: u64) {
+    pub(super) fn add(&mut self, selector: &str, arrival: u64) {
         self.change(selector, |stands| *stands.entry(arrival).or_default() += 1);
     }
 
-    fn remove(&mut self, selector: &str, arrival: u64) {
+    pub(super) fn remove(&mut self, selector: &str, arrival: u64) {
         self.change(selector, |stands| {
             if let Some(count) = stands.get_mut(&arrival) {
                 *count -= 1;
@@ -94,12 +95,22 @@ impl Node {
         for subscription in kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0) {
             self.owed.add(&subscription.selector, subscription.arrival.min(kept.owed_after));
         }
+        self.count_groups(kept, true);
     }
 
     /// It has come back, or its session has ended.
     pub(super) fn disown(&mut self, kept: &Kept) {
         for subscription in kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0) {
             self.owed.remove(&subscription.selector, subscription.arrival.min(kept.owed_after));
+        }
+        self.count_groups(kept, false);
+    }
+
+    fn count_groups(&mut self, kept: &Kept, is_away: bool) {
+        for subscription in &kept.subscriptions {
+            if let Some((group, selector)) = split_shared(&subscription.selector) {
+                self.count_away(group, selector, is_away);
+            }
         }
     }
 
@@ -117,7 +128,10 @@ impl Node {
             return false;
         }
         let mut owed = kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0);
-        owed.all(|subscription| self.is_whole(&subscription.selector, subscription.arrival))
+        owed.all(|subscription| {
+            split_shared(&subscription.selector).is_some()
+                || self.is_whole(&subscription.selector, subscription.arrival)
+        })
     }
 
     fn is_whole(&self, selector: &str, arrival: u64) -> bool {

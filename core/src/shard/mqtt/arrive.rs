@@ -177,7 +177,11 @@ impl Shard {
             reason_string: "",
         };
         mqtt.writer.connack(&mut connection.private, Reason::SUCCESS, &said);
+        let is_hasty = mqtt.is_hasty();
         self.make_ready(socket);
+        if is_hasty {
+            self.hasty.push(socket);
+        }
         self.announce_connection(socket);
         if let Some(kept) = kept {
             self.resume_client(socket, kept);
@@ -192,6 +196,11 @@ impl Shard {
                     crate::node::Mail::Free(connection) => {
                         if let Some(socket) = self.socket_of(connection) {
                             self.unpark_packets(socket, out);
+                        }
+                    }
+                    crate::node::Mail::Deal(number) => {
+                        if let Some(&stream) = self.shared.get(&number) {
+                            self.note_deal(stream);
                         }
                     }
                     crate::node::Mail::Evict(connection) => match self.socket_of(connection) {

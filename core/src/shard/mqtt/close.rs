@@ -1,9 +1,9 @@
 //! The end of an MQTT connection: the client's DISCONNECT, ours, and what each makes of session and will.
 use super::Stage;
 use crate::mqtt::{Connack, Disconnect, Fault, Reason};
-use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::session::Step;
+use crate::shard::{Outlet, Shard};
 use crate::websocket;
 
 impl Shard {
@@ -27,6 +27,8 @@ impl Shard {
 
     /// Says why, in the words of the client's standard, and closes.
     pub(super) fn end(&mut self, socket: u32, reason: Reason, text: &str, code: u16) {
+        // What was accepted before is answered before.
+        self.commit();
         let Some(connection) = self.connections.get_mut(socket).filter(|c| c.phase == Phase::Open) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let start = connection.private.len();
@@ -42,7 +44,25 @@ impl Shard {
             // A reason string may not make a packet too large [MQTT-3.2.2-19, MQTT-3.14.2-3].
             connection.private.truncate(start);
         }
+        if !mqtt.writer.is_websocket {
+            // Bytes that are still on their way would meet a closed socket, and undo what was said.
+            connection.exchange().lingers = true;
+        }
         self.finish(socket, code);
+    }
+
+    /// Looks at connections whose time is short.
+    pub(in crate::shard) fn look_at_hasty<O: Outlet>(&mut self, out: &mut O) {
+        let mut hasty = std::mem::take(&mut self.hasty);
+        hasty.sort_unstable();
+        hasty.dedup();
+        for socket in hasty {
+            self.look_at(socket, out);
+            let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+            if mqtt.is_some_and(|mqtt| mqtt.is_hasty()) {
+                self.hasty.push(socket);
+            }
+        }
     }
 
     fn finish(&mut self, socket: u32, code: u16) {

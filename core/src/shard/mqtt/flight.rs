@@ -48,9 +48,16 @@ impl Flight {
             packet_id = next(packet_id);
         }
         self.last_id = packet_id;
-        self.packets.push_back(InFlight { packet_id, flags, log, sequence, subscription_id });
+        self.packets.push_back(InFlight { packet_id, flags, log, sequence, subscription_id, group: 0 });
         self.sent += 1;
         packet_id
+    }
+
+    /// The message that was sent last was dealt by a group.
+    pub(super) fn mark_shared(&mut self, group: u32) {
+        if let Some(packet) = self.packets.back_mut() {
+            packet.group = group;
+        }
     }
 
     /// The last `count` were not sent after all.

@@ -24,11 +24,12 @@ impl Shard {
             Stage::Open => {}
         }
         let (will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
-        let (in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
+        let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
         let received = std::mem::take(&mut mqtt.received);
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
+        Self::give_back(&mut node, &mut in_flight);
         let kept = (session_ms > 0).then(|| {
             let places = in_flight.iter().filter(|packet| !packet.is_released());
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));

@@ -13,6 +13,7 @@ mod publish;
 mod resume;
 mod retained;
 mod settle;
+mod share;
 mod subscribe;
 
 use std::collections::HashMap;
@@ -24,6 +25,9 @@ use crate::node::Will;
 
 pub(super) use deliver::{put_parts, put_shared};
 use flight::Flight;
+
+/// Keep alives up to this long (one and a half times) are watched closely.
+const HASTY_MS_MAX: u32 = 30_000;
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +71,8 @@ pub(super) struct Mqtt {
     arriving: Option<Box<arrive::Arriving>>,
     /// A cursor waits for the client to settle what is in flight.
     pub(super) is_stalled: bool,
+    /// It is a member of a group.
+    is_sharing: bool,
     wants_problems: bool,
 }
 
@@ -99,6 +105,7 @@ impl Mqtt {
             aliases: None,
             arriving: None,
             is_stalled: false,
+            is_sharing: false,
             wants_problems: true,
         }
     }
@@ -111,6 +118,16 @@ impl Mqtt {
     /// Whether the client has been silent for longer than it promised to be.
     pub(super) fn is_silent(&self, now_ms: u64) -> bool {
         self.silence_ms_max > 0 && now_ms >= self.heard_ms + u64::from(self.silence_ms_max)
+    }
+
+    /// Whether its silence is noticed sooner than the sweep comes by.
+    fn is_hasty(&self) -> bool {
+        self.stage == Stage::Open && self.silence_ms_max > 0 && self.silence_ms_max <= HASTY_MS_MAX
+    }
+
+    /// Whether one more message of QoS 1 or 2 may be sent to it.
+    fn has_room(&self) -> bool {
+        self.flight.has_room(self.in_flight_max)
     }
 
     /// Whether packets that all plain subscribers share are good for it: it neither offers aliases nor limits their size.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::flight::Flight;
 use super::parts::Parts;
 use crate::cursor::Stand;
-use crate::mqtt::{Options, Qos, Version};
+use crate::mqtt::{Options, Qos, Version, split_shared};
 use crate::node::{InFlight, Kept, KeptSubscription};
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
@@ -31,6 +31,12 @@ impl Shard {
 
     fn resume_subscription(&mut self, socket: u32, kept: &KeptSubscription, node: &mut crate::node::Node) {
         let Ok(options) = Options::read(kept.options, Version::V5) else { return };
+        if let Some((group, selector)) = split_shared(&kept.selector) {
+            if let Ok(selector) = Selector::parse_levels(selector) {
+                let _ = self.seat_member(socket, group, &selector, options, kept.subscription_id, node);
+            }
+            return;
+        }
         let Ok(selector) = Selector::parse_levels(&kept.selector) else { return };
         let Ok(cursor) = self.seat_client(socket, &selector, options, kept.subscription_id, node) else { return };
         if kept.is_joining {

@@ -43,6 +43,7 @@ impl Shard {
     /// A client that had taken all it could takes more.
     pub(super) fn go_on_sending(&mut self, socket: u32) {
         self.resend(socket);
+        self.stir_shared(socket);
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
         if mqtt.is_stalled && mqtt.flight.has_room(mqtt.in_flight_max) {
             mqtt.is_stalled = false;

@@ -5,7 +5,9 @@ use super::inbound::reason_of;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
 use crate::cursor::Stand;
-use crate::mqtt::{Fault, Filter, Options, Qos, Reason, Selected, Subscribe, Unsubscribe, Version, select};
+use crate::mqtt::{
+    Fault, Filter, Options, Qos, Reason, Selected, Subscribe, Unsubscribe, Version, select, shared_name,
+};
 use crate::node::Node;
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
@@ -53,6 +55,10 @@ impl Shard {
         selected: &Selected,
     ) -> Result<Qos, Code> {
         let options = filter.options;
+        if let Some(group) = &selected.group {
+            let shared = self.subscribe_shared(socket, group, &selected.selector, options, packet.subscription_id);
+            return shared.map_err(|refusal| refusal.code);
+        }
         let text = selected.selector.text();
         let node = Arc::clone(&self.node);
         self.absorb_all(&mut lock(&node));
@@ -93,14 +99,8 @@ impl Shard {
         subscription_id: u32,
         node: &mut Node,
     ) -> Result<u32, Refusal> {
-        let limit = self.settings.limits.subscriptions_per_connection_max;
-        let Some(connection) = self.connections.get(socket) else {
-            return Err(Refusal::new(Code::CommandFault, "the connection is gone"));
-        };
-        if connection.cursors as usize >= limit {
-            return Err(Refusal::new(Code::SubscriptionsTooMany, Code::SubscriptionsTooMany.sentence()));
-        }
-        let Some(mqtt) = connection.mqtt.as_ref() else {
+        self.check_subscriptions(socket)?;
+        let Some(mqtt) = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref()) else {
             return Err(Refusal::new(Code::CommandFault, "the connection speaks another protocol"));
         };
         let is_plain = options.qos == Qos::AtMostOnce
@@ -121,6 +121,15 @@ impl Shard {
         Ok(id)
     }
 
+    /// Whether a connection may have one more subscription.
+    pub(super) fn check_subscriptions(&self, socket: u32) -> Result<(), Refusal> {
+        let limit = self.settings.limits.subscriptions_per_connection_max;
+        match self.connections.get(socket) {
+            Some(connection) if (connection.cursors as usize) < limit => Ok(()),
+            _ => Err(Refusal::new(Code::SubscriptionsTooMany, Code::SubscriptionsTooMany.sentence())),
+        }
+    }
+
     pub(super) fn take_unsubscribe(&mut self, socket: u32, packet: &Unsubscribe<'_>) -> Step {
         let connection = self.connection_id(socket);
         let mut codes = Vec::new();
@@ -128,7 +137,8 @@ impl Shard {
             let reason = match select(filter.filter) {
                 Err(_) => Reason::NO_SUBSCRIPTION,
                 Ok(selected) => {
-                    let text = selected.selector.text();
+                    let shared = selected.group.as_ref().map(|group| shared_name(group, &selected.selector));
+                    let text = shared.as_deref().unwrap_or(selected.selector.text());
                     if self.unsubscribe(socket, text) {
                         self.report(Report::Unsubscribed { connection, selector: text.to_owned() });
                         Reason::SUCCESS

@@ -1,0 +1,41 @@
+"""A node in a process of its own for all tests of the folder, and raw connections to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.mqtt.packets import V5, Peer, connect
+
+Open = Callable[..., Peer]
+"""Opens a connection: `opened("name", version)` has joined, `opened(None)` has said nothing yet."""
+
+
+@pytest.fixture(scope="session")
+def mqtt_address() -> Iterator[tuple[str, int]]:
+    flags = ["--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "godwit", "serve", *flags, "--set", "limits.mqtt_receive_max=20"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("listening "))
+        host, _, port = dict(word.split("=", 1) for word in line.split()[1:])["mqtt"].rpartition(":")
+        yield host, int(port)
+        process.terminate()
+        process.stdout.read()
+
+
+@pytest.fixture
+def opened(mqtt_address: tuple[str, int]) -> Iterator[Open]:
+    with ExitStack() as stack:
+
+        def open_peer(name: str | None = "", version: int = V5, **said: object) -> Peer:
+            peer = stack.enter_context(Peer(mqtt_address, version))
+            if name is not None:
+                peer.join(connect(name, version, **said))  # type: ignore[arg-type]  # passed on as it is
+            return peer
+
+        yield open_peer

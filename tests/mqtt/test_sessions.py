@@ -1,0 +1,157 @@
+"""Sessions that outlive their connections [MQTT-3.1.2-4 to 3.1.2-6, 4.1, 4.4]."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mqtt.conftest import Open
+from tests.mqtt.packets import DISCONNECT, V3, V5, Peer, ack, connect, publish
+
+VERSIONS = pytest.mark.parametrize("version", [V3, V5])
+
+
+def keeping(version: int) -> bytes:
+    return b"\x11\0\0\0\x64" if version == V5 else b""
+
+
+def come(opened: Open, name: str, version: int, *, clean: bool = False) -> tuple[Peer, bool]:
+    peer = opened(None, version)
+    connack = peer.join(connect(name, version, clean=clean, properties=keeping(version)))
+    return peer, bool(connack[2] & 1)
+
+
+def leave(peer: Peer) -> None:
+    peer.send(DISCONNECT)
+    peer.ended()
+
+
+@VERSIONS
+def test_mqtt_3_2_2_2_a_session_is_present_where_one_was_kept(opened: Open, version: int) -> None:
+    name = f"present-{version}"
+    first, present = come(opened, name, version)
+    assert not present
+    leave(first)
+    again, present = come(opened, name, version)
+    assert present
+    leave(again)
+    clean, present = come(opened, name, version, clean=True)
+    assert not present
+    leave(clean)
+
+
+@VERSIONS
+@pytest.mark.parametrize("selector", ["away/{}/a", "away/{}/all/#"])
+def test_mqtt_4_1_0_1_what_came_meanwhile_is_sent_in_order(opened: Open, version: int, selector: str) -> None:
+    place = f"{version}-{len(selector)}"
+    peer, _ = come(opened, f"away-{place}", version)
+    peer.granted((selector.format(place), 2))
+    leave(peer)
+    sender = opened("", version)
+    for n in range(40):
+        sender.send(
+            publish(
+                f"away/{place}/a" if selector.endswith("a") else f"away/{place}/all/x",
+                bytes([n]),
+                1 + n % 2,
+                n + 1,
+                version,
+            )
+        )
+        assert sender.receive()[0] >> 4 == 4 + n % 2
+        if n % 2:
+            sender.send(ack(6, n + 1))
+            sender.expect(ack(7, n + 1))
+    peer, present = come(opened, f"away-{place}", version)
+    assert present
+    for n in range(40):
+        got = peer.message()
+        assert (got.payload, got.qos, got.dup) == (bytes([n]), 1 + n % 2, False)
+        peer.send(ack(4 + n % 2, got.packet_id))
+        if n % 2:
+            peer.expect(ack(6, got.packet_id))
+            peer.send(ack(7, got.packet_id))
+
+
+@VERSIONS
+def test_mqtt_4_4_0_1_what_was_not_settled_is_sent_again_with_its_identifier(opened: Open, version: int) -> None:
+    name = f"again-{version}"
+    peer, _ = come(opened, name, version)
+    peer.granted((f"redo/{version}", 2))
+    sender = opened("", version)
+    sender.send(publish(f"redo/{version}", b"1", 1, 1, version), publish(f"redo/{version}", b"2", 2, 2, version))
+    sender.send(publish(f"redo/{version}", b"3", 2, 3, version))
+    one, two, three = peer.message(), peer.message(), peer.message()
+    peer.send(ack(5, two.packet_id))
+    peer.expect(ack(6, two.packet_id))
+    peer.socket.close()
+    peer, present = come(opened, name, version)
+    assert present
+    again = peer.message()
+    assert (again.payload, again.packet_id, again.dup, again.qos) == (b"1", one.packet_id, True, 1)  # [MQTT-3.3.1-1]
+    peer.expect(ack(6, two.packet_id))
+    again = peer.message()
+    assert (again.payload, again.packet_id, again.dup, again.qos) == (b"3", three.packet_id, True, 2)
+    peer.send(ack(4, one.packet_id), ack(7, two.packet_id), ack(5, three.packet_id))
+    peer.expect(ack(6, three.packet_id))
+    peer.send(ack(7, three.packet_id))
+    peer.quiet()
+
+
+@VERSIONS
+def test_qos_2_from_a_client_is_accepted_once_across_connections(opened: Open, version: int) -> None:
+    watcher = opened("", version)
+    watcher.granted((f"cross/{version}", 0))
+    peer, _ = come(opened, f"cross-{version}", version)
+    peer.send(publish(f"cross/{version}", b"m", 2, 7, version))
+    peer.expect(ack(5, 7))
+    peer.socket.close()
+    peer, _ = come(opened, f"cross-{version}", version)
+    peer.send(publish(f"cross/{version}", b"m", 2, 7, version, dup=True), ack(6, 7))
+    peer.expect(ack(5, 7))
+    peer.expect(ack(7, 7))
+    assert watcher.message().payload == b"m"
+    watcher.quiet()
+
+
+def test_mqtt_3_1_2_23_a_session_ends_after_its_expiry(opened: Open) -> None:
+    peer = opened(None)
+    peer.join(connect("short", properties=b"\x11\0\0\0\0"))
+    peer.granted(("short", 1))
+    leave(peer)
+    _, present = come(opened, "short", V5)
+    assert not present
+
+
+def test_a_disconnect_may_shorten_the_session(opened: Open) -> None:
+    peer, _ = come(opened, "shortened", V5)
+    peer.send(b"\xe0\7\0\5\x11\0\0\0\0")
+    peer.ended()
+    _, present = come(opened, "shortened", V5)
+    assert not present
+
+
+@VERSIONS
+def test_a_takeover_keeps_the_session(opened: Open, version: int) -> None:
+    name = f"takeover-{version}"
+    first, _ = come(opened, name, version)
+    first.granted((f"to/{version}", 1))
+    second, present = come(opened, name, version)
+    first.ended(0x8E)
+    assert present
+    opened("", version).send(publish(f"to/{version}", b"m", 1, 1, version))
+    assert second.message().payload == b"m"
+
+
+def test_a_session_whose_messages_are_gone_is_not_present(opened: Open) -> None:
+    peer, _ = come(opened, "overrun", V5)
+    peer.granted(("overrun", 1))
+    leave(peer)
+    sender = opened()
+    for _ in range(12):
+        sender.send(*(publish("overrun", b"m", 1, n + 1) for n in range(20)))
+        for n in range(20):
+            sender.expect(ack(4, n + 1))
+        sender.send(*(publish("overrun", b"m") for _ in range(80)))
+    sender.quiet()
+    _, present = come(opened, "overrun", V5)
+    assert not present
