@@ -1,6 +1,6 @@
 //! MQTT 3.1.1 and 5.0 between bytes and packets: strict, borrowing, without a state of its own. Owns what a well-formed packet
 //! is and the reason a malformed one is answered with; what packets mean is `shard::mqtt`'s. Invariant: no bytes panic it,
-//! nothing is allocated for a length that has not arrived, and work is linear in the bytes. Why it is our own: docs/decisions/011.
+//! nothing is allocated for a length that has not arrived, and work is linear in the bytes. Why it is our own: docs/decisions/005.
 mod acknowledge;
 mod connect;
 mod fields;

@@ -103,6 +103,7 @@ impl Shard {
         node: &mut Node,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
+        self.note_lost(id);
         let cursor = self.cursors.get(id)?;
         let (from_oldest, stream_id) = (cursor.gap_from_oldest, cursor.stream);
         let head = node.head(log);

@@ -33,6 +33,7 @@ impl Shard {
     }
 
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
+        self.note_lost(id);
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
         wire::push(stream.wire, &mut bytes, &Push::PatternGap { pattern: &stream.name, reason });

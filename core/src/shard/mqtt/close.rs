@@ -57,11 +57,30 @@ impl Shard {
         hasty.sort_unstable();
         hasty.dedup();
         for socket in hasty {
+            self.end_lost(socket);
             self.look_at(socket, out);
             let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
             if mqtt.is_some_and(|mqtt| mqtt.is_hasty()) {
                 self.hasty.push(socket);
             }
+        }
+    }
+
+    /// Messages are missing between what a cursor's client was sent and what follows. At QoS 1 and 2 MQTT has one way to say so:
+    /// the session is over, and the next one begins without it (session present 0).
+    pub(in crate::shard) fn note_lost(&mut self, cursor: u32) {
+        let Some(cursor) = self.cursors.get(cursor).filter(|cursor| cursor.options & 3 > 0) else { return };
+        if let Some(mqtt) = self.connections.get_mut(cursor.connection).and_then(|c| c.mqtt.as_mut()) {
+            mqtt.has_lost = true;
+            self.hasty.push(cursor.connection);
+        }
+    }
+
+    fn end_lost(&mut self, socket: u32) {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        if std::mem::take(&mut mqtt.has_lost) && mqtt.stage == Stage::Open {
+            mqtt.session_ms = 0;
+            self.end(socket, Reason::QUOTA, "messages for this session are gone: it is over", 0x97);
         }
     }
 

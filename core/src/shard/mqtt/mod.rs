@@ -71,6 +71,8 @@ pub(super) struct Mqtt {
     arriving: Option<Box<arrive::Arriving>>,
     /// A cursor waits for the client to settle what is in flight.
     pub(super) is_stalled: bool,
+    /// Messages of QoS 1 or 2 that it was owed are gone: its session ends, and that is how it is told.
+    has_lost: bool,
     /// It is a member of a group.
     is_sharing: bool,
     wants_problems: bool,
@@ -105,6 +107,7 @@ impl Mqtt {
             aliases: None,
             arriving: None,
             is_stalled: false,
+            has_lost: false,
             is_sharing: false,
             wants_problems: true,
         }

@@ -113,7 +113,8 @@ impl Shard {
             Selector::Subject(subject) => self.open_subject_stream(subject, wire, 0, node)?.0,
             Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire, 0, node)?,
         };
-        let id = self.seat_cursor(socket, stream, false);
+        // What is missing cannot be said in between: what is still kept follows.
+        let id = self.seat_cursor(socket, stream, true);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.options = options.byte();
             cursor.subscription_id = subscription_id;
