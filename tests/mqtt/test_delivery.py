@@ -263,7 +263,7 @@ def test_a_shared_subscription_deals_each_message_to_one(opened: Open) -> None:
         member.granted(("$share/g/deal/#", 1))
     whole = opened()
     whole.granted(("deal/#", 0))
-    opened().send(*(publish(f"deal/{n}", bytes([n]), 1, n + 1) for n in range(30)))
+    opened("", V3).send(*(publish(f"deal/{n}", bytes([n]), 1, n + 1, V3) for n in range(30)))
     dealt: list[list[int]] = [[], [], []]
     deadline = time.monotonic() + 5
     while sum(map(len, dealt)) < 30 and time.monotonic() < deadline:

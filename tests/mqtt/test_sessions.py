@@ -64,12 +64,12 @@ def test_mqtt_4_1_0_1_what_came_meanwhile_is_sent_in_order(opened: Open, version
     peer, present = come(opened, f"away-{place}", version)
     assert present
     for n in range(40):
+        while (raw := peer.receive())[0] >> 4 == 6:
+            peer.send(ack(7, int.from_bytes(raw[2:4])))
+        peer.held = raw + peer.held
         got = peer.message()
         assert (got.payload, got.qos, got.dup) == (bytes([n]), 1 + n % 2, False)
         peer.send(ack(4 + n % 2, got.packet_id))
-        if n % 2:
-            peer.expect(ack(6, got.packet_id))
-            peer.send(ack(7, got.packet_id))
 
 
 @VERSIONS
