@@ -96,6 +96,7 @@ impl Engine {
         found.iter().map(|row| rows::subject(py, row)).collect()
     }
 
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     #[pyo3(signature = (pattern, search, sort, is_descending, offset, limit))]
     fn survey<'py>(
         &self,
