@@ -127,7 +127,7 @@ def _facts(told: dict[str, Any]) -> Table:
 def _machine(told: dict[str, Any]) -> Table:
     machine = told["machine"]
     tls = (
-        "not measured: the node has no TLS"
+        "not measured: what is predicted leaves it out"
         if machine["tls_connect_us"] is None
         else f"+ {machine['tls_connect_us']:.0f} µs"
     )

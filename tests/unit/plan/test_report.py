@@ -24,7 +24,7 @@ def test_the_answer_comes_first_and_names_what_binds() -> None:
     text = show(Workload(connections=50_000), Budget())
     assert "It fits. What binds is cpu" in text
     assert text.index("It fits") < text.index("limit") < text.index("this workload") < text.index("this machine")
-    assert "no TLS" in text
+    assert "leaves it out" in text
 
 
 def test_what_does_not_fit_says_what_helps_and_what_to_set() -> None:
