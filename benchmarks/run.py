@@ -28,6 +28,7 @@ AGAINST = {
     "many": "floor,godwit-readiness,rivals",
     "saturated": "floor-merge,godwit-readiness,rivals",
     "publish": "godwit-binary,godwit-http,godwit-readiness,floor",
+    "post": "godwit-http",
     "resume": "godwit-readiness",
     "latency": "floor,godwit-readiness,mosquitto,nats",
     "slow": "",

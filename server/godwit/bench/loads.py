@@ -110,6 +110,15 @@ def _publish(size: float) -> list[Shape]:
     return [Shape(0, 4, steps, publishers=4, is_acked=True)]
 
 
+def _post(size: float) -> list[Shape]:
+    steps = [
+        connect(),
+        publish("warm", int(10_000 * size), in_flight=16),
+        publish("publish", int(300_000 * size), in_flight=16),
+    ]
+    return [Shape(0, 16, steps, publishers=16, is_acked=True)]
+
+
 def _publish_figures(results: list[dict[str, Any]], shapes: list[Shape]) -> Figures:
     step = steps_of(results[0])["publish"]
     return {
@@ -216,6 +225,7 @@ LOADS = {
             ("floor-merge",),
         ),
         Load("publish", "4 publishers, 2,000 acknowledged publishes in flight", _publish, _publish_figures),
+        Load("post", "16 publishers, each waits for its answer before it publishes again", _post, _publish_figures),
         Load("resume", "1,000 clients come back and get the 100 messages they missed", _resume, _resume_figures, ()),
         Load("latency", "50,000 deliveries a second on 1,000 subjects", _latency, _figures_of("latency")),
         Load(
