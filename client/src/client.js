@@ -23,6 +23,7 @@ import { Watching } from "./session/watching.js";
 import { checkPattern, checkSubject, isPattern } from "./subject.js";
 import { Subscription } from "./subscription.js";
 import { Watch } from "./watch.js";
+import { Ways } from "./ways.js";
 import { Draft } from "./wire/command.js";
 import { newWire } from "./wire/speak.js";
 
@@ -36,6 +37,7 @@ import { newWire } from "./wire/speak.js";
 /** @typedef {import("./session/servers.js").Servers} Servers */
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
+/** @typedef {import("./ways.js").WayName} WayName */
 /** @typedef {import("./wire/speak.js").WireName} WireName */
 
 /**
@@ -48,7 +50,9 @@ import { newWire } from "./wire/speak.js";
  *   looked at; null, the default: stay
  * @property {Partial<Settings>} [settings]
  * @property {Log} [log] where gaps and lost connections are told; the console by default
- * @property {Transport} [transport] what carries the frames; a WebSocket by default
+ * @property {WayName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
+ *   "auto", the default: the first of these that works; or one of your own
+ * @property {(name: WayName | "custom") => unknown} [onTransport] called when a server has answered, with what carries
  */
 
 /**
@@ -81,6 +85,7 @@ export class Client {
   #log;
   #session;
   #connection;
+  #ways;
   #places;
   #background;
   /** @type {Requests | null} */
@@ -105,11 +110,10 @@ export class Client {
     const wire = options.wire ?? "json";
     newWire(wire); // an unknown one is told at once
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof options.token === "function");
-    this.#session.changed = () => this.#changed.ring();
+    this.#ways = new Ways(options.transport ?? "auto", wire, platform, this.#session.settings);
+    this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
-      open: options.transport ?? platform.open,
       now: platform.now,
-      newWire: () => newWire(wire),
       token: async () => (typeof options.token === "function" ? options.token() : (options.token ?? null)),
       log: this.#log,
     });
@@ -127,6 +131,11 @@ export class Client {
 
   get isConnected() {
     return this.#session.isWelcome;
+  }
+
+  /** What carries this client now: "websocket", "sse", "poll" (or "custom"); null while it is not connected. */
+  get transport() {
+    return this.isConnected ? this.#session.transport : null;
   }
 
   /** Wait for a server's welcome; nothing needs it, but who wants to fail early can race it with a timeout. */
@@ -284,20 +293,38 @@ export class Client {
 
   async #stayConnected() {
     const session = this.#session;
+    const ways = this.#ways;
+    let url = "";
     await Promise.resolve(); // who builds a client finishes first
     while (!session.isOver) {
       if (this.#isPaused) {
         await this.#stirred.wait();
         continue;
       }
-      const loss = await this.#connection.live(this.#servers.choose(Math.random()), () => !session.isOver && !this.#isPaused);
+      if (!ways.isNextAtOnce) url = this.#servers.choose(Math.random());
+      const loss = await this.#connection.live(url, ways.choose(url), () => !session.isOver && !this.#isPaused);
       if (session.isWelcome) this.#servers.succeeded();
+      ways.ended(session.isWelcome, loss);
       this.loss = loss.reason;
       session.lost(this.#platform.now(), loss.code, loss.reason);
-      if (session.isOver || this.#isPaused) continue;
+      if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
       this.#log.info(`godwit: not connected (${loss.reason}); next try in ${waitMs} ms`);
       await this.#stirred.waitAtMost(waitMs);
+    }
+  }
+
+  /** @param {ClientOptions["onTransport"]} tell */
+  #stateChanged(tell) {
+    this.#changed.ring();
+    if (!this.#session.isWelcome) return;
+    this.#ways.worked(() => this.#connection.leave("a WebSocket is possible again"));
+    const name = /** @type {WayName} */ (this.#session.transport);
+    this.#log.info(`godwit: connected (${name})`);
+    try {
+      tell?.(name);
+    } catch (error) {
+      this.#log.error("godwit: onTransport threw", error); // the user's own code
     }
   }
 

@@ -4,20 +4,19 @@
 // subscription is set aside, and reading goes on.
 
 import { FrameInvalid } from "./errors.js";
+import { newWire } from "./wire/speak.js";
 
 /** @typedef {import("./session/session.js").Session} Session */
 /** @typedef {import("./transport/transport.js").Link} Link */
 /** @typedef {import("./transport/transport.js").LinkEnd} LinkEnd */
-/** @typedef {import("./transport/transport.js").Transport} Transport */
 /** @typedef {import("./wire/command.js").Command} Command */
 /** @typedef {import("./wire/speak.js").Wire} Wire */
+/** @typedef {import("./ways.js").Way} Way */
 /** @typedef {Pick<Console, "info" | "warn" | "error">} Log */
 
 /**
  * @typedef {object} Means what a connection needs from outside
- * @property {Transport} open
  * @property {() => number} now
- * @property {() => Wire} newWire
  * @property {() => Promise<string | null>} token
  * @property {Log} log
  */
@@ -37,7 +36,7 @@ export class Connection {
   #isFlushDue = false;
   #tokenAt = 0; // not asked for again before
   /** @type {Wire} */
-  #wire;
+  #wire = newWire("json");
   /** @type {(end: LinkEnd) => void} */
   #settle = () => {};
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -50,7 +49,6 @@ export class Connection {
   constructor(session, means) {
     this.#session = session;
     this.#means = means;
-    this.#wire = means.newWire();
   }
 
   /** The session may have something to send, or nothing more to do. */
@@ -82,19 +80,20 @@ export class Connection {
   /**
    * Open, carry, and end one link; always returns how it ended.
    * @param {string} url
+   * @param {Way} way
    * @param {() => boolean} isWanted whether it is still wanted once there is a token
    * @returns {Promise<LinkEnd>}
    */
-  async live(url, isWanted) {
+  async live(url, way, isWanted) {
     let token;
     try {
       token = await this.#means.token();
     } catch (error) {
       this.#means.log.error("godwit: no token", error); // the user's own code
-      return { code: null, reason: `no token: ${error}` };
+      return { code: null, reason: `no token: ${error}`, isUntried: true };
     }
-    if (!isWanted()) return { code: null, reason: "not wanted" };
-    const end = await this.#carry(url, token);
+    if (!isWanted()) return { code: null, reason: "not wanted", isUntried: true };
+    const end = await this.#carry(url, way, token);
     clearTimeout(this.#timer);
     this.#link = null;
     this.#isOpen = this.#isBlocked = false;
@@ -103,19 +102,21 @@ export class Connection {
 
   /**
    * @param {string} url
+   * @param {Way} way
    * @param {string | null} token
    * @returns {Promise<LinkEnd>}
    */
-  #carry(url, token) {
-    const { open, now, newWire } = this.#means;
-    const { frameBytesMax, connectTimeoutMs } = this.#session.settings;
-    this.#wire = newWire();
+  #carry(url, { name, open, wire, connectTimeoutMs }, token) {
+    const { now } = this.#means;
+    const { frameBytesMax, streamTimeoutMs } = this.#session.settings;
+    this.#wire = newWire(wire);
     return new Promise((settle) => {
       this.#settle = settle;
       try {
-        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax }, {
+        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax, streamTimeoutMs }, {
           opened: () => {
             this.#isOpen = true;
+            this.#session.transport = name;
             this.#session.opened(now(), token);
             this.#flush();
             this.#watchClock();
@@ -125,8 +126,8 @@ export class Connection {
             this.#isBlocked = false;
             this.#guard(() => this.#flush());
           },
-          closed: ({ code, reason }) => {
-            settle({ code, reason: this.#isOpen ? reason : `cannot connect to ${url}: ${reason}` });
+          closed: ({ reason, ...end }) => {
+            settle({ ...end, reason: this.#isOpen ? reason : `cannot connect to ${url}: ${reason}` });
           },
         });
         this.#timer = setTimeout(() => this.#giveUp(`cannot connect to ${url}: no answer`), connectTimeoutMs);

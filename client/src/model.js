@@ -170,14 +170,16 @@ export class Status {
    * @param {Position | null} [position] where the join ends, on a single subject
    * @param {number} [count] messages of the join, on a single subject
    * @param {string} [reason]
+   * @param {string | null} [transport] what carries it: "websocket", "sse", "poll"
    */
-  constructor(selector, state, outcome = null, position = null, count = 0, reason = "") {
+  constructor(selector, state, outcome = null, position = null, count = 0, reason = "", transport = null) {
     this.selector = selector;
     this.state = state;
     this.outcome = outcome;
     this.position = position;
     this.count = count;
     this.reason = reason;
+    this.transport = transport;
   }
 }
 

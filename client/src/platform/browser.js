@@ -1,4 +1,4 @@
-// The browser: its WebSocket as a transport, and the page's life. The only file that touches a browser's globals.
+// The browser: its WebSocket as a transport, its fetch, and the page's life. The only file that touches a browser's globals.
 //
 // A browser's WebSocket cannot stop reading, so this link has no `pause`: the session leaves a slow subscription instead and
 // takes it up again from its place. Works in workers too, where there is no document.
@@ -105,6 +105,7 @@ function watchPage(events) {
 /** @type {import("./platform.js").Platform} */
 export const browser = {
   open: (url, options, events) => new BrowserLink(url, options, events),
+  ask: (url, request) => fetch(url, { ...request, cache: "no-store", credentials: "omit", redirect: "error" }),
   now: () => performance.now(),
   randomText: (bytes) => hexadecimal(crypto.getRandomValues(new Uint8Array(bytes))),
   watchPage,

@@ -10,7 +10,8 @@
 
 /**
  * @typedef {object} Platform
- * @property {import("../transport/transport.js").Transport} open
+ * @property {import("../transport/transport.js").Transport} open a WebSocket
+ * @property {import("../transport/http/answer.js").Ask} ask one request over HTTP, whose answer may be read as it comes
  * @property {() => number} now milliseconds of a clock that never runs backwards
  * @property {(bytes: number) => string} randomText so many unguessable bytes, as hexadecimal digits
  * @property {(events: PageEvents) => () => void} watchPage returns how to stop; does nothing where there is no page

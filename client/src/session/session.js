@@ -41,6 +41,8 @@ export class Session {
   /** @type {string | null} and for itself */
   node = null;
   wantsToken = false; // the server asked for a new one
+  /** @type {string | null} the transport's name, while there is a connection */
+  transport = null;
   changed = () => {}; // called when the phase becomes live or over
   subscriptions = new Subscriptions();
   /** @type {Map<string, Watching>} */
@@ -223,6 +225,7 @@ export class Session {
     if (wish === null && this.#leaveAt !== null) wish = Math.max(0, this.#leaveAt - now);
     this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
     this.phase = "away";
+    this.transport = null;
     this.#leaveAt = null;
     this.#asking.clear();
     this.publishes.lost(code === Code.MessageTooBig);
@@ -346,7 +349,7 @@ export class Session {
     this.#asking.ask(
       (id) => subscribing.ask(id, this.node),
       (answer) => {
-        if (answer.type === "reply") subscribing.reply(answer);
+        if (answer.type === "reply") subscribing.reply(answer, this.transport);
         else if (subscribing.isAskedBy(answer.id)) this.subscriptions.refuse(subscribing, answer, this.#now);
       },
     );

@@ -15,6 +15,10 @@ const DEFAULTS = Object.freeze({
   frameBytesMax: 2 << 20,
   /** to open a connection and be answered */
   connectTimeoutMs: 10_000,
+  /** the first event of a stream over HTTP; past it something between keeps events back */
+  streamTimeoutMs: 5_000,
+  /** while connected over HTTP, before a WebSocket is tried again; doubles with each failure up to an hour */
+  webSocketAgainMs: 60_000,
   /** to answer a ping, else the peer is dead */
   answerTimeoutMs: 10_000,
   /** silence before a ping, where the server names none */

@@ -43,14 +43,14 @@ export class Stand {
   }
 
   /**
-   * What to ask of this node. To the one that gave it, a mark says everything but what came after it (alone it would have the
+   * What to ask of this node (null: it has not said which it is; its mark is the best guess, and a wrong one is told as a gap). To the one that gave it, a mark says everything but what came after it (alone it would have the
    * node go back to where its logs may no longer reach). Another cannot serve the mark, but all positions, exactly; where some
    * were forgotten the mark is asked for, so that the node says what is missing.
    * @param {string | null} node
    */
   forNode(node) {
     if (this.since === null) return this;
-    const isItsOwn = this.node === node;
+    const isItsOwn = node === null || this.node === node;
     const places = isItsOwn ? this.beyondMark : [...this.after];
     if (isTooMuch(places)) return new Stand(new Map(), this.since);
     if (isItsOwn) return new Stand(new Map(places), this.since);

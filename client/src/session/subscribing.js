@@ -60,14 +60,17 @@ export class Subscribing {
     return { verb: "subscribe", id, selector: this.selector, stand, choice: this.choice };
   }
 
-  /** @param {Reply} reply */
-  reply(reply) {
+  /**
+   * @param {Reply} reply
+   * @param {string | null} [transport]
+   */
+  reply(reply, transport = null) {
     if (!this.isAskedBy(reply.id)) return;
     this.state = "served";
     this.counts.joins++;
     this.isJoined ||= !this.standing.isPattern || this.standing.stand.isSomewhere;
     this.standing.joined(reply.position, reply.count);
-    this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count));
+    this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));
   }
 
   /** The server has been told to send it. */

@@ -16,6 +16,8 @@
  * @typedef {object} LinkEnd
  * @property {number | null} code the close code, if one was received
  * @property {string} reason the peer's reason, or what went wrong
+ * @property {boolean} [isUntried] no link was opened at all
+ * @property {boolean} [isUnusable] this way of carrying does not work here, and another may
  */
 
 /**
@@ -31,6 +33,7 @@
  * @typedef {object} LinkOptions
  * @property {string} subprotocol
  * @property {number} frameBytesMax of one frame received, where the transport can hold to it
+ * @property {number} [streamTimeoutMs] for the first event of a stream
  */
 
 /** @typedef {(url: string, options: LinkOptions, events: LinkEvents) => Link} Transport */

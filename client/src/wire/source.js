@@ -30,6 +30,23 @@ export function sourceOf(frame, place, key) {
 }
 
 /**
+ * The texts of the elements of an array, or the one value that the frame is.
+ * @param {string} frame
+ */
+export function elementsOf(frame) {
+  if (!frame.startsWith("[")) return [frame];
+  const elements = [];
+  let at = skipBlanks(frame, 1);
+  while (frame[at] !== "]") {
+    const end = valueEnd(frame, at);
+    elements.push(frame.slice(at, end));
+    at = skipBlanks(frame, end);
+    if (frame[at] === ",") at = skipBlanks(frame, at + 1);
+  }
+  return elements;
+}
+
+/**
  * @param {string} text
  * @param {number} at
  */

@@ -1,0 +1,74 @@
+// What a node, or somebody between, answers to a request, as this client understands it.
+
+/**
+ * @typedef {object} Answer as fetch gives it
+ * @property {number} status
+ * @property {{ get: (name: string) => string | null }} headers
+ * @property {ReadableStream<Uint8Array> | null} body
+ * @property {() => Promise<string>} text
+ */
+
+/** @typedef {{ method?: string, headers?: Record<string, string>, body?: string, signal?: AbortSignal }} Request */
+/** @typedef {(url: string, request: Request) => Promise<Answer>} Ask */
+/** @typedef {import("../transport.js").LinkEnd} LinkEnd */
+
+/** A request was not answered with what was asked for. */
+export class Refused extends Error {
+  /**
+   * @param {number} status
+   * @param {{ code?: number, title?: string, detail?: string, retry?: boolean }} problem empty where it is not a node's
+   * @param {number | null} afterMs when to try again, if that was said
+   */
+  constructor(status, problem, afterMs) {
+    super(`refused with ${status}${problem.title ? ` ${problem.title}: ${problem.detail ?? ""}` : ""}`);
+    this.status = status;
+    this.problem = problem;
+    this.afterMs = afterMs;
+  }
+
+  /** It concerns what was asked for, and not whether this client may go on here. */
+  get isOfCommand() {
+    const { code = 0 } = this.problem;
+    return code >= 4100 && code <= 4199;
+  }
+
+  /**
+   * The same as an error of the JSON wire.
+   * @param {number} id
+   */
+  told(id) {
+    const { code, title, detail, retry } = this.problem;
+    return JSON.stringify({ id, error: code, name: title, reason: detail ?? "", retry: retry ?? false });
+  }
+
+  /** @returns {LinkEnd} */
+  get end() {
+    const { code = 0, detail } = this.problem;
+    const isEnd = code >= 4000 && !(code >= 4100 && code <= 4199);
+    if (this.afterMs !== null) {
+      return { code: isEnd ? code : null, reason: JSON.stringify({ reason: this.message, reconnect_after_ms: this.afterMs }) };
+    }
+    return isEnd ? { code, reason: detail ?? this.message } : { code: null, reason: this.message };
+  }
+}
+
+/**
+ * Throws Refused unless it is what was hoped for.
+ * @param {Answer} answer
+ */
+export async function check(answer) {
+  if (answer.status === 200) return;
+  const text = await answer.text();
+  const seconds = Number(answer.headers.get("retry-after") ?? NaN);
+  throw new Refused(answer.status, problemOf(text), Number.isFinite(seconds) ? seconds * 1000 : null);
+}
+
+/** @param {string} text */
+function problemOf(text) {
+  try {
+    const read = JSON.parse(text);
+    return typeof read?.code === "number" && typeof read.title === "string" ? read : {};
+  } catch {
+    return {}; // of somebody between
+  }
+}

@@ -1,0 +1,264 @@
+// A link over HTTP: the JSON wire's commands in, its objects out, as if a WebSocket were there. Publishes go by POST;
+// messages come by Server-Sent Events or by long poll, which is all that the two transports differ in.
+//
+// It holds which subscriptions the session has asked for, because each request names them all. Any request that fails ends
+// the link: the session knows where everything stood, and begins anew.
+
+import { Code } from "../../codes.js";
+import { elementsOf } from "../../wire/source.js";
+import { SEND_BUFFER_BYTES_MAX } from "../transport.js";
+import { Refused, check } from "./answer.js";
+import { Polling } from "./polling.js";
+import { Poster } from "./poster.js";
+import { Streaming } from "./streaming.js";
+import { Wanted, isRoomFor } from "./wanted.js";
+
+/** @typedef {import("../transport.js").Link} Link */
+/** @typedef {import("../transport.js").LinkEnd} LinkEnd */
+/** @typedef {import("../transport.js").LinkEvents} LinkEvents */
+/** @typedef {import("../transport.js").LinkOptions} LinkOptions */
+/** @typedef {import("./answer.js").Answer} Answer */
+/** @typedef {import("./answer.js").Ask} Ask */
+/** @typedef {import("./answer.js").Request} Request */
+/** @typedef {HttpLink} Host what the parts of a link see of it */
+/** @typedef {{ ask: Ask, now: () => number }} HttpMeans */
+
+const LIVE_END = "/v1/live";
+const STREAMS_MAX = 4; // a browser allows six connections to one place
+const SILENCE_MS = 40_000; // a node says something every 25 s by each stream; past this the session asks whether it lives
+
+/**
+ * @param {"sse" | "poll"} way
+ * @param {HttpMeans} means
+ * @returns {import("../transport.js").Transport}
+ */
+export function httpTransport(way, means) {
+  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means);
+}
+
+/** @implements {Link} */
+export class HttpLink {
+  isEnded = false;
+  isPaused = false;
+  frameBytesMax;
+  streamTimeoutMs;
+  now;
+  #base;
+  #way;
+  #events;
+  #ask;
+  /** @type {string | null} */
+  #token = null;
+  /** @type {Map<string, Wanted>} */
+  #wanted = new Map();
+  /** @type {(Streaming | Polling)[]} */
+  #streams = [];
+  #poster = new Poster(this);
+  #ending = new AbortController();
+  #hasWorked = false; // something has come by a stream
+  #resume = () => {};
+  /** @type {Promise<void>} */
+  #resumed = Promise.resolve();
+
+  /**
+   * @param {string} base
+   * @param {"sse" | "poll"} way
+   * @param {LinkOptions} options
+   * @param {LinkEvents} events
+   * @param {HttpMeans} means
+   */
+  constructor(base, way, { frameBytesMax, streamTimeoutMs = 5_000 }, events, { ask, now }) {
+    this.frameBytesMax = frameBytesMax;
+    this.streamTimeoutMs = streamTimeoutMs;
+    this.now = now;
+    this.#base = base;
+    this.#way = way;
+    this.#events = events;
+    this.#ask = ask;
+    this.#poster.isHeld = () => [...this.#wanted.values()].some(({ isServed }) => !isServed);
+    queueMicrotask(() => this.isEnded || events.opened()); // there is nothing to open
+  }
+
+  /** @param {string | Uint8Array} frame */
+  send(frame) {
+    for (const text of elementsOf(String(frame))) this.#take(text);
+    return this.#poster.characters < SEND_BUFFER_BYTES_MAX;
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  close(code, reason) {
+    this.end({ code, reason });
+  }
+
+  abort() {
+    this.end({ code: null, reason: "aborted" });
+  }
+
+  pause() {
+    if (this.isPaused) return;
+    this.isPaused = true;
+    this.#resumed = new Promise((resolve) => (this.#resume = resolve));
+  }
+
+  resume() {
+    this.isPaused = false;
+    this.#resume();
+  }
+
+  // What its parts use
+
+  /**
+   * Ask with this client's token; throws Refused, or what fetch throws.
+   * @param {string} path
+   * @param {Request} [request]
+   * @returns {Promise<Answer>}
+   */
+  async ask(path, { signal, ...request } = {}) {
+    const one = new AbortController();
+    const end = () => one.abort();
+    for (const each of [signal, this.#ending.signal]) each?.addEventListener("abort", end, { once: true, signal: one.signal });
+    if (signal?.aborted || this.isEnded) end();
+    /** @type {Record<string, string>} */
+    const headers = {};
+    if (request.body !== undefined) headers["Content-Type"] = "application/json";
+    if (this.#token !== null) headers["Authorization"] = `Bearer ${this.#token}`;
+    const answer = await this.#ask(this.#base + path, { ...request, headers, signal: one.signal });
+    await check(answer);
+    return answer;
+  }
+
+  /** @param {string} frame */
+  tell(frame) {
+    if (!this.isEnded) this.#events.frame(frame);
+  }
+
+  /** Publishes were answered. */
+  sent() {
+    if (!this.isEnded && this.#poster.characters < SEND_BUFFER_BYTES_MAX) this.#events.drained();
+  }
+
+  /** Every subscription has its answer. */
+  settled() {
+    this.#poster.stir();
+  }
+
+  worked() {
+    this.#hasWorked = true;
+  }
+
+  resumed() {
+    return this.#resumed;
+  }
+
+  /**
+   * A subscription was refused, or ended by the node.
+   * @param {Wanted} wanted
+   */
+  forget(wanted) {
+    if (this.#wanted.get(wanted.selector) === wanted) this.#wanted.delete(wanted.selector);
+    this.settled();
+  }
+
+  /**
+   * @param {unknown} error
+   * @param {boolean} [isLate] nothing came where something was due
+   */
+  fail(error, isLate = false) {
+    if (error instanceof Refused) this.end(error.end);
+    else this.end({ code: null, reason: String(error), isUnusable: isLate && !this.#hasWorked });
+  }
+
+  /** @param {LinkEnd} end */
+  end(end) {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    for (const stream of this.#streams) stream.stop();
+    this.#ending.abort();
+    this.resume();
+    queueMicrotask(() => this.#events.closed(end));
+  }
+
+  // Commands
+
+  /** @param {string} text */
+  #take(text) {
+    const command = JSON.parse(text);
+    const { id } = command;
+    if ("publish" in command) this.#poster.push(id, text);
+    else if ("subscribe" in command) this.#subscribe(new Wanted(command));
+    else if ("unsubscribe" in command) this.#unsubscribe(id, command.unsubscribe);
+    else if ("connect" in command) {
+      this.#token = command.connect.token ?? null;
+      this.#prove({ id, ok: "connected", ping_interval_ms: SILENCE_MS });
+    } else if ("ping" in command) this.#prove({ id, ok: "pong" });
+    else {
+      const [verb] = Object.keys(command).filter((key) => key !== "id");
+      const reason = `${verb} needs a WebSocket, and this client is connected over HTTP (${this.#way})`;
+      queueMicrotask(() => this.tell(JSON.stringify({ id, error: Code.CommandUnknown, name: "CommandUnknown", reason, retry: false })));
+    }
+  }
+
+  /**
+   * Show that the node takes publishes of this token, and, where there are streams, that they live.
+   * @param {object} reply
+   */
+  async #prove(reply) {
+    try {
+      const answer = await this.ask("/v1/messages", { method: "POST", body: "[]" });
+      if ((await answer.text()).trim() !== "[]") throw new Error("what answers is no node of Godwit");
+      this.tell(JSON.stringify(reply));
+      for (const stream of this.#streams) stream.renew();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** @param {Wanted} wanted */
+  #subscribe(wanted) {
+    this.#leave(wanted.selector);
+    let stream = this.#streams.find(({ wanted: others }) => {
+      const [first = wanted] = others.values();
+      return first.groupKey === wanted.groupKey && isRoomFor([...others.values(), wanted]);
+    });
+    if (stream === undefined && this.#streams.length >= STREAMS_MAX) {
+      const reason = `over HTTP (${this.#way}) no more subscriptions, or ways to conflate them, can be had`;
+      const refusal = { id: wanted.id, error: Code.SubscriptionsTooMany, name: "SubscriptionsTooMany", reason, retry: false };
+      queueMicrotask(() => this.tell(JSON.stringify(refusal)));
+      return;
+    }
+    if (stream === undefined) this.#streams.push((stream = this.#way === "sse" ? new Streaming(this) : new Polling(this)));
+    this.#wanted.set(wanted.selector, wanted);
+    stream.wanted.set(wanted.selector, wanted);
+    stream.change();
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} selector
+   */
+  #unsubscribe(id, selector) {
+    this.#leave(selector);
+    const reply = { id, ok: "unsubscribed", subject: selector };
+    queueMicrotask(() => this.tell(JSON.stringify(reply)));
+    this.settled();
+  }
+
+  /** @param {string} selector */
+  #leave(selector) {
+    if (!this.#wanted.delete(selector)) return;
+    for (const stream of this.#streams) if (stream.wanted.delete(selector)) stream.change();
+  }
+}
+
+/**
+ * Where a node's HTTP is, from the address of its WebSocket; throws where that cannot be known.
+ * @param {string} url
+ */
+function baseOf(url) {
+  const [address = ""] = url.split(/[?#]/);
+  if (!address.endsWith(LIVE_END)) throw new Error(`${url} does not end in ${LIVE_END}, so its HTTP address is not known`);
+  return address.replace(/^ws/, "http").slice(0, -LIVE_END.length);
+}

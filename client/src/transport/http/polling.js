@@ -1,0 +1,136 @@
+// Long poll: one request after the other, each with the places where the one before ended. For who sits behind something
+// that keeps events back.
+//
+// A subscription joins by a request of its own, which does not wait: its answer says where it stands. From then on one
+// request waits for all of them. Standard messages come only while a request waits.
+
+import { Refused } from "./answer.js";
+import { gapOf, markOf, queryOf } from "./wanted.js";
+
+/** @typedef {import("./http_link.js").Host} Host */
+/** @typedef {import("./wanted.js").Push} Push */
+/** @typedef {import("./wanted.js").Wanted} Wanted */
+
+const WAIT_S = 25; // below what those between commonly allow
+const LIMIT = 1_000;
+
+export class Polling {
+  /** @type {Map<string, Wanted>} */
+  wanted = new Map();
+  #host;
+  #isRunning = false;
+  #isStopped = false;
+  /** @type {AbortController | null} of the request that waits */
+  #waiting = null;
+
+  /** @param {Host} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  /** Subscriptions came or went. */
+  change() {
+    this.#waiting?.abort();
+    if (!this.#isRunning) this.#run();
+  }
+
+  renew() {} // each request shows anew that the node is there
+
+  stop() {
+    this.#isStopped = true;
+    this.#waiting?.abort();
+  }
+
+  async #run() {
+    this.#isRunning = true;
+    await Promise.resolve();
+    try {
+      while (this.wanted.size > 0 && !this.#isStopped && !this.#host.isEnded) {
+        while (this.#host.isPaused) await this.#host.resumed();
+        const fresh = [...this.wanted.values()].find(({ isServed }) => !isServed);
+        if (fresh) await this.#join(fresh);
+        else await this.#poll();
+      }
+    } catch (error) {
+      this.#host.fail(error);
+    }
+    this.#isRunning = false;
+  }
+
+  /** @param {Wanted} each */
+  async #join(each) {
+    const { last, snapshot } = each.command;
+    const begin = last !== undefined ? `last=${last}` : snapshot === false ? "snapshot=false&last=0" : "snapshot=true";
+    try {
+      const { text, place } = await this.#ask(`${queryOf([each])}&${begin}&wait=0`);
+      if (this.wanted.get(each.selector) !== each) return; // left meanwhile
+      /** @type {Push[]} */
+      const pushes = JSON.parse(text);
+      const hadPlace = each.place !== null || each.command.after !== undefined;
+      each.isServed = true;
+      each.place = markOf(place) ?? place;
+      this.#host.tell(JSON.stringify(replyOf(each, pushes, hadPlace)));
+      if (each.isCut) this.#host.tell(gapOf(each.selector));
+      each.isCut = false;
+      this.#host.tell(text);
+      if (each.isPattern) this.#host.tell(JSON.stringify({ mark: each.place, pattern: each.selector }));
+    } catch (error) {
+      if (!(error instanceof Refused && error.isOfCommand)) throw error;
+      if (this.wanted.get(each.selector) !== each) return;
+      this.wanted.delete(each.selector);
+      this.#host.forget(each);
+      this.#host.tell(error.told(each.id));
+    }
+    if (![...this.wanted.values()].some(({ isServed }) => !isServed)) this.#host.settled();
+  }
+
+  async #poll() {
+    const wanted = [...this.wanted.values()];
+    const ending = (this.#waiting = new AbortController());
+    try {
+      const { text, place } = await this.#ask(`${queryOf(wanted)}&snapshot=true&wait=${WAIT_S}`, ending.signal);
+      if (ending.signal.aborted) return; // asked again from the same places
+      const byName = new Map(wanted.map((each) => [each.selector, each]));
+      for (const push of /** @type {Push[]} */ (JSON.parse(text))) {
+        byName.get(push.pattern ?? push.message ?? push.gap ?? "")?.passed(push);
+      }
+      this.#host.tell(text);
+      const mark = markOf(place);
+      if (mark === null) return;
+      for (const each of wanted.filter(({ isPattern }) => isPattern)) {
+        each.place = mark;
+        this.#host.tell(JSON.stringify({ mark, pattern: each.selector }));
+      }
+    } catch (error) {
+      if (!ending.signal.aborted) throw error;
+    } finally {
+      this.#waiting = null;
+    }
+  }
+
+  /**
+   * @param {string} query
+   * @param {AbortSignal} [signal]
+   */
+  async #ask(query, signal) {
+    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${LIMIT}`, { signal });
+    const place = answer.headers.get("godwit-position");
+    if (place === null) throw new Error("an answer without a place");
+    return { text: await answer.text(), place };
+  }
+}
+
+/**
+ * The reply that a stream would have begun with.
+ * @param {Wanted} each
+ * @param {Push[]} pushes
+ * @param {boolean} hadPlace
+ */
+function replyOf(each, pushes, hadPlace) {
+  const hasGap = pushes.some(({ gap }) => gap !== undefined);
+  const count = pushes.filter(({ message, at }) => message !== undefined && at !== undefined).length;
+  const begun = each.command.last !== undefined ? "history" : "snapshot";
+  const outcome = hasGap ? "resync" : hadPlace ? "recovered" : count > 0 ? begun : "live";
+  const reply = { id: each.id, ok: "subscribed", subject: each.selector, outcome };
+  return each.isPattern || hasGap ? reply : { ...reply, at: each.place, count };
+}

@@ -1,0 +1,84 @@
+// Publishes by POST: one request at a time, so that their order is kept, each with all that waits (within bounds).
+//
+// A request that fails ends the link: nobody knows what became of it, and the session sends it again under its old keys. One
+// that is refused is tried again one by one, so that each publish gets its own answer.
+
+import { Refused } from "./answer.js";
+
+/** @typedef {import("./http_link.js").Host} Host */
+/** @typedef {{ id: number, text: string, isAlone: boolean }} Item */
+
+const BATCH_ITEMS_MAX = 500;
+const BATCH_CHARACTERS_MAX = 65_536; // as the connection's own frames, of which one may be larger alone
+
+export class Poster {
+  #host;
+  /** @type {Item[]} */
+  #waiting = [];
+  #isPosting = false;
+  characters = 0; // not answered yet
+  isHeld = () => false; // while a subscription before them has no answer
+
+  /** @param {Host} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} text the command
+   */
+  push(id, text) {
+    this.#waiting.push({ id, text, isAlone: false });
+    this.characters += text.length;
+    this.stir();
+  }
+
+  /** It may be held no more. */
+  stir() {
+    if (!this.#isPosting && this.#waiting.length > 0 && !this.isHeld()) this.#post();
+  }
+
+  async #post() {
+    this.#isPosting = true;
+    await Promise.resolve(); // what comes together goes together
+    const batch = this.#take();
+    try {
+      const answer = await this.#host.ask("/v1/messages", { method: "POST", body: `[${batch.map(({ text }) => text).join()}]` });
+      const text = await answer.text();
+      this.#host.tell(text);
+    } catch (error) {
+      if (!(error instanceof Refused && error.isOfCommand)) {
+        this.#host.fail(error);
+        return;
+      }
+      const [only] = batch;
+      if (batch.length === 1 && only) this.#host.tell(error.told(only.id));
+      else this.#again(batch);
+    }
+    this.#isPosting = false;
+    this.#host.sent();
+    this.stir();
+  }
+
+  #take() {
+    let [count, characters] = [0, 0];
+    for (const { text, isAlone } of this.#waiting) {
+      if (count > 0 && (isAlone || characters + text.length > BATCH_CHARACTERS_MAX || count >= BATCH_ITEMS_MAX)) break;
+      count++;
+      characters += text.length;
+      if (isAlone) break;
+    }
+    this.characters -= characters;
+    return this.#waiting.splice(0, count);
+  }
+
+  /** @param {Item[]} batch */
+  #again(batch) {
+    for (const item of batch) {
+      item.isAlone = true;
+      this.characters += item.text.length;
+    }
+    this.#waiting = [...batch, ...this.#waiting];
+  }
+}

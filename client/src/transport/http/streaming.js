@@ -1,0 +1,244 @@
+// Server-Sent Events: one stream for all subscriptions that are served alike. To change what it carries it is closed, and
+// another is opened from the last places, so that no node has to remember anything meanwhile.
+//
+// A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more.
+
+import { BROKE } from "../transport.js";
+import { Refused } from "./answer.js";
+import { EventReader } from "./events.js";
+import { gapOf, markOf, queryOf } from "./wanted.js";
+
+/** @typedef {import("./events.js").StreamEvent} StreamEvent */
+/** @typedef {import("./http_link.js").Host} Host */
+/** @typedef {import("./wanted.js").Wanted} Wanted */
+/** @typedef {{ wanted: Map<string, Wanted>, ending: AbortController, hasBegun: boolean }} Stream */
+
+const MARK_MS = 1_000; // between two marks told, where nothing asks for one sooner
+
+export class Streaming {
+  /** @type {Map<string, Wanted>} */
+  wanted = new Map();
+  #host;
+  /** @type {Stream | null} */
+  #stream = null;
+  #isDue = false;
+  #isOneByOne = false; // several were refused: which of them?
+  #markedAt = -Infinity;
+
+  /** @param {Host} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  /** Subscriptions came or went. */
+  change() {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    queueMicrotask(() => this.#refresh());
+  }
+
+  /** Open it anew, because nobody knows whether it lives. */
+  renew() {
+    this.change();
+  }
+
+  stop() {
+    this.#stream?.ending.abort();
+    this.#stream = null;
+  }
+
+  #refresh() {
+    if (!this.#isDue || this.#host.isEnded) return;
+    if ([...this.wanted.values()].some((each) => each.isServed && each.place === null)) return; // its join is under way
+    if (this.#stream !== null && !this.#stream.hasBegun && this.#isStillWanted(this.#stream)) return;
+    this.#isDue = false;
+    this.stop();
+    const { served, first, others } = this.#sorted();
+    if (others) this.#isDue = true; // when these have joined
+    if (served.length + first.length > 0) this.#open([...served, ...first]);
+  }
+
+  /** @param {Stream} stream */
+  #isStillWanted({ wanted }) {
+    return [...wanted].every(([selector, each]) => this.wanted.get(selector) === each);
+  }
+
+  /** Those that go on, those that can join with them now, and whether there are others. */
+  #sorted() {
+    const all = [...this.wanted.values()];
+    const served = all.filter(({ isServed }) => isServed);
+    const fresh = all.filter(({ isServed }) => !isServed);
+    let first = fresh.filter(({ joinKey }) => joinKey === fresh[0]?.joinKey);
+    if (this.#isOneByOne) first = first.slice(0, 1);
+    return { served, first, others: first.length < fresh.length };
+  }
+
+  /** @param {Wanted[]} wanted */
+  async #open(wanted) {
+    const ending = new AbortController();
+    /** @type {Stream} */
+    const stream = { wanted: new Map(wanted.map((each) => [each.selector, each])), ending, hasBegun: false };
+    this.#stream = stream;
+    const timer = setTimeout(() => this.#late(stream), this.#host.streamTimeoutMs);
+    try {
+      const answer = await this.#host.ask(`/v1/stream?${pathOf(wanted)}`, { signal: ending.signal });
+      const isEvents = answer.headers.get("content-type")?.startsWith("text/event-stream");
+      if (!isEvents || answer.body === null) throw new Error("the stream is no stream of events");
+      await this.#read(stream, answer.body);
+      throw new Error(BROKE);
+    } catch (error) {
+      if (this.#stream !== stream) return;
+      if (error instanceof Refused && error.isOfCommand) this.#refused(error, wanted);
+      else this.#host.fail(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * Nothing came: somebody between keeps events back.
+   * @param {Stream} stream
+   */
+  #late(stream) {
+    if (this.#stream === stream && !stream.hasBegun) this.#host.fail(new Error("nothing came by the stream in time"), true);
+  }
+
+  /**
+   * @param {Refused} refusal
+   * @param {Wanted[]} wanted
+   */
+  #refused(refusal, wanted) {
+    this.#stream = null;
+    const fresh = wanted.filter(({ isServed }) => !isServed);
+    const [only] = fresh;
+    if (only === undefined) {
+      this.#host.fail(refusal);
+      return;
+    }
+    if (fresh.length === 1) {
+      this.wanted.delete(only.selector);
+      this.#host.forget(only);
+      this.#host.tell(refusal.told(only.id));
+    } else {
+      this.#isOneByOne = true;
+    }
+    this.change();
+    this.#isDue = true;
+  }
+
+  /**
+   * @param {Stream} stream
+   * @param {ReadableStream<Uint8Array>} body
+   */
+  async #read(stream, body) {
+    const events = new EventReader(this.#host.frameBytesMax);
+    const chunks = body.getReader();
+    for (;;) {
+      const { value, done } = await chunks.read();
+      if (done || this.#stream !== stream) return;
+      events.push(value);
+      for (;;) {
+        while (this.#host.isPaused) await this.#host.resumed();
+        if (this.#stream !== stream) return;
+        const event = events.next();
+        if (event === null) break;
+        this.#take(stream, event);
+      }
+    }
+  }
+
+  /**
+   * @param {Stream} stream
+   * @param {StreamEvent} event
+   */
+  #take(stream, { type, id, data }) {
+    if (!stream.hasBegun) {
+      stream.hasBegun = true;
+      this.#host.worked();
+    }
+    if (data === null) {
+      this.#host.tell("[]"); // it lives
+      return;
+    }
+    const read = JSON.parse(data);
+    if (type === "subscribed") this.#subscribed(stream, read, data);
+    else if (type === "closed") {
+      const afterMs = read.reconnect_after_ms;
+      const reason = afterMs === undefined ? String(read.reason ?? "") : JSON.stringify({ reconnect_after_ms: afterMs });
+      this.#host.end({ code: typeof read.closed === "number" ? read.closed : null, reason });
+      return;
+    } else if (type !== "mark") {
+      const each = stream.wanted.get(read.pattern ?? read.message ?? read.gap ?? read.ended ?? read.dropped);
+      if (type === "ended" && each) this.#ended(each);
+      if (type !== "notice" && !(each && this.#isCurrent(each))) return;
+      this.#host.tell(data);
+      if (type !== "ended") each?.passed(read);
+    }
+    this.#mark(stream, markOf(id), type === "mark");
+    if (this.#isDue) this.#refresh();
+  }
+
+  /** @param {Wanted} each */
+  #isCurrent(each) {
+    return each.isServed && this.wanted.get(each.selector) === each;
+  }
+
+  /** @param {Wanted} each */
+  #ended(each) {
+    if (this.wanted.get(each.selector) !== each) return;
+    queueMicrotask(() => this.#host.forget(each));
+    queueMicrotask(() => this.wanted.delete(each.selector));
+  }
+
+  /**
+   * @param {Stream} stream
+   * @param {{ subject: string, at?: string, outcome: string, count?: number }} reply
+   * @param {string} data
+   */
+  #subscribed(stream, { subject, at, outcome, count }, data) {
+    const each = stream.wanted.get(subject);
+    if (each === undefined || each.isServed || this.wanted.get(subject) !== each) return;
+    each.isServed = true;
+    if (!each.isPattern && count === 0 && outcome !== "resync") each.place = at ?? null;
+    this.#host.tell(`{"id":${each.id},${data.slice(data.indexOf("{") + 1)}`);
+    if (each.isCut) this.#host.tell(gapOf(subject));
+    each.isCut = false;
+    if (![...this.wanted.values()].some(({ isServed }) => !isServed)) {
+      this.#isOneByOne = false;
+      this.#host.settled();
+    }
+  }
+
+  /**
+   * Everything up to a mark has come.
+   * @param {Stream} stream
+   * @param {string | null} mark
+   * @param {boolean} isAsked
+   */
+  #mark(stream, mark, isAsked) {
+    if (mark === null) return;
+    const now = this.#host.now();
+    const isTold = isAsked || now - this.#markedAt >= MARK_MS;
+    if (isTold) this.#markedAt = now;
+    for (const each of stream.wanted.values()) {
+      if (!each.isPattern || !this.#isCurrent(each)) continue;
+      if (isTold || each.place === null) this.#host.tell(JSON.stringify({ mark, pattern: each.selector }));
+      each.place = mark;
+    }
+  }
+}
+
+/**
+ * The query of a stream: how those begin that join it.
+ * @param {Wanted[]} wanted
+ */
+function pathOf(wanted) {
+  const { last, snapshot } = wanted.find(({ isServed }) => !isServed)?.command ?? {};
+  const conflateMs = wanted[0]?.command.conflate_ms;
+  return [
+    queryOf(wanted),
+    ...(last === undefined ? [] : [`last=${last}`]),
+    ...(snapshot === undefined ? [] : [`snapshot=${snapshot}`]),
+    ...(conflateMs === undefined ? [] : [`conflate_ms=${conflateMs}`]),
+  ].join("&");
+}
