@@ -78,6 +78,40 @@ async def test_a_page_publishes_reads_asks_and_answers(page: Page, serve: Serve,
         ]
 
 
+@pytest.mark.parametrize("transport", ["sse", "poll"])
+async def test_a_page_does_the_same_over_http(page: Page, serve: Serve, transport: str) -> None:
+    script = EVERYTHING.replace("{ wire }", "{ transport: wire }")
+    assert script != EVERYTHING
+    async with testing.node() as node, asyncio.timeout(DEADLINE_S):
+        await open_blank(page, serve)
+        assert await page.evaluate(script, [node.url, transport]) == [
+            *(42, {"x": "é😀"}, [0, 255], "text"),
+            ["CommandRefused", 4101, "SubjectInvalid"],
+            "ClientClosed",
+        ]
+
+
+async def test_a_page_without_websockets_falls_back_and_says_so(page: Page, serve: Serve) -> None:
+    async with testing.node() as node, Client(node.url) as client, asyncio.timeout(DEADLINE_S):
+        await page.add_init_script(
+            "window.WebSocket = class { constructor() { setTimeout(() => this.onclose({ code: 1006, reason: '' })); }"
+            " close() {} };"
+        )
+        await open_blank(page, serve)
+        await page.evaluate(
+            """async (url) => {
+              window.seen = [];
+              window.client = new godwit.Client(url);
+              await client.subscribe("/fallen/*", (message) => void seen.push(message.json())).joined();
+            }""",
+            node.url,
+        )
+        await publish_numbers(client, "/fallen/a", 0, 50)
+        await page.wait_for_function("seen.length >= 50")
+        assert await page.evaluate("[seen, client.transport]") == [list(range(50)), "sse"]
+        await page.evaluate("client.close()")
+
+
 FOLLOW = """async ([url, wire, subject, settings]) => {
   window.seen = [];
   window.client = new godwit.Client(url, { wire, settings: { reconnectFirstMs: 4, reconnectMaxMs: 40, ...settings } });

@@ -78,7 +78,7 @@ export class ItemQueue {
     if (entry.type === "message") this.handled.note(entry);
     else if (entry.type === "marked") this.handled.mark(entry.mark, entry.node);
     else if (entry.type === "gap") this.handled.place(entry);
-    else if (entry.type === "status" && entry.position !== null) this.handled.joined(entry.position, entry.count);
+    else if (entry.type === "status" && entry.position !== null && entry.outcome !== "resync") this.handled.joined(entry.position, entry.count);
   }
 
   /**

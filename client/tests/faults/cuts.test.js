@@ -27,7 +27,7 @@ const silent = { info: () => {}, warn: () => {}, error: console.error };
 
 /** One client, one subscription, for as long as it lasts. */
 const follow = (options) => async (place) => {
-  const client = new Client(place.url, { wire: place.wire, settings: QUICK, log: silent });
+  const client = new Client(place.url, { ...place.way, settings: QUICK, log: silent });
   place.clients.push(client);
   const subscription = client.subscribe(place.selector, options);
   await subscription.joined();
@@ -37,7 +37,7 @@ const follow = (options) => async (place) => {
 
 /** By callbacks instead, which take their time now and then. */
 const beCalled = async (place) => {
-  const client = new Client(place.url, { wire: place.wire, settings: NARROW, log: silent });
+  const client = new Client(place.url, { ...place.way, settings: NARROW, log: silent });
   place.clients.push(client);
   const take = (item) => {
     place.reader.take(item);
@@ -52,7 +52,7 @@ const beCalled = async (place) => {
 /** Read some messages, save the position, end, and begin again with a client that knows only the file. */
 const comeBack = (file, each) => async (place) => {
   while (!place.isOver()) {
-    const client = new Client(place.url, { wire: place.wire, settings: NARROW, positions: new PositionFile(file), log: silent });
+    const client = new Client(place.url, { ...place.way, settings: NARROW, positions: new PositionFile(file), log: silent });
     place.clients.push(client);
     const subscription = client.subscribe(place.selector);
     await subscription.joined();
@@ -71,7 +71,7 @@ const comeBack = (file, each) => async (place) => {
 
 /** Read one item for every six messages published, until nothing more is published. */
 const lag = async (place) => {
-  const client = new Client(place.url, { wire: place.wire, settings: NARROW, log: silent });
+  const client = new Client(place.url, { ...place.way, settings: NARROW, log: silent });
   place.clients.push(client);
   const subscription = client.subscribe(place.selector);
   await subscription.joined();
@@ -84,7 +84,10 @@ const lag = async (place) => {
   }
 };
 
-async function play(port, random, folder) {
+/** Over HTTP there is one wire. */
+const wayOf = (transport, wire) => ({ transport, wire: transport === "auto" ? wire : "json" });
+
+async function play(port, random, folder, transport) {
   const proxy = await startProxy(port, random, MEAN_BYTES);
   const ledger = new Ledger();
   let [isDone, isOver] = [false, false];
@@ -101,7 +104,7 @@ async function play(port, random, folder) {
     "slow pattern": ["/load/*", "binary", lag],
   }).map(([name, [selector, wire, way]]) => {
     const reader = new Reader(name, ledger, name.startsWith("conflated"));
-    const place = { url: proxy.url, selector, wire, reader, clients: [], isDone: () => isDone, isOver: () => isOver };
+    const place = { url: proxy.url, selector, way: wayOf(transport, wire), reader, clients: [], isDone: () => isDone, isOver: () => isOver };
     const ready = new Promise((resolve) => Object.assign(place, { joined: resolve }));
     const heads = () => ledger.heads((subject) => matches(selector, subject));
     return { ...place, name, ready, heads, clients: place.clients, running: way(place) };
@@ -115,7 +118,7 @@ async function play(port, random, folder) {
       while (!reader.isAt(near)) await reader.moved.wait();
     }
   };
-  const clients = ["json", "binary"].map((wire) => new Client(proxy.url, { wire: /** @type {any} */ (wire), settings: QUICK, log: silent }));
+  const clients = ["json", "binary"].map((wire) => new Client(proxy.url, { ...wayOf(transport, wire), settings: QUICK, log: silent }));
   const publishers = Array.from({ length: 6 }, async (_, number) => {
     for (let count = 0; proxy.cuts < CUTS; count++) {
       await readersKeepUp();
@@ -137,23 +140,25 @@ async function play(port, random, folder) {
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 
-test(`cut at random, nothing is missed and nothing repeated (SEED=${seed})`, { timeout: CUTS * 1_000 + 60_000 }, async (t) => {
-  const node = await startNode({ "node.shards": 3, "limits.log_messages_max": LOG_MESSAGES_MAX });
-  const folder = mkdtempSync(join(tmpdir(), "godwit-"));
-  const { proxy, ledger, places } = await play(node.port, seeded(seed), folder);
-  ledger.check();
-  for (const { name, reader, heads } of places) {
-    reader.check(heads());
-    if (!name.startsWith("slow")) assert.deepEqual(reader.gaps, [], `${name} was told of gaps that nobody made`);
-  }
-  const slow = places.find(({ name }) => name.startsWith("slow")).reader;
-  const missed = [...slow.missed.values()].reduce((sum, each) => sum + each, 0);
-  t.diagnostic(
-    `${proxy.cuts} cuts, ${ledger.total} messages, ${ledger.repeats} publishes repeated; ` +
-      `the slow one was told of ${slow.gaps.length} gaps, ${missed} messages`,
-  );
-  assert.ok(proxy.cuts >= CUTS && ledger.total > CUTS);
-  assert.equal(node.child.exitCode, null);
-  assert.equal(await node.terminate(), 0);
-  rmSync(folder, { recursive: true });
-});
+for (const transport of ["auto", "sse", "poll"]) {
+  test(`cut at random, nothing is missed and nothing repeated, by ${transport} (SEED=${seed})`, { timeout: CUTS * 1_000 + 60_000 }, async (t) => {
+    const node = await startNode({ "node.shards": 3, "limits.log_messages_max": LOG_MESSAGES_MAX });
+    const folder = mkdtempSync(join(tmpdir(), "godwit-"));
+    const { proxy, ledger, places } = await play(node.port, seeded(seed), folder, transport);
+    ledger.check();
+    for (const { name, reader, heads } of places) {
+      reader.check(heads());
+      if (!name.startsWith("slow")) assert.deepEqual(reader.gaps, [], `${name} was told of gaps that nobody made`);
+    }
+    const slow = places.find(({ name }) => name.startsWith("slow")).reader;
+    const missed = [...slow.missed.values()].reduce((sum, each) => sum + each, 0);
+    t.diagnostic(
+      `${proxy.cuts} cuts, ${ledger.total} messages, ${ledger.repeats} publishes repeated; ` +
+        `the slow one was told of ${slow.gaps.length} gaps, ${missed} messages`,
+    );
+    assert.ok(proxy.cuts >= CUTS && ledger.total > CUTS);
+    assert.equal(node.child.exitCode, null);
+    assert.equal(await node.terminate(), 0);
+    rmSync(folder, { recursive: true });
+  });
+}

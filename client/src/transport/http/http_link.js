@@ -116,16 +116,12 @@ export class HttpLink {
    * @param {Request} [request]
    * @returns {Promise<Answer>}
    */
-  async ask(path, { signal, ...request } = {}) {
-    const one = new AbortController();
-    const end = () => one.abort();
-    for (const each of [signal, this.#ending.signal]) each?.addEventListener("abort", end, { once: true, signal: one.signal });
-    if (signal?.aborted || this.isEnded) end();
+  async ask(path, request = {}) {
     /** @type {Record<string, string>} */
     const headers = {};
     if (request.body !== undefined) headers["Content-Type"] = "application/json";
     if (this.#token !== null) headers["Authorization"] = `Bearer ${this.#token}`;
-    const answer = await this.#ask(this.#base + path, { ...request, headers, signal: one.signal });
+    const answer = await this.#ask(this.#base + path, { signal: this.#ending.signal, ...request, headers });
     await check(answer);
     return answer;
   }

@@ -113,7 +113,7 @@ export class Polling {
    * @param {AbortSignal} [signal]
    */
   async #ask(query, signal) {
-    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${LIMIT}`, { signal });
+    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${LIMIT}`, signal ? { signal } : {});
     const place = answer.headers.get("godwit-position");
     if (place === null) throw new Error("an answer without a place");
     return { text: await answer.text(), place };
