@@ -143,6 +143,7 @@ export class Ways {
     const timer = setTimeout(() => {
       link = this.#ways[WEBSOCKET]?.open(this.#url, this.#options, events);
     }, waitMs);
+    /** @type {{ unref?: () => void }} */ (timer).unref?.(); // no program has to live for it
     this.#stopSeeking = () => {
       isStopped = true;
       clearTimeout(timer);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { Client, CommandRefused, JsonText, SessionClosed } from "../../src/node.js";
+import { Client, CommandRefused, JsonText } from "../../src/node.js";
 import { startHttpProxy } from "../faults/http_proxy.js";
 import { startNode } from "./node_process.js";
 
@@ -260,15 +260,4 @@ describe("by itself", LIMITS, () => {
     await client.close();
     proxy.stop();
   });
-});
-
-test("a token that is refused ends the client, by each way", LIMITS, async () => {
-  const locked = await startNode({ "client.entitlement": "basic", "client.tokens": '["right"]' }).catch(() => null);
-  if (locked === null) return;
-  for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
-    const client = open(locked.url, { transport, token: "wrong" });
-    await assert.rejects(client.connected(), SessionClosed);
-    await client.close();
-  }
-  await locked.terminate();
 });
