@@ -72,7 +72,11 @@ def test_what_a_page_loads_never_reaches_nodes_own() -> None:
 
 def test_a_browsers_globals_are_with_the_platforms() -> None:
     assert OF_BROWSERS.search(code_of(BROWSER_FILE))
-    assert not [str(path) for path in SOURCES if path not in {BROWSER_FILE, CLIENT / "src/platform/node.js"} and OF_BROWSERS.search(code_of(path))]
+    assert not [
+        str(path)
+        for path in SOURCES
+        if path not in {BROWSER_FILE, CLIENT / "src/platform/node.js"} and OF_BROWSERS.search(code_of(path))
+    ]
 
 
 def test_the_pure_parts_take_no_time_and_draw_no_lots() -> None:
