@@ -1,0 +1,5 @@
+// Clients that are cut at random, carried by events and POST.
+
+import { cutAtRandom } from "./cutting.js";
+
+cutAtRandom("sse");
