@@ -234,7 +234,8 @@ impl Connection {
     }
 
     pub(super) fn client(&self) -> Option<&Arc<str>> {
-        self.details.as_ref()?.client.as_ref()
+        let named = self.details.as_ref().and_then(|details| details.client.as_ref());
+        named.or_else(|| self.mqtt.as_ref().and_then(|mqtt| mqtt.name()))
     }
 }
 

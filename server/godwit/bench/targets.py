@@ -64,6 +64,8 @@ class Target:
     """A file it needs beside its program."""
     says_address: bool = False
     """Prints where it listens; else it is told a port."""
+    door: str = "client"
+    """Which of the addresses it prints."""
     has_acks: bool = True
     has_workers: bool = False
     """Works in processes of its own making."""
@@ -94,6 +96,7 @@ def _floor(*mode: str) -> Callable[[Path, int, Order], list[str]]:
 def _godwit(directory: Path, port: int, order: Order) -> list[str]:
     settings = {
         "client.address": "127.0.0.1:0",
+        "mqtt.address": "127.0.0.1:0",
         "admin.address": "127.0.0.1:0",
         "node.shards": order.shards,
         "node.driver": order.driver,
@@ -143,6 +146,7 @@ TARGETS = {
         Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
+        Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
@@ -167,7 +171,7 @@ def start_target(target: Target, order: Order, core: int | None) -> Iterator[Run
                 command, stdout=subprocess.PIPE, stderr=errors, cwd=directory, preexec_fn=follow_parent()
             )
         try:
-            address = _read_address(process, log) if target.says_address else f"127.0.0.1:{port}"
+            address = _read_address(process, log, target.door) if target.says_address else f"127.0.0.1:{port}"
             _wait_for(address, process, log)
             yield Running(address, _list_pids(process, target.has_workers))
             if process.poll() is not None:
@@ -199,13 +203,13 @@ def _stay_on(core: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _read_address(process: subprocess.Popen[bytes], log: Path) -> str:
+def _read_address(process: subprocess.Popen[bytes], log: Path, door: str) -> str:
     """From the line `listening client=HOST:PORT …` or `listening HOST:PORT`."""
     assert process.stdout is not None
     line = process.stdout.readline().decode()
     for word in line.split()[1:]:
         name, _, address = word.rpartition("=")
-        if name in ("client", "") and line.startswith("listening "):
+        if name in (door, "") and line.startswith("listening "):
             return address
     raise BenchFailed(f"the server did not start: {line.strip()} {_tail(log)}")
 

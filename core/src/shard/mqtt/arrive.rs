@@ -73,8 +73,6 @@ impl Shard {
             assigned_id: connect.client_id.is_empty(),
             will,
         }));
-        let name = Arc::clone(&mqtt.client_id);
-        connection.details().client = Some(name);
         connection.wire = wire;
         self.counters.count_opened(connection, wire);
         self.ask_who(socket, connect)
@@ -252,6 +250,11 @@ fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<
 }
 
 impl Mqtt {
+    /// The client's name, once it has said it.
+    pub(in crate::shard) fn name(&self) -> Option<&Arc<str>> {
+        (self.stage != Stage::Fresh).then_some(&self.client_id)
+    }
+
     pub(super) fn client_id(&self) -> &Arc<str> {
         &self.client_id
     }
