@@ -107,7 +107,6 @@ struct Client {
     serial: u32,
     identity: Arc<str>,
     owner: Option<ConnectionId>,
-    waiting: Option<ConnectionId>,
     kept: Option<Box<Kept>>,
     expires_ms: u64,
     will: Option<Box<(u64, Will)>>,
@@ -115,7 +114,10 @@ struct Client {
 
 #[derive(Debug, Default)]
 pub(in crate::node) struct Clients {
-    by_id: HashMap<Arc<str>, Client>,
+    /// In boxes: a table is half empty when it has grown.
+    by_id: HashMap<Arc<str>, Box<Client>>,
+    /// Connections that wait for another one of their client to go, by the client's serial.
+    waiting: HashMap<u32, ConnectionId>,
     last_serial: u32,
     /// When something of a client is due (monotonic ms).
     timers: BTreeMap<(u64, u32), Arc<str>>,
@@ -151,14 +153,9 @@ impl Node {
         clients.forget_timers(id);
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let serial = clients.last_serial;
-        let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| Client {
-            serial,
-            identity: Arc::clone(identity),
-            owner: None,
-            waiting: None,
-            kept: None,
-            expires_ms: 0,
-            will: None,
+        let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| {
+            let identity = Arc::clone(identity);
+            Box::new(Client { serial, identity, owner: None, kept: None, expires_ms: 0, will: None })
         });
         if client.identity != *identity {
             let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
@@ -167,7 +164,7 @@ impl Node {
         }
         let is_held = client.owner.filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
         if let Some(owner) = is_held {
-            let earlier = client.waiting.replace(connection).filter(|earlier| *earlier != connection);
+            let earlier = clients.waiting.insert(client.serial, connection).filter(|earlier| *earlier != connection);
             let mut wakes = clients.tell(owner, Mail::Evict(owner));
             if let Some(earlier) = earlier {
                 wakes |= clients.tell(earlier, Mail::Evict(earlier));
@@ -176,7 +173,7 @@ impl Node {
             return Claim::Wait;
         }
         client.owner = Some(connection);
-        client.waiting = None;
+        clients.waiting.remove(&client.serial);
         let kept = client.kept.take().map(|kept| *kept);
         let will = client.will.take();
         let serial = client.serial;
@@ -214,7 +211,8 @@ impl Node {
             return;
         };
         client.owner = None;
-        let (serial, waiting) = (client.serial, client.waiting.take());
+        let serial = client.serial;
+        let waiting = self.clients.waiting.remove(&serial);
         let has_room = self.clients.away < self.limits.mqtt_sessions_max;
         let kept = kept.filter(|_| has_room || waiting.is_some());
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
@@ -244,10 +242,10 @@ impl Node {
 
     /// A connection that waited for its client identifier has gone.
     pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
-        if let Some(client) = self.clients.by_id.get_mut(id)
-            && client.waiting == Some(connection)
+        if let Some(client) = self.clients.by_id.get(id)
+            && self.clients.waiting.get(&client.serial) == Some(&connection)
         {
-            client.waiting = None;
+            self.clients.waiting.remove(&client.serial);
         }
     }
 
