@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from godwit import testing
-from godwit.client import Client, CommandRefused, Kind, Message, Position, PositionFile, Settings, Stand
+from godwit.client import (
+    Client,
+    CommandRefused,
+    Gap,
+    Kind,
+    Message,
+    Position,
+    PositionFile,
+    Settings,
+    Stand,
+    Status,
+)
 from godwit.client.wire.speak import WireName
 
 QUICK = Settings(reconnect_first_ms=4, reconnect_max_ms=40)
@@ -193,3 +204,30 @@ async def test_stand_of_another_reign_is_a_gap(client: Client) -> None:
     items = client.subscribe("/a/b", after=Stand({"/a/b": Position(1, 1)})).items()
     found = [type(await anext(items)).__name__ for _ in range(3)]
     assert found == ["Status", "Gap", "Message"]
+
+
+@pytest.mark.parametrize("kept", [3, 100])
+async def test_who_comes_back_too_late_is_told_how_much_is_gone_and_given_the_present(
+    wire: WireName, kept: int
+) -> None:
+    async with testing.node({"limits": {"log_messages_max": kept}}) as node, asyncio.timeout(DEADLINE_S):
+        positions: dict[str, Any] = {}
+        async with Client(node.url, wire=wire, settings=QUICK, positions=positions) as client:
+            for number in range(10):
+                published = await client.publish("/a", number)
+            first = published.position
+            assert first is not None
+            positions["/a"] = {"after": {"/a": str(Position(first.epoch, 4))}}
+            items = client.subscribe("/a").items()
+            status = await anext(items)
+            assert isinstance(status, Status)
+            if kept == 3:
+                gap, snapshot = await anext(items), await anext(items)
+                assert isinstance(gap, Gap) and (gap.missed, gap.position) == (6, first)
+                assert isinstance(snapshot, Message) and (snapshot.json(), snapshot.is_snapshot) == (9, True)
+            else:
+                found = [await anext(items) for _ in range(6)]
+                assert [each.json() for each in found if isinstance(each, Message)] == [4, 5, 6, 7, 8, 9]
+            await client.publish("/a", 10)
+            last = await anext(items)
+            assert isinstance(last, Message) and last.json() == 10

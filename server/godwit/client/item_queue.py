@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..model import Gap, Message
+from ..model import Gap, Message, Outcome
 from .items import Item, Status
 from .standing import Standing
 from .wire.push import Marked
@@ -76,5 +76,5 @@ class ItemQueue:
             self.handled.mark(entry.mark, entry.node)
         elif isinstance(entry, Gap):
             self.handled.place(entry)
-        elif isinstance(entry, Status) and entry.position is not None:
+        elif isinstance(entry, Status) and entry.position is not None and entry.outcome is not Outcome.RESYNC:
             self.handled.joined(entry.position, entry.count)

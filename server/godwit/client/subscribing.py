@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from ..errors import GodwitError
-from ..model import Gap, GapReason, Message, Position
+from ..model import Gap, GapReason, Message, Outcome, Position
 from .item_queue import ItemQueue
 from .items import Dropped, Status
 from .standing import Standing, Verdict
@@ -55,7 +55,8 @@ class Subscribing:
         self.state = State.SERVED
         self.joins += 1
         self.is_joined = self.is_joined or not self.standing.is_pattern or bool(self.standing.stand)
-        self.standing.joined(reply.position, reply.count)
+        if reply.outcome is not Outcome.RESYNC:  # else the gap that follows says where
+            self.standing.joined(reply.position, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
 
     @property
