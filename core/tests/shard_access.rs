@@ -189,3 +189,44 @@ fn a_forwarded_address_is_believed_from_a_trusted_proxy_and_for_its_request_alon
         }
     }
 }
+
+#[test]
+fn an_mqtt_subscription_ends_with_its_right_whatever_its_name_is_like() {
+    let listeners = vec![
+        Listener { name: "client".into(), ..Listener::default() },
+        Listener { name: "mqtt".into(), ..Listener::default() },
+    ];
+    let settings = Settings { listeners, ..open_settings() };
+    let mut world = World::new(settings.clone(), 1, false);
+    let device = world.accept_from(0, SocketAddr::from(([127, 0, 0, 1], 4001)), 1);
+    let mut packets = vec![0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'd'];
+    for filter in ["$share/g/a/+", "b//c", "d/#"] {
+        packets.extend([0x82, filter.len() as u8 + 5, 0, 1, 0, filter.len() as u8]);
+        packets.extend(filter.as_bytes());
+        packets.push(0);
+    }
+    world.bytes(device, &packets);
+    let publisher = world.accept_from(0, SocketAddr::from(([127, 0, 0, 1], 4002)), 1);
+    world.bytes(publisher, &[0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'p']);
+    world.turn_all();
+    world.socket(device).taken.clear();
+    let publish = |world: &mut World| {
+        for topic in ["a/x", "b//c", "d/e"] {
+            let mut packet = vec![0x30, topic.len() as u8 + 3, 0, topic.len() as u8];
+            packet.extend(topic.as_bytes());
+            packet.push(b'1');
+            world.bytes(publisher, &packet);
+        }
+        world.turn_all();
+        std::mem::take(&mut world.socket(device).taken)
+    };
+    assert_eq!(publish(&mut world).iter().filter(|&&byte| byte == 0x30).count(), 3, "all three come while they may");
+    let mut rules = settings.anonymous.clone().unwrap_or_default();
+    for rule in &mut rules {
+        rule.actions = "publish".into();
+    }
+    world.order(0, Order::Configure(Arc::new(Settings { anonymous: Some(rules), ..settings })));
+    world.turn_all();
+    world.socket(device).taken.clear();
+    assert_eq!(publish(&mut world), [0_u8; 0], "nothing of what may not be subscribed any more");
+}

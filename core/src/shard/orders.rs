@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::command::Push;
 use crate::cursor::NONE;
 use crate::message::LogId;
+use crate::mqtt;
 use crate::report::{Order, Report};
 use crate::rights::{Action, Verdict};
 use crate::settings::Settings;
@@ -96,11 +97,13 @@ impl Shard {
         let mut ended = Vec::new();
         let mut id = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
-            if let Some(stream) = self.streams.get(cursor.stream)
-                && let Ok(selector) = Selector::parse(&stream.name)
-                && self.judge(socket, Action::Subscribe, &selector) == Verdict::Deny
-            {
-                ended.push((Arc::clone(&stream.name), Code::SubscribeForbidden));
+            if let Some(stream) = self.streams.get(cursor.stream) {
+                let name = mqtt::split_shared(&stream.name).map_or(&*stream.name, |(_, selector)| selector);
+                let is_granted = Selector::parse_levels(name)
+                    .is_ok_and(|selector| self.judge(socket, Action::Subscribe, &selector) != Verdict::Deny);
+                if !is_granted {
+                    ended.push((Arc::clone(&stream.name), Code::SubscribeForbidden));
+                }
             }
             id = cursor.next;
         }
