@@ -34,11 +34,11 @@ async def test_the_overview_shows_figures_that_move(page: Page) -> None:
         tile = page.locator(".tile", has_text="Published").locator("dd").first
         await expect(tile).to_have_text(re.compile(r"^[1-9][\d.,k]*\s*/s$"))
         await expect(page.locator(".chart canvas").first).to_be_visible()
-        assert await page.locator(".chart").count() == 9
+        await expect(page.locator(".chart")).to_have_count(9)
         label = page.locator("#c-messages-title").locator("xpath=../..").get_by_role("img")
         await expect(label).to_have_attribute("aria-label", re.compile(r"published [\d.,]+/s"))
         await page.get_by_role("button", name="By shard").click()
-        await expect(page.locator(".chart .legend").first).to_contain_text("shard 0")
+        await expect(page.locator(".chart .legend", has_text="shard 0").first).to_be_visible()
         await page.get_by_role("link", name="Live", exact=True).click()
         await expect(page.locator("#messages tbody tr").filter(has_text="/cpu/0").nth(2)).to_be_visible()
 
