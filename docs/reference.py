@@ -3,9 +3,13 @@
 Run by mkdocs as a hook. Links between the originals are rewritten to the pages' places; nothing is copied into git.
 """
 
+import importlib.util
 import re
+import sys
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -50,9 +54,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/limits.md": lambda: describe_limits(read("limits")),
         "reference/python.md": lambda: CLIENT,
     }
+    streams = load_streams(Path(root))
+    for stream in streams.read_streams(Path(root) / "protocol/events.toml"):
+        made[f"reference/streams/{stream.name}.md"] = lambda stream=stream: streams.describe_stream(stream)
     for page, make in made.items():
         files.append(File.generated(config, page, content=make()))
     return files
+
+
+def load_streams(root: Path) -> ModuleType:
+    """The module that reads events.toml; it lies beside the contract and in no package."""
+    spec = importlib.util.spec_from_file_location("streams", root / "protocol/streams.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(root / "protocol/streams.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["streams"] = module  # its named tuples look themselves up
+    spec.loader.exec_module(module)
+    return module
 
 
 def relink(text: str, page: str) -> str:

@@ -1,7 +1,8 @@
-"""Write everything that is made from codes.toml and limits.toml: Rust, Python and JavaScript modules, and the tables of protocol.md.
+"""Write everything that is made from codes.toml, limits.toml and events.toml: Rust, Python and JavaScript modules, the tables of protocol.md.
 
-Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write.
-Standard library only. Invariant: the output depends on the two TOML files and on nothing else.
+Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write, with `--freeze` to take
+new fields of events.toml into what its readers rely on. What is made from events.toml is in streams.py.
+Standard library only. Invariant: the output depends on the three TOML files and on nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from streams import freeze, list_breaks, python_schemas, read_streams, rust_schema
+
 ROOT = Path(__file__).resolve().parent.parent
+EVENTS = ROOT / "protocol/events.toml"
+FROZEN = ROOT / "tests/house/events.json"
 Table = dict[str, dict[str, Any]]
 
 
@@ -323,6 +328,7 @@ def with_table(text: str, name: str, table: str) -> str:
 def outputs() -> dict[str, str]:
     codes = read_codes()
     limits, fixed = read_limits(codes)
+    streams = read_streams(EVENTS)
     contract = (ROOT / "protocol/protocol.md").read_text("utf-8")
     contract = with_table(contract, "codes", markdown_codes(codes))
     contract = with_table(contract, "limits", markdown_limits(limits, fixed))
@@ -332,11 +338,25 @@ def outputs() -> dict[str, str]:
         "server/godwit/codes.py": python_codes(codes),
         "server/godwit/limits.py": python_limits(limits, fixed),
         "client/src/codes.js": javascript_codes(codes),
+        "journal/src/schema.rs": rust_schema(streams),
+        "pipelines/src/godwit_pipelines/schemas.py": python_schemas(streams),
         "protocol/protocol.md": contract,
     }
 
 
+def freeze_events() -> None:
+    """Take new fields into the frozen copy; what would break a reader is refused."""
+    streams = read_streams(EVENTS)
+    frozen = json.loads(FROZEN.read_text("utf-8")) if FROZEN.exists() else {}
+    breaks = list_breaks(frozen, streams)
+    if breaks:
+        raise SystemExit("events.toml: " + "\n".join(breaks))
+    FROZEN.write_text(freeze(streams), "utf-8")
+
+
 def main(arguments: list[str]) -> int:
+    if "--freeze" in arguments:
+        freeze_events()
     stale = []
     for name, text in outputs().items():
         path = ROOT / name

@@ -8,6 +8,7 @@ pub mod command;
 pub mod conflation;
 pub mod cursor;
 pub mod http;
+pub mod journal;
 pub mod json;
 pub mod limits;
 pub mod message;
