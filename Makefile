@@ -10,13 +10,14 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 RUST := $(shell find core engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
 CRATES := -p godwit-core -p godwit-engine -p godwit-swarm -p godwit-fuzz -p godwit-sabotage
-PYTHON_FOLDERS := server tests benchmarks protocol examples docs
+PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
+SPARK := .venv-pipelines/bin
 ARGS ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python test-javascript wheel bench sabotage docs generate ci clean tools-run tools-check tools-test
+.PHONY: help setup run fmt check test test-all test-rust test-python test-pipelines test-javascript wheel bench sabotage docs generate ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,18 +32,19 @@ fmt: .make/venv ## format Rust and Python
 	$(BIN)/ruff check --quiet --fix-only $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --quiet $(PYTHON_FOLDERS)
 
-check: tools-check .make/engine .make/node_modules ## formatting, lints, types, layers, generated code, the house's rules
+check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting, lints, types, layers, generated code, the house's rules
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check --quiet $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --quiet --check $(PYTHON_FOLDERS)
 	$(BIN)/mypy
+	cd pipelines && ../$(SPARK)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
 	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-test: test-rust test-javascript test-python ## the fast tests
+test: test-rust test-javascript test-python test-pipelines ## the fast tests
 
 test-rust: tools-test
 	cargo test --quiet --locked $(CRATES)
@@ -53,9 +55,13 @@ test-javascript: tools-test .make/engine .make/node_modules
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
 	$(BIN)/pytest -q -m "not long" $(ARGS)
 
-test-all: test-rust .make/engine .make/console .make/chromium .make/node_modules ## every test, the long ones too
+test-pipelines: tools-spark .make/pipelines
+	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
+
+test-all: test-rust .make/engine .make/console .make/chromium .make/node_modules .make/pipelines ## every test, the long ones too
 	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
+	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)
 
 wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist
@@ -76,7 +82,7 @@ generate: .make/venv ## write the code that is derived from protocol/
 ci: check test ## what .ci/run runs
 
 clean: ## forget everything that was built
-	rm -rf .make .venv target site dist console/node_modules console/vendor client/node_modules client/types server/godwit/_engine*.so
+	rm -rf .make .venv .venv-pipelines target site dist console/node_modules console/vendor client/node_modules client/types server/godwit/_engine*.so
 
 tools-run:
 	@.ci/tools run >/dev/null
@@ -86,6 +92,9 @@ tools-check:
 
 tools-test:
 	@.ci/tools run test >/dev/null
+
+tools-spark:
+	@.ci/tools run spark >/dev/null
 
 .make/venv: requirements.lock | tools-run
 	@mkdir -p .make
@@ -98,6 +107,13 @@ tools-test:
 .make/engine: .make/venv pyproject.toml $(RUST)
 	@echo "building the engine"
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --release --locked --uv
+	@touch $@
+
+.make/pipelines: pipelines/requirements.lock pipelines/pyproject.toml | .make/venv tools-spark
+	@test -x $(SPARK)/python || { echo "making .venv-pipelines"; "$$(.ci/tools run)" -m venv --without-pip .venv-pipelines; }
+	@echo "installing pipelines/requirements.lock (Spark)"
+	@$(BIN)/uv pip install --quiet --python $(SPARK)/python --require-hashes -r pipelines/requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(SPARK)/python --no-deps --no-build-isolation -e pipelines
 	@touch $@
 
 .make/node_modules: client/package-lock.json client/package.json

@@ -1,0 +1,151 @@
+"""The configuration: defaults ‹ TOML file ‹ GODWIT_PIPELINES_* environment ‹ flags, each value knowing where it came from.
+
+Owns loading and the errors about it; what can be set is settings.py's. Imports no Spark, so that a mistake is told at once.
+Invariant: the result is valid or ConfigInvalid was raised.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .errors import ConfigInvalid
+from .settings import Config
+
+CONFIG_VARIABLE = "GODWIT_PIPELINES_CONFIG"
+_PREFIX = "GODWIT_PIPELINES_"
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def list_options() -> Iterator[tuple[str, Field[Any], Any]]:
+    """Every value that can be set, as `section.name`, with its field and default."""
+    for section in fields(Config):
+        if section.name != "sources":
+            settings = getattr(Config(), section.name)
+            for found in fields(settings):
+                yield f"{section.name}.{found.name}", found, getattr(settings, found.name)
+
+
+_DEFAULTS = {key: default for key, _, default in list_options()}
+_FIELDS = {key: found for key, found, _ in list_options()}
+_BY_VARIABLE = {_PREFIX + key.replace(".", "_").upper(): key for key in _DEFAULTS}
+
+
+def load_config(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str] = MappingProxyType({})
+) -> Config:
+    """The configuration of these sources; `flags` are texts by key, as `{"lake.path": "out"}`."""
+    if file is None and environment.get(CONFIG_VARIABLE):
+        file = Path(environment[CONFIG_VARIABLE])
+    values: dict[str, tuple[Any, str]] = {}
+    for key, value in flatten(read_file(file) if file else {}, str(file)):
+        values[key] = value, str(file)
+    for name, text in environment.items():
+        if name.startswith(_PREFIX) and name != CONFIG_VARIABLE:
+            if name not in _BY_VARIABLE:
+                raise ConfigInvalid(name, text, "is no variable of the pipelines", hint=_nearest(name, _BY_VARIABLE))
+            values[_BY_VARIABLE[name]] = text, name
+    for key, text in flags.items():
+        values[_known(key, "a flag")] = text, "a flag"
+    return build_config({key: (convert(key, *given), given[1]) for key, given in values.items()})
+
+
+def build_config(values: Mapping[str, tuple[Any, str]]) -> Config:
+    """The tree with these values, each a pair of value and source."""
+    config = Config(sources=MappingProxyType({key: source for key, (_, source) in values.items()}))
+    for key, (value, _) in values.items():
+        section, name = key.split(".")
+        config = replace(config, **{section: replace(getattr(config, section), **{name: value})})
+    return config
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A TOML file as it is."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigInvalid("--config", str(path), f"cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigInvalid("--config", str(path), f"is not TOML: {error}") from error
+
+
+def flatten(table: Mapping[str, Any], source: str) -> Iterator[tuple[str, Any]]:
+    """A file's tables as `section.name` with their values; unknown ones are errors that name the nearest."""
+    sections = {key.split(".")[0] for key in _DEFAULTS}
+    for section, content in table.items():
+        if section not in sections or not isinstance(content, Mapping):
+            raise ConfigInvalid(section, content, "is no section", hint=_nearest(section, sections), source=source)
+        for name, value in content.items():
+            yield _known(f"{section}.{name}", source), value
+
+
+def convert(key: str, value: Any, source: str) -> Any:
+    """The value as its option's type; texts come from the environment and flags, lists there are joined by commas."""
+    default, found = _DEFAULTS[key], _FIELDS[key]
+    given = value
+    if isinstance(default, tuple):
+        value = tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+        if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+            return tuple(value)
+        raise ConfigInvalid(key, given, "must be a list of texts", source=source)
+    if isinstance(default, Mapping):
+        return _convert_table(key, value, source)
+    if isinstance(default, bool):
+        if isinstance(value, str):
+            value = True if value.lower() in _TRUE else False if value.lower() in _FALSE else value
+        if not isinstance(value, bool):
+            raise ConfigInvalid(key, given, "must be true or false", source=source)
+        return value
+    if isinstance(default, int | float):
+        return _convert_number(key, value, source)
+    if not isinstance(value, str):
+        raise ConfigInvalid(key, given, "must be a text", source=source)
+    choices = found.metadata["choices"]
+    if choices and value not in choices:
+        raise ConfigInvalid(key, given, f"must be one of {', '.join(choices)}", source=source)
+    return value
+
+
+def _convert_table(key: str, value: Any, source: str) -> Mapping[str, str]:
+    """`a=1,b=2`, or a table of texts and numbers."""
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(equals for _, equals, _ in pairs):
+            raise ConfigInvalid(key, value, "must be NAME=VALUE, joined by commas", source=source)
+        value = {name.strip(): text.strip() for name, _, text in pairs}
+    if not isinstance(value, Mapping) or not all(isinstance(each, str | int | float) for each in value.values()):
+        raise ConfigInvalid(key, value, "must be a table of texts", source=source)
+    return MappingProxyType({name: _text(each) for name, each in value.items()})
+
+
+def _text(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _convert_number(key: str, value: Any, source: str) -> float:
+    default, metadata = _DEFAULTS[key], _FIELDS[key].metadata
+    try:
+        number = type(default)(str(value).replace("_", "")) if not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    low, high = metadata["low"], metadata["high"]
+    if number is None or not (low is None or number >= low) or not (high is None or number <= high):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ConfigInvalid(key, value, f"must be {kind} from {low:,.15g} to {high:,.15g}", source=source)
+    return float(number) if isinstance(default, float) else int(number)
+
+
+def _known(key: str, source: str) -> str:
+    if key not in _DEFAULTS:
+        raise ConfigInvalid(key, "", "is no setting", hint=_nearest(key, _DEFAULTS), source=source)
+    return key
+
+
+def _nearest(name: str, among: Mapping[str, Any] | set[str]) -> str:
+    found = difflib.get_close_matches(name, among, n=1, cutoff=0)
+    return f"did you mean {found[0]}?" if found else ""

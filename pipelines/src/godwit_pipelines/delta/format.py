@@ -1,0 +1,146 @@
+"""The format `godwit_delta`: Spark writes a table exactly once, in batch and as a stream, and reads it as it grows.
+
+Options: path; partitions (columns, joined by commas); app and batch (of a batch write that may be repeated); quarantine (another
+table, for rows whose `fault` is not null) and stream (what it calls them); maxRowsPerBatch (reading).
+
+Owns what Spark asks of a format; files are files.py's,
+the log commits.py's and tail.py's. Invariant: a batch of a query is in the table once, however often Spark runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ..errors import ConfigInvalid
+from ..tables.bronze import QUARANTINE
+from .columns import arrow_schema
+from .commits import commit_files
+from .files import Written, remove_files, write_files
+from .quarantine import FAULT, Sorter
+from .tail import TailReader
+
+
+@dataclass
+class FilesWritten(WriterCommitMessage):
+    """What a task tells the driver: the files it wrote, by the table's path, and which query it worked for."""
+
+    query: str
+    files: dict[str, list[Written]]
+
+
+class DeltaFormat(DataSource):
+    """`godwit_delta`, as session.register_all makes it known."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "godwit_delta"
+
+    def schema(self) -> StructType:
+        raise ConfigInvalid("schema", "", "must be given: a table's columns are declared, never guessed")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return TailReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return DeltaWriter(Target(self.options, schema), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
+        return DeltaStreamWriter(Target(self.options, schema))
+
+
+class Target:
+    """Where rows go, checked before anything is written."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.path = options.get("path", "")
+        if not self.path:
+            raise ConfigInvalid("path", "", "must name the table's folder")
+        self.schema = schema
+        self.partitions = tuple(name for name in options.get("partitions", "").split(",") if name)
+        self.app = options.get("app", "")
+        self.batch = int(options.get("batch", "-1"))
+        self.quarantine = options.get("quarantine", "")
+        self.stream = options.get("stream", "")
+        if self.quarantine:
+            self.schema = StructType([field for field in schema if field.name != FAULT])
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
+        """One task's rows. The query's id stays the same over restarts, unlike a run's."""
+        context = TaskContext.get()
+        query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+        sorter = Sorter(self.stream) if self.quarantine else None
+        rows = sorter.sort(batches) if sorter else batches
+        files = {self.path: write_files(rows, Path(self.path), arrow_schema(self.schema), self.partitions)}
+        if sorter and sorter.damaged:
+            schema = arrow_schema(QUARANTINE.schema)
+            damaged = pa.Table.from_pylist(sorter.damaged, schema).to_batches()
+            files[self.quarantine] = write_files(damaged, Path(self.quarantine), schema, QUARANTINE.partitions)
+        return FilesWritten(query or self.app, files)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batch: int, *, overwrite: bool = False) -> None:
+        """The batch becomes part of the table, the damaged rows first: were there a crash between, both are written again."""
+        if self.quarantine:
+            query, files = files_of(messages, self.quarantine)
+            if files:
+                commit_files(self.quarantine, QUARANTINE.schema, QUARANTINE.partitions, files, app=query, batch=batch)
+        query, files = files_of(messages, self.path)
+        if files or overwrite:  # a batch without rows leaves nothing: were it written again, it would again
+            commit_files(self.path, self.schema, self.partitions, files, app=query, batch=batch, overwrite=overwrite)
+
+    def discard(self, messages: list[WriterCommitMessage | None]) -> None:
+        for message in messages:
+            if isinstance(message, FilesWritten):
+                for path, files in message.files.items():
+                    remove_files(Path(path), files)
+
+
+def files_of(messages: list[WriterCommitMessage | None], path: str) -> tuple[str, list[Written]]:
+    """What the tasks of a batch wrote for a table, and for which query."""
+    told = [message for message in messages if isinstance(message, FilesWritten)]
+    return (told[0].query if told else ""), [each for message in told for each in message.files.get(path, [])]
+
+
+class DeltaWriter(DataSourceArrowWriter):
+    """A batch write: appended, or in place of what is there."""
+
+    def __init__(self, target: Target, overwrite: bool) -> None:
+        self.target = target
+        self.overwrite = overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.target.commit(messages, self.target.batch, overwrite=self.overwrite)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.target.discard(messages)
+
+
+class DeltaStreamWriter(DataSourceStreamArrowWriter):
+    """A stream's batches. `commit` runs in a process of its own with a new writer: all it knows is in the messages."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self.target.commit(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self.target.discard(messages)

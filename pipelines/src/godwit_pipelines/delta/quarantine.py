@@ -1,0 +1,52 @@
+"""Damaged rows on their way into a table: they go to the quarantine instead, with all that is left of them.
+
+Owns telling them apart, by the column `fault`; what is wrong with a row is for who read it to say.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+FAULT = "fault"
+
+
+class Sorter:
+    """Passes sound rows on without their `fault`, and keeps the damaged ones."""
+
+    def __init__(self, stream: str) -> None:
+        self.stream = stream
+        self.damaged: list[dict[str, Any]] = []
+
+    def sort(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            faults = batch.column(FAULT)
+            sound = batch.select([name for name in batch.schema.names if name != FAULT])
+            if faults.null_count < len(faults):
+                is_sound = pc.is_null(faults)
+                self.damaged += [self.describe(row) for row in batch.filter(pc.invert(is_sound)).to_pylist()]
+                sound = sound.filter(is_sound)
+            yield sound
+
+    def describe(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A damaged row as the quarantine has it."""
+        left = {name: value for name, value in row.items() if name not in (FAULT, "date")}
+        return {
+            "stream": self.stream,
+            "node": row["node"],
+            "offset": row["offset"],
+            "time": row["time"],
+            "fault": row[FAULT],
+            "row": json.dumps(left, default=_text, ensure_ascii=False),
+            "date": row.get("date") or row["time"].date(),
+        }
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, date | datetime) else base64.b64encode(value).decode()

@@ -1,0 +1,32 @@
+"""A table as it stands: its live files, read by Spark's own Parquet reader.
+
+Owns which files those are. Invariant: a read sees one version of the table, whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from .commits import is_table
+
+
+def read_table(spark: SparkSession, path: str, schema: StructType, *, version: int | None = None) -> DataFrame:
+    """The rows of a table, or of a version of it; none of its columns if it is not there."""
+    files = DeltaTable(path, version=version).file_uris() if is_table(path) else []
+    if not files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("basePath", path).parquet(*files)
+
+
+def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:
+    """What the log knows of each live file: path, size_bytes, num_records, min.COLUMN, max.COLUMN, partition.COLUMN."""
+    if not is_table(path):
+        return []
+    actions = DeltaTable(path, version=version).get_add_actions(flatten=True)
+    rows: list[dict[str, Any]] = pa.table(actions).to_pylist()
+    return rows

@@ -1,0 +1,53 @@
+"""Batch frames into tables: appended, in place of all rows, or merged by key.
+
+Owns what a job of batches and a foreachBatch need; streams write through the format itself.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+
+from ..tables.table import Table
+from .columns import arrow_schema
+from .commits import is_committed, is_table, open_or_create, properties
+
+
+def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
+    """Rows added, once per (app, batch) where these are given."""
+    if app and is_table(path) and is_committed(DeltaTable(path), app, batch):
+        return
+    writer = frame.write.format("godwit_delta").mode("append").option("path", path)
+    writer.option("partitions", ",".join(table.partitions)).option("app", app).option("batch", str(batch)).save()
+
+
+def replace(path: str, frame: DataFrame, table: Table) -> None:
+    """All rows replaced in one commit."""
+    writer = frame.write.format("godwit_delta").mode("overwrite").option("path", path)
+    writer.option("partitions", ",".join(table.partitions)).save()
+
+
+def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
+    """Rows updated by the table's key, or added. The frame comes to the driver: for aggregates, not for history."""
+    if app and is_table(path) and is_committed(DeltaTable(path), app, batch):
+        return
+    rows = frame.toArrow().cast(arrow_schema(table.schema))
+    if not rows.num_rows:
+        return
+    there = open_or_create(path, table.schema, table.partitions)
+    same = " AND ".join(f"t.`{name}` IS NOT DISTINCT FROM s.`{name}`" for name in (*table.partitions, *table.key))
+    merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties(app, batch))
+    merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def write_rows(path: str, rows: pa.Table, table: Table, *, app: str = "", batch: int = -1) -> None:
+    """A few rows that are already here, as a report's, appended without Spark."""
+    from pathlib import Path
+
+    from .commits import commit_files
+    from .files import write_files
+
+    files = write_files(rows.to_batches(), Path(path), arrow_schema(table.schema), table.partitions)
+    if files:
+        commit_files(path, table.schema, table.partitions, files, app=app, batch=batch)

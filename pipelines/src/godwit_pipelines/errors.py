@@ -1,0 +1,56 @@
+"""Everything that the pipelines raise on purpose, with the exit code that the command gives it.
+
+PipelineError
+├── ConfigInvalid     the operator's mistake: key, value, bound, hint; exit 2 before Spark starts
+├── JournalMissing    a journal that is not there, or whose rows were let go by retention; exit 3
+├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
+├── TableMissing      a table that no job has written yet; exit 4
+└── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
+"""
+
+from __future__ import annotations
+
+EXIT_FOUND = 1
+"""A job did its work and found what must not be: a hole, a gap that nobody was told of."""
+
+
+class PipelineError(Exception):
+    """The root: catch this to catch everything that the pipelines raise on purpose."""
+
+    exit_code = 1
+
+
+class ConfigInvalid(PipelineError):
+    """A configuration value that cannot be used: which, where it came from, what would be accepted, what to try."""
+
+    exit_code = 2
+
+    def __init__(self, key: str, value: object, bound: str, *, hint: str = "", source: str = "") -> None:
+        self.key = key
+        where = f" (from {source})" if source else ""
+        after = f"; {hint}" if hint else ""
+        super().__init__(f"{key}{where}: {value!r} {bound}{after}")
+
+
+class JournalMissing(PipelineError):
+    """A journal, or a range of its rows, is not there."""
+
+    exit_code = 3
+
+
+class JournalBroken(PipelineError):
+    """A journal is there and cannot be read as its manifest says."""
+
+    exit_code = 3
+
+
+class TableMissing(PipelineError):
+    """No job has written the table yet; says which one does."""
+
+    exit_code = 4
+
+
+class PublishFailed(PipelineError):
+    """A node refused a message for good, or could not be reached in the time given."""
+
+    exit_code = 5

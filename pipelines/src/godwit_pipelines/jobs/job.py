@@ -1,0 +1,82 @@
+"""What a job is, and what it is given to run with.
+
+Owns the shape that every job has: it says what it reads and writes, and its `run` reads, transforms and writes in some
+forty lines; transforms themselves are pure functions of transforms/. Leaves the tables' files to lake.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from ..lake import Lake
+from ..settings import Config
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job has to say at its end. `found` counts what must not be; above zero the command ends with 1."""
+
+    text: str = ""
+    found: int = 0
+
+
+@dataclass
+class Run:
+    """One run of a job: the session, the tables, and when it is to work.
+
+    `every_s` is None for a run that works off what there is and ends. Streaming jobs call `start` for each of their
+    queries; batch jobs (kind "batch") read with `lake.read` and write with `lake.replace` and are called again every `every_s`.
+    """
+
+    spark: SparkSession
+    config: Config
+    lake: Lake
+    every_s: float | None = None
+    job: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    """What the command line gave this job with --option NAME=VALUE."""
+    say: Callable[[str], None] = print
+    watch: Callable[[StreamingQuery], None] = StreamingQuery.awaitTermination  # type: ignore[assignment]  # waits, and may show progress
+    queries: list[StreamingQuery] = field(default_factory=list)
+
+    def journal(self, stream: str) -> DataFrame:
+        """A stream of the journals as it stands."""
+        return self.lake.journal(stream)
+
+    def journal_stream(self, stream: str) -> DataFrame:
+        """A stream of the journals as it grows."""
+        return self.lake.journal_stream(stream)
+
+    def start(self, writer: DataStreamWriter, query: str) -> None:
+        """Start a query of this job under its name and checkpoint. A run that ends waits for it, one that goes on does not:
+        the command waits for all of them.
+        """
+        writer = writer.queryName(query).option("checkpointLocation", self.lake.checkpoint(query))
+        if self.every_s is None:
+            started = writer.trigger(availableNow=True).start()
+            self.watch(started)
+        else:
+            started = writer.trigger(processingTime=f"{int(self.every_s * 1000)} milliseconds").start()
+        self.queries.append(started)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job by its name: `reads` and `writes` name streams (`journal.messages`), tables (`bronze.messages`) or `subjects`."""
+
+    name: str
+    about: str
+    run: Callable[[Run], Outcome | None]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    kind: str = "stream"
+    """`stream` starts queries that go on from their checkpoints; `batch` works on tables as they stand."""
+    every_s: float = 10.0
+    """How often it works when it is told to go on and not how often."""
+    options: dict[str, str] = field(default_factory=dict)
+    """What --option takes, each with its sentence."""

@@ -1,0 +1,114 @@
+"""The tables as the jobs see them: read as they stand, read as they grow, appended to, replaced, merged into.
+
+Owns names, places and formats; what a table holds is tables/'s, how rows get into its files is sinks/'s. Invariant: whatever
+writes through here is exactly once by (query, batch), and a table that is not there yet reads as an empty one of its schema.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from . import delta
+from .errors import ConfigInvalid
+from .settings import Config
+from .source.rows import FAULT
+from .tables import DATE, TABLES, Table
+
+
+class Lake:
+    """The tables under one folder, and the journals they come from."""
+
+    def __init__(self, spark: SparkSession, config: Config) -> None:
+        self.spark = spark
+        self.config = config
+        self.folder = Path(config.lake.path).absolute()
+
+    def path(self, name: str) -> str:
+        """The folder of a table, layer by layer."""
+        return str(self.folder.joinpath(*table_of(name).name.split(".")))
+
+    def checkpoint(self, query: str) -> str:
+        """Where a query keeps its place. A query whose plan changes takes a new name: the sinks make reading again safe."""
+        given = self.config.lake.checkpoints
+        return str((Path(given).absolute() if given else self.folder / "_checkpoints") / query)
+
+    def journal(self, stream: str, **options: str) -> DataFrame:
+        """A stream of the journals as it stands."""
+        return self.spark.read.format("godwit").options(**self._journal_options(stream), **options).load()
+
+    def journal_stream(self, stream: str, **options: str) -> DataFrame:
+        """A stream of the journals as it grows."""
+        return self.spark.readStream.format("godwit").options(**self._journal_options(stream), **options).load()
+
+    def _journal_options(self, stream: str) -> dict[str, str]:
+        journal = self.config.journal
+        if not journal.paths:
+            raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
+        return {
+            "path": ",".join(journal.paths),
+            "stream": stream,
+            "maxRowsPerBatch": str(journal.rows_per_batch),
+            "rowsPerTask": str(journal.rows_per_task),
+            "failOnDataLoss": str(journal.fail_on_data_loss).lower(),
+            "verify": str(journal.verify).lower(),
+        }
+
+    def exists(self, name: str) -> bool:
+        return delta.is_table(self.path(name))
+
+    def read(self, name: str) -> DataFrame:
+        """A table as it stands; an empty one of its schema if no job has written it yet."""
+        return delta.read_table(self.spark, self.path(name), table_of(name).schema)
+
+    def stream(self, name: str, *, rows_per_batch: int = 0) -> DataFrame:
+        """A table as it grows: first what is there, then every row that is appended. Rows that are compacted do not come
+        again, and rows that are erased are not told.
+        """
+        rows = rows_per_batch or self.config.journal.rows_per_batch
+        reader = self.spark.readStream.format("godwit_delta").schema(table_of(name).schema)
+        return reader.option("path", self.path(name)).option("maxRowsPerBatch", str(rows)).load()
+
+    def appending(self, name: str, frame: DataFrame) -> DataStreamWriter:
+        """A streaming frame on its way into a table, for `Run.start`: each batch exactly once."""
+        table = table_of(name)
+        writer = shape(table, frame).writeStream.format("godwit_delta").outputMode("append")
+        return writer.option("path", self.path(name)).option("partitions", ",".join(table.partitions))
+
+    def landing(self, stream: str, frame: DataFrame) -> DataStreamWriter:
+        """A stream of the journals on its way into its bronze table; damaged rows go to the quarantine."""
+        table = table_of(f"bronze.{stream}")
+        rows = (
+            shape(table, frame, FAULT).writeStream.format("godwit_delta").outputMode("append").option("stream", stream)
+        )
+        rows = rows.option("quarantine", self.path("bronze.quarantine"))
+        return rows.option("path", self.path(table.name)).option("partitions", ",".join(table.partitions))
+
+    def append(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
+        """A batch frame into a table, once per (app, batch) when these are given (from foreachBatch: query name, batch id)."""
+        delta.append(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
+
+    def replace(self, name: str, frame: DataFrame) -> None:
+        """A batch frame in place of all that a table holds, in one step: readers see the old rows or the new ones."""
+        delta.replace(self.path(name), shape(table_of(name), frame), table_of(name))
+
+    def merge(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
+        """A batch frame into a table by its key: rows that are there are updated, others added; once per (app, batch)."""
+        delta.merge(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
+
+
+def table_of(name: str) -> Table:
+    if name not in TABLES:
+        raise KeyError(f"{name} is no table; tables/ declares them: {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def shape(table: Table, frame: DataFrame, *more: str) -> DataFrame:
+    """The frame's columns as the table declares them: its contract. A missing column is an error of analysis."""
+    columns = [F.col(field.name).cast(field.dataType).alias(field.name) for field in table.columns]
+    if table.day:
+        columns.append(F.to_date(F.col(table.day)).alias(DATE))
+    return frame.select(*columns, *more)

@@ -1,0 +1,101 @@
+"""The only place where a Spark session is built.
+
+Owns the settings that everything here relies on: UTC, the push-down of filters, the checkpoint manager, the Python that
+workers run, the Java flags. Leaves what is read and written to source/, delta/ and publish/.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from .errors import ConfigInvalid
+from .settings import SparkSettings
+
+CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""On a local disk four times as fast as the default, which forks a program for each small file it writes."""
+
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",  # a source that takes filters is refused without it
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.streaming.metricsEnabled": "false",  # metrics.py tells them
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a table's files are named, not discovered
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.log.level": "ERROR",
+}
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java flags that halve the start of a session; a stream that runs for hours is better off without."""
+
+
+def build_session(
+    settings: SparkSettings,
+    *,
+    name: str = "godwit",
+    is_short: bool = False,
+    archive: Path | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed;
+    `archive` is a Java class archive, used if it is there.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
+    builder = SparkSession.builder.master(settings.master).appName(name)
+    for key, value in spark_conf(settings, is_short=is_short, archive=archive).items():
+        builder = builder.config(key, value)
+    for key, value in {**settings.conf, **(extra or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register_all(spark)
+    return spark
+
+
+def spark_conf(settings: SparkSettings, *, is_short: bool = False, archive: Path | None = None) -> dict[str, str]:
+    """The settings of a session, by Spark's names."""
+    local = settings.master.startswith("local")
+    java = ["-XX:-UsePerfData", "-Dio.netty.tryReflectionSetAccessible=true", *([SHORT_LIVED] if is_short else [])]
+    if archive is not None and archive.exists():
+        java.append(f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off")
+    java.append(settings.java_options)
+    conf = {
+        **ALWAYS,
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(filter(None, java)),
+        "spark.ui.enabled": "true" if settings.ui_port else "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if settings.ui_port:
+        conf["spark.ui.port"] = str(settings.ui_port)
+    if local:
+        conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
+        return conf
+    if urlsplit(settings.master).scheme not in ("spark", "k8s", "yarn") and settings.master != "yarn":
+        raise ConfigInvalid("spark.master", settings.master, "must be local[N], spark://HOST:PORT, k8s://URL or yarn")
+    conf["spark.executor.memory"] = settings.executor_memory
+    conf["spark.pyspark.python"] = sys.executable
+    if settings.executor_cores:
+        conf["spark.executor.cores"] = str(settings.executor_cores)
+    if urlsplit(settings.master).hostname in ("127.0.0.1", "localhost"):
+        conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
+    return conf
+
+
+def register_all(spark: SparkSession) -> None:
+    """Make the formats of this package known to a session: godwit, godwit_delta, godwit_publish."""
+    from .delta import DeltaFormat
+    from .source import JournalSource
+
+    for format_class in (JournalSource, DeltaFormat):
+        spark.dataSource.register(format_class)

@@ -1,0 +1,194 @@
+"""The format `godwit`: the journals of nodes as a data source of Spark, in batch and as a stream.
+
+    spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
+
+Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest or latest).
+A schema of fewer columns may be given; the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
+parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from ..errors import ConfigInvalid
+from .columns import stream_columns, stream_schema
+from .filters import take_filters
+from .offsets import from_offset, share, to_offset
+from .parts import Journals
+from .rows import Part, Reading, read_part
+
+_ROWS_PER_BATCH = 1_000_000
+_ROWS_PER_TASK = 100_000
+
+
+@dataclass
+class Task(InputPartition):
+    """One part, as Spark hands it to a worker."""
+
+    part: Part
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(None)
+        self.part = part
+
+
+class Options:
+    """What a user of the format said, checked before anything is read."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        known = {name.lower(): value for name, value in given.items()}
+        self.path = known.get("path", "")
+        if not self.path:
+            raise ConfigInvalid("path", "", "must name a node's data directory, several joined by commas, or a glob")
+        self.stream = known.get("stream", "messages")
+        self.rows_per_batch = _count(known, "maxRowsPerBatch", _ROWS_PER_BATCH)
+        self.rows_per_task = _count(known, "rowsPerTask", _ROWS_PER_TASK)
+        self.may_lose = not _claim(known, "failOnDataLoss", True)
+        self.verify = _claim(known, "verify", True)
+        self.starting = known.get("startingoffsets", "earliest")
+        if self.starting not in ("earliest", "latest"):
+            raise ConfigInvalid("startingOffsets", self.starting, "must be earliest or latest")
+
+    def journals(self) -> Journals:
+        return Journals(self.path, self.stream, rows_per_task=self.rows_per_task)
+
+
+def _count(known: Mapping[str, str], name: str, default: int) -> int:
+    text = known.get(name.lower(), str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigInvalid(name, text, "must be a whole number above 0")
+    return int(text)
+
+
+def _claim(known: Mapping[str, str], name: str, default: bool) -> bool:
+    text = known.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise ConfigInvalid(name, text, "must be true or false")
+    return text == "true"
+
+
+class JournalSource(DataSource):
+    """`godwit`, as session.register_all makes it known."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "godwit"
+
+    def schema(self) -> StructType:
+        return stream_columns(Options(self.options).stream)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return JournalReader(Options(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return JournalStreamReader(Options(self.options), schema)
+
+
+def reading_of(options: Options, schema: StructType) -> Reading:
+    """What is wanted; a given schema must be of the stream's columns."""
+    columns = stream_columns(options.stream)
+    for field in schema:
+        if field.name not in columns.names or columns[field.name].dataType != field.dataType:
+            known = columns.simpleString()
+            raise ConfigInvalid(
+                "schema", f"{field.name} {field.dataType.simpleString()}", f"is no column of {options.stream}: {known}"
+            )
+    return Reading(stream_schema(options.stream), to_arrow_schema(schema, timezone="UTC"), options.verify)
+
+
+class JournalReader(DataSourceReader):
+    """A stream as it stands when the query is planned."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.options = options
+        self.reading = reading_of(options, schema)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        taken, left = take_filters(filters, stream_columns(self.options.stream).names)
+        self.reading = replace(self.reading, filters=tuple(taken))
+        return left
+
+    def partitions(self) -> list[InputPartition]:
+        journals = self.options.journals()
+        journals.look()
+        ends = journals.nexts()
+        nodes = {found.value for found in self.reading.filters if (found.column, found.operation) == ("node", "=")}
+        if nodes:
+            ends = {node: end for node, end in ends.items() if {node} == nodes}
+        return [Task(part) for part in journals.parts({}, ends, filters=self.reading.filters)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Task)
+        return read_part(partition.part, self.reading)
+
+
+class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream as it grows. Kept by Spark for as long as the query runs, so that each batch looks at what is new only."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.options = options
+        self.reading = reading_of(options, schema)
+        self.journals = options.journals()
+        self.last: dict[str, int] | None = None
+        """Where an availableNow query ends: what was there when it began."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs: not what the driver knows of the journals."""
+        return {"options": self.options, "reading": self.reading}
+
+    def initialOffset(self) -> dict[str, Any]:
+        self.journals.look()
+        starts = self.journals.firsts() if self.options.starting == "earliest" else self.journals.nexts()
+        return to_offset(self.options.stream, starts)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.options.rows_per_batch)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        starts = from_offset(self.options.stream, start)
+        self.journals.look()
+        ends = self.journals.nexts()
+        if self.last is not None:
+            ends = {node: min(end, self.last.get(node, 0)) for node, end in ends.items() if node in self.last}
+        begun = {node: starts.get(node, self.journals.folders[node].first) for node in ends}
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        ends = (
+            share(begun, ends, rows)
+            if rows is not None
+            else {node: max(end, begun[node]) for node, end in ends.items()}
+        )
+        return to_offset(self.options.stream, {**starts, **ends})
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.journals.look()
+        self.last = self.journals.nexts()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return to_offset(self.options.stream, self.journals.nexts())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        self.journals.look()
+        starts, ends = from_offset(self.options.stream, start), from_offset(self.options.stream, end)
+        return [Task(part) for part in self.journals.parts(starts, ends, may_lose=self.options.may_lose)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Task)
+        return read_part(partition.part, self.reading)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: what a query has read is in its checkpoint, and the journal's retention asks nobody."""

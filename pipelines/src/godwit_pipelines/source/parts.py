@@ -1,0 +1,140 @@
+"""The journals behind a source, and the tasks that read a range of their offsets.
+
+Owns which folder is which node and what may be read; where the rows are in a folder is segments.py's. Invariant: the parts
+of a range cover every offset of it once, or JournalMissing says which are not there.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import ConfigInvalid, JournalBroken, JournalMissing
+from .filters import Filter, may_hold
+from .rows import Part
+from .segments import OpenSegment, Segment, StreamFolder
+
+
+class Journals:
+    """One stream in the journals of one or several nodes."""
+
+    def __init__(self, paths: str, stream: str, *, rows_per_task: int = 100_000) -> None:
+        self.paths = paths
+        self.stream = stream
+        self.rows_per_task = rows_per_task
+        self.folders: dict[str, StreamFolder] = {}
+        self._all: dict[Path, StreamFolder] = {}
+
+    def look(self) -> None:
+        """Take up what was added since, new nodes that match a glob too."""
+        for folder in find_folders(self.paths, self.stream):
+            if folder not in self._all:
+                self._all[folder] = StreamFolder(folder, self.stream)
+        for found in self._all.values():
+            found.look()
+            if found.node:
+                known = self.folders.setdefault(found.node, found)
+                if known is not found:
+                    raise ConfigInvalid(
+                        "path",
+                        self.paths,
+                        f"has two journals of the node {found.node}: {known.folder} and {found.folder}",
+                    )
+
+    def firsts(self) -> dict[str, int]:
+        return {node: folder.first for node, folder in self.folders.items()}
+
+    def nexts(self) -> dict[str, int]:
+        return {node: folder.next for node, folder in self.folders.items()}
+
+    def parts(
+        self,
+        start: Mapping[str, int],
+        end: Mapping[str, int],
+        *,
+        filters: tuple[Filter, ...] = (),
+        may_lose: bool = False,
+    ) -> list[Part]:
+        """The tasks that read each node from its start to its end."""
+        parts: list[Part] = []
+        for node, next in end.items():
+            folder = self.folders.get(node)
+            if folder is None:
+                raise JournalMissing(f"the journal of node {node} is not there any more: {self.paths}")
+            parts += self._parts_of(folder, start.get(node, folder.first), next, filters, may_lose)
+        return parts
+
+    def _parts_of(
+        self, folder: StreamFolder, first: int, next: int, filters: tuple[Filter, ...], may_lose: bool
+    ) -> list[Part]:
+        if first < folder.first and first < next:
+            if not may_lose:
+                raise JournalMissing(
+                    f"node {folder.node}: rows {first} to {min(next, folder.first) - 1} of {self.stream} were let go by "
+                    "retention before they were read; failOnDataLoss=false (journal.fail_on_data_loss) goes on without them"
+                )
+            first = folder.first
+        parts: list[Part] = []
+        covered = first
+        for segment in folder.segments_of(first, next):
+            if segment.first > covered:
+                raise JournalBroken(
+                    f"node {folder.node}: rows {covered} to {segment.first - 1} of {self.stream} are in no segment"
+                )
+            low, high = max(first, segment.first), min(next, segment.next)
+            covered = high
+            if may_hold(segment, filters):
+                parts += self._cut(folder, segment, low, high)
+        if covered < next:
+            raise JournalBroken(
+                f"node {folder.node}: {self.stream} ends at {covered}, before {next} that was there: was the journal replaced?"
+            )
+        return parts
+
+    def _cut(self, folder: StreamFolder, segment: Segment | OpenSegment, low: int, high: int) -> list[Part]:
+        """So many tasks as their size asks for, of equal size."""
+        count = max(1, round((high - low) / self.rows_per_task))
+        edges = [low + (high - low) * index // count for index in range(count + 1)]
+        return [_part(folder, segment, *edge) for edge in itertools.pairwise(edges) if edge[0] < edge[1]]
+
+
+def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next: int) -> Part:
+    if isinstance(segment, Segment):
+        return Part(
+            folder=str(folder.folder),
+            file=segment.file,
+            node=folder.node,
+            first=first,
+            next=next,
+            segment_first=segment.first,
+            segment_next=segment.next,
+            holes=segment.holes,
+            time=segment.time_min or 0,
+        )
+    batches = segment.batches_of(first, next)
+    return Part(
+        folder=str(folder.folder),
+        file=segment.path.name,
+        node=folder.node,
+        first=first,
+        next=next,
+        segment_first=segment.first,
+        segment_next=segment.next,
+        ranges=tuple((found.start, offset, found.rows) for found, offset in batches),
+    )
+
+
+def find_folders(paths: str, stream: str) -> list[Path]:
+    """The stream's folders: each path a data directory or its journal, or a glob of them."""
+    found: list[Path] = []
+    for path in filter(None, (each.strip() for each in paths.split(","))):
+        matches = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        for match in map(Path, matches):
+            journal = match / "journal" if (match / "journal").is_dir() else match
+            if not journal.is_dir():
+                raise JournalMissing(f"{match} is no data directory of a node (nor its journal)")
+            if (journal / stream).is_dir():
+                found.append((journal / stream).absolute())
+    return found

@@ -1,0 +1,245 @@
+"""The rows of a range of offsets of one segment, as Arrow record batches, each row checked.
+
+Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; a part of a file that cannot be
+read comes out as one such row for each of its offsets. Invariant: for every offset that was asked for, and that the
+manifest does not call a hole, exactly one row comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import JournalMissing
+from .checksum import CHECKSUM, checksums
+from .filters import Filter, filter_batch
+
+FAULT = "fault"
+"""Null for a sound row; else what is wrong with it."""
+_ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
+Offsets = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one segment: those with offsets from `first` up to, not including, `next`."""
+
+    folder: str
+    file: str
+    node: str
+    first: int
+    next: int
+    segment_first: int
+    segment_next: int
+    holes: tuple[tuple[int, int], ...] = ()
+    time: int = 0
+    """A time in the segment, for rows whose own is lost."""
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is wanted of the rows."""
+
+    schema: pa.Schema
+    """The stream's columns, in the order in which their checksum is taken."""
+    wanted: pa.Schema
+    """The columns that are wanted, as Spark expects them."""
+    verify: bool = True
+    filters: tuple[Filter, ...] = ()
+
+
+def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The part's rows with the wanted columns."""
+    due = offsets_of(part.first, part.next, part.holes)
+    done = 0
+    for offsets, batch, why in gather(read_raw(part, reading.schema)):
+        low, high = np.searchsorted(offsets, (part.first, part.next))
+        if low >= high:
+            continue
+        done += int(high - low)
+        if batch is None:
+            yield finish(lost_rows(part, reading.schema, offsets[low:high], why), reading)
+            continue
+        for piece, its_offsets in cut(batch.slice(low, high - low), offsets[low:high]):
+            yield finish(judge(piece, its_offsets, part, reading), reading)
+    if done < len(due):
+        yield finish(
+            lost_rows(part, reading.schema, due[done:], "unreadable: the segment ends before its time"), reading
+        )
+
+
+def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Offsets:
+    """The offsets of a range that rows are due for."""
+    offsets = np.arange(first, next, dtype=np.int64)
+    for start, end in holes:
+        offsets = offsets[(offsets < start) | (offsets >= end)]
+    return offsets
+
+
+Raw = tuple[Offsets, pa.RecordBatch | None, str]
+"""Offsets, and their rows or why they cannot be read."""
+
+
+def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
+    """The segment's batches as they are in the file, from the one that holds the first offset on."""
+    path = Path(part.folder, part.file)
+    if not part.ranges:
+        yield from _read_sealed(path, part, schema)
+        return
+    try:
+        with path.open("rb") as file:
+            yield from _read_open(file, part, schema)
+    except FileNotFoundError:  # sealed since it was planned: the same rows are in a file of another name
+        sealed = sorted(path.parent.glob(f"{part.segment_first:020}-*.arrow"))
+        if not sealed:
+            raise JournalMissing(f"{path} was there and is not any more, nor is the segment sealed from it") from None
+        following = int(sealed[0].name[21:41])
+        whole = Part(**{**part.__dict__, "file": sealed[0].name, "segment_next": following, "ranges": ()})
+        yield from _read_sealed(sealed[0], whole, schema)
+
+
+def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
+    due = offsets_of(part.segment_first, part.segment_next, part.holes)
+    at = 0
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            reader = pa.ipc.open_file(mapped)
+            _check_schema(reader.schema, schema)
+            for index in range(reader.num_record_batches):
+                batch = reader.get_batch(index)
+                offsets = due[at : at + batch.num_rows]
+                at += batch.num_rows
+                if len(offsets) and offsets[-1] >= part.first and offsets[0] < part.next:
+                    yield _checked(offsets, batch)
+    except FileNotFoundError:
+        raise JournalMissing(
+            f"{path} is not there any more: retention moved past offset {part.first} before it was read"
+        ) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield due[at:], None, f"unreadable: {error}"
+
+
+def _read_open(file: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
+    try:
+        written = pa.ipc.read_schema(pa.ipc.read_message(file))
+        _check_schema(written, schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield offsets_of(part.first, part.next, part.holes), None, f"unreadable: {error}"
+        return
+    for start, first, rows in part.ranges:
+        offsets = np.arange(first, first + rows, dtype=np.int64)
+        try:
+            file.seek(start)
+            batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), written)
+            yield _checked(offsets, batch)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            yield offsets, None, f"unreadable: {error}"
+
+
+def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
+    """A segment may have columns that this version does not know; those that it knows must be there, of their type."""
+    for field in wanted:
+        index = written.get_field_index(field.name)
+        if index < 0 or not written.field(index).type.equals(field.type):
+            raise ValueError(f"the column {field.name} is not there as {field.type}")
+
+
+def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
+    """A batch whose inner lengths and texts are sound: else reading it could go outside of it."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        return offsets, None, f"unreadable: {error}"
+    return offsets, batch.slice(0, len(offsets)), ""
+
+
+def gather(raws: Iterator[Raw]) -> Iterator[Raw]:
+    """Small batches, as a journal under little load has them, put together."""
+    held: list[pa.RecordBatch] = []
+    offsets: list[Offsets] = []
+    rows = size = 0
+
+    def put_together() -> Raw:
+        whole = held[0] if len(held) == 1 else pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+        return np.concatenate(offsets), whole, ""
+
+    for its_offsets, batch, why in raws:
+        if batch is not None and batch.num_rows == 0:
+            continue
+        if held and (batch is None or rows + batch.num_rows > _ROWS or size + batch.nbytes > _BYTES):
+            yield put_together()
+            held, offsets, rows, size = [], [], 0, 0
+        if batch is None:
+            yield its_offsets, None, why
+        else:
+            held.append(batch)
+            offsets.append(its_offsets)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+    if held:
+        yield put_together()
+
+
+def cut(batch: pa.RecordBatch, offsets: Offsets) -> Iterator[tuple[pa.RecordBatch, Offsets]]:
+    """Large batches in pieces that fit into memory many times over."""
+    rows = max(1, min(_ROWS, int(batch.num_rows * _BYTES / max(1, batch.nbytes))))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows), offsets[start : start + rows]
+
+
+def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading) -> pa.RecordBatch:
+    """The rows with their fault. A row's own account of its offset is a field like the others: it may be damaged."""
+    rows = batch.num_rows
+    given = batch.column("offset").to_numpy(zero_copy_only=False)
+    faults: list[str | None] | None = None
+    wrong = given != offsets
+    if reading.verify:
+        claimed = batch.column(CHECKSUM).to_numpy(zero_copy_only=False)
+        wrong = wrong | (checksums(batch) != claimed)
+    if wrong.any():
+        faults = ["crc" if each else None for each in wrong.tolist()]
+        for index in np.flatnonzero(given != offsets):
+            faults[index] = f"offset: the row says {given[index]}"
+        batch = batch.set_column(batch.schema.get_field_index("offset"), "offset", pa.array(offsets))
+    fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
+    columns = [batch.column(field.name) for field in reading.schema]
+    return pa.RecordBatch.from_arrays([*columns, fault], names=[*reading.schema.names, FAULT])
+
+
+def lost_rows(part: Part, schema: pa.Schema, offsets: Offsets, why: str) -> pa.RecordBatch:
+    """A row for each offset whose own is lost: its node, its offset, a time nearby, and the fault."""
+    known = {
+        "node": pa.array([part.node] * len(offsets), pa.string()),
+        "offset": pa.array(offsets),
+        "time": pa.array([part.time] * len(offsets), pa.timestamp("us", "UTC")),
+    }
+    columns = [known.get(field.name, _blank(field, len(offsets))) for field in schema]
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.array([why] * len(offsets), pa.string())], names=[*schema.names, FAULT]
+    )
+
+
+def _blank(field: pa.Field, rows: int) -> pa.Array:
+    if field.nullable:
+        return pa.nulls(rows, field.type)
+    blank: Any = b"" if pa.types.is_binary(field.type) else "" if pa.types.is_string(field.type) else 0
+    if pa.types.is_list(field.type):
+        blank = []
+    return pa.array([blank] * rows).cast(field.type) if rows else pa.array([], field.type)
+
+
+def finish(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
+    """The rows that pass the filters, with the wanted columns."""
+    passed = filter_batch(batch, reading.filters)
+    columns = [passed.column(field.name) for field in reading.wanted]
+    kept = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(columns, reading.wanted, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(kept, schema=reading.wanted)

@@ -1,0 +1,213 @@
+"""A stream of one node's journal as its manifest says it: which segments hold which offsets, up to the last whole batch.
+
+Owns finding rows, never their content. The manifest is read again only when it was renamed over, the folder is listed only
+when something was added to it, and of an open segment only what is new is looked at. Invariant: an offset belongs to one segment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..errors import JournalBroken, JournalMissing
+from .ipc import Found, FramingBroken, list_batches
+
+FORMAT = 1
+_OPEN = re.compile(r"(\d{20})\.arrows")
+
+
+class Segment(NamedTuple):
+    """A sealed segment, as the manifest has it."""
+
+    file: str
+    first: int
+    next: int
+    time_min: int | None = None
+    time_max: int | None = None
+    arrival_min: int | None = None
+    arrival_max: int | None = None
+    holes: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class OpenSegment:
+    """A segment that grows: the whole batches found so far, with the offset at which each begins."""
+
+    path: Path
+    first: int
+    batches: list[Found] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    broken: str = ""
+    """Why nothing after the last batch can be read, if so."""
+
+    @property
+    def next(self) -> int:
+        return self.offsets[-1] + self.batches[-1].rows if self.batches else self.first
+
+    def look(self) -> None:
+        """Take up the batches that were added since."""
+        with self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                found = list_batches(file, self.batches[-1].end if self.batches else 0, size)
+                self.broken = ""
+            except FramingBroken as error:
+                self.broken, found = str(error), []
+        for batch in found:
+            self.offsets.append(self.next)
+            self.batches.append(batch)
+
+    def batches_of(self, first: int, next: int) -> list[tuple[Found, int]]:
+        """The batches with rows of these offsets, and where each begins."""
+        index = max(0, bisect_right(self.offsets, first) - 1)
+        chosen = []
+        while index < len(self.batches) and self.offsets[index] < next:
+            chosen.append((self.batches[index], self.offsets[index]))
+            index += 1
+        return chosen
+
+
+class StreamFolder:
+    """One stream of one node: DIR/journal/STREAM."""
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        self.folder = folder
+        self.stream = stream
+        self.node = ""
+        self.first = 0
+        self.sealed: list[Segment] = []
+        self.open: list[OpenSegment] = []
+        self._manifest_is: tuple[int, ...] = ()
+        self._folder_was = -1
+        self._open_names: list[str] = []
+
+    @property
+    def next(self) -> int:
+        """The offset after the last row that is there."""
+        if self.open:
+            return self.open[-1].next
+        return self.sealed[-1].next if self.sealed else self.first
+
+    def look(self) -> None:
+        """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
+        for _ in range(20):
+            try:
+                self._read_manifest()
+                self._list_open()
+                return
+            except FileNotFoundError:
+                self._folder_was, self._manifest_is = -1, ()
+                if not self.folder.is_dir():
+                    raise JournalMissing(f"{self.folder} is not there: no stream {self.stream} was written") from None
+        raise JournalBroken(f"{self.folder}: its files change faster than they can be read")
+
+    def _read_manifest(self) -> None:
+        path = self.folder / "manifest.json"
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            self._manifest_is, self.sealed = (), []  # nothing was sealed yet
+            return
+        is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if is_now == self._manifest_is:
+            return
+        table = parse_manifest(path, path.read_bytes(), self.stream)
+        self.node, self.first, self.sealed = table.node, table.first, table.segments
+        self._manifest_is = is_now
+
+    def _list_open(self) -> None:
+        modified = self.folder.stat().st_mtime_ns
+        if modified != self._folder_was:
+            self._open_names = sorted(name for name in os.listdir(self.folder) if _OPEN.fullmatch(name))
+            self._folder_was = modified
+        known = {segment.path.name: segment for segment in self.open}
+        sealed_firsts = {segment.first for segment in self.sealed}
+        after = self.sealed[-1].next if self.sealed else 0
+        kept: list[OpenSegment] = []
+        for name in self._open_names:
+            first = int(name[:20])
+            if first in sealed_firsts or first < after:
+                continue  # sealed already, and not yet removed
+            segment = known.get(name) or OpenSegment(self.folder / name, first)
+            segment.look()
+            kept.append(segment)
+        self.open = _cut(kept)
+        if self.open and not self.sealed:
+            self.first = max(self.first, self.open[0].first)
+        if self.open and not self.node:
+            self.node = read_node(self.open[0])
+
+    def segments_of(self, first: int, next: int) -> list[Segment | OpenSegment]:
+        """The segments with rows of these offsets, oldest first."""
+        index = max(0, bisect_right([segment.first for segment in self.sealed], first) - 1)
+        chosen: list[Segment | OpenSegment] = [
+            segment for segment in self.sealed[index:] if segment.first < next and segment.next > first
+        ]
+        return chosen + [segment for segment in self.open if segment.first < next and segment.next > first]
+
+
+class Manifest(NamedTuple):
+    node: str
+    first: int
+    next: int
+    segments: list[Segment]
+
+
+def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
+    """A manifest whose segments follow each other; raises JournalBroken for anything else."""
+    try:
+        table: dict[str, Any] = json.loads(content)
+        if table["format"] != FORMAT:
+            raise JournalBroken(f"{path}: format {table['format']} is not one that this version reads ({FORMAT})")
+        segments = [_segment(entry) for entry in table["segments"]]
+        node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalBroken(f"{path} is no manifest of a journal: {error!r}") from error
+    if named != stream:
+        raise JournalBroken(f"{path} is of the stream {named}, not {stream}")
+    for before, after in itertools.pairwise(segments):
+        if before.next != after.first:
+            raise JournalBroken(f"{path}: {after.file} does not follow {before.file}")
+    if segments and (segments[-1].next != following or not segments[0].first <= first <= following):
+        raise JournalBroken(f"{path}: first {first} and next {following} are not those of its segments")
+    return Manifest(node, first, following, segments)
+
+
+def _segment(entry: dict[str, Any]) -> Segment:
+    holes = tuple((int(first), int(next)) for first, next in entry.get("holes") or ())
+    bounds = {name: entry.get(name) for name in ("time_min", "time_max", "arrival_min", "arrival_max")}
+    file, first, following = entry["file"], int(entry["first"]), int(entry["next"])
+    if not re.fullmatch(r"\d{20}-\d{20}\.arrow", file) or first >= following:
+        raise ValueError(f"{file} with offsets {first} to {following}")
+    return Segment(file, first, following, **bounds, holes=holes)
+
+
+def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
+    """Rows at or past the first of the next file do not count: a disk refused to keep them, and the next file has them."""
+    for before, after in itertools.pairwise(segments):
+        while before.batches and before.offsets[-1] >= after.first:
+            before.batches.pop()
+            before.offsets.pop()
+        if before.next > after.first:
+            last = before.batches[-1]
+            before.batches[-1] = last._replace(rows=after.first - before.offsets[-1])
+    return segments
+
+
+def read_node(segment: OpenSegment) -> str:
+    """The node that a segment's first row names; empty while there is none."""
+    if not segment.batches:
+        return ""
+    with segment.path.open("rb") as file:
+        schema = pa.ipc.read_schema(pa.ipc.read_message(file))
+        file.seek(segment.batches[0].start)
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+    return str(batch.column("node")[0].as_py())

@@ -1,0 +1,41 @@
+"""What a table is: its name, columns, key, days, who writes it and how fresh it is to be. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import DateType, StructField, StructType
+
+DATE = "date"
+"""The column by which tables are laid out in folders: the day (UTC) of the column that Table.day names."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the lake. `name` is layer.table; `columns` are without the date, which `day` brings."""
+
+    name: str
+    about: str
+    columns: StructType
+    key: tuple[str, ...]
+    """Columns that no two rows share."""
+    job: str
+    """Which job writes it."""
+    day: str = ""
+    """The timestamp whose day the rows are laid out by; empty for a table in one folder."""
+    fresh_s: int = 60
+    """How old the newest row may be while its job runs."""
+    persons: tuple[str, ...] = ()
+    """Columns that name a person; `maintain --erase` looks for them there."""
+
+    @property
+    def schema(self) -> StructType:
+        """The columns as they are stored, the date last."""
+        if not self.day:
+            return self.columns
+        date = StructField(DATE, DateType(), False, {"comment": f"Day (UTC) of `{self.day}`; a folder each."})
+        return StructType([*self.columns.fields, date])
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return (DATE,) if self.day else ()

@@ -1,0 +1,75 @@
+"""What the tests of the pipelines share: one Spark session for all of them, and a lake of its own for each.
+
+The session starts fast rather than runs fast; a Java class archive is used where `make` has one (.make/spark.jsa), and made at the
+end of a run where there is none, except under CI, which starts one session only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.config import build_config
+from godwit_pipelines.jobs import JOBS, Outcome, Run
+from godwit_pipelines.lake import Lake
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import Config, SparkSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = ROOT / ".make" / "spark.jsa"
+SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g")
+Runs = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Java process; tests take `spark`."""
+    extra = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    settings = SETTINGS
+    if not ARCHIVE.exists() and "CI" not in os.environ and ARCHIVE.parent.is_dir():
+        settings = replace(
+            settings, java_options=f"-XX:ArchiveClassesAtExit={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        )
+    built = build_session(settings, name="tests", is_short=True, archive=ARCHIVE, extra=extra)
+    yield built
+    built.stop()
+
+
+@pytest.fixture
+def spark(session: SparkSession) -> Iterator[SparkSession]:
+    """The session, left without running queries, views and cached tables for the next test."""
+    yield session
+    for query in session.streams.active:
+        query.stop()
+    for view in session.catalog.listTables():
+        session.catalog.dropTempView(view.name)
+    session.catalog.clearCache()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Journals of nodes under tmp_path/node-*, tables under tmp_path/lake."""
+    values = {"journal.paths": (str(tmp_path / "node-*"),), "lake.path": str(tmp_path / "lake")}
+    return build_config({key: (value, "test") for key, value in values.items()})
+
+
+@pytest.fixture
+def lake(spark: SparkSession, config: Config) -> Lake:
+    return Lake(spark, config)
+
+
+@pytest.fixture
+def run_job(spark: SparkSession, lake: Lake, config: Config) -> Runs:
+    """Run a job to its end, as `godwit-pipelines run JOB --once` does: `run_job("land", streams="messages")`."""
+
+    def run(name: str, **options: str) -> Outcome:
+        job = JOBS[name]
+        given = Run(spark=spark, config=config, lake=lake, job=name, options=options, say=lambda text: None)
+        return job.run(given) or Outcome()
+
+    return run
