@@ -68,6 +68,16 @@ pub enum Ack {
     Disk,
 }
 
+impl Ack {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::Replicated => "replicated",
+            Self::Disk => "disk",
+        }
+    }
+}
+
 /// `publish` with all its options.
 #[derive(Debug, PartialEq)]
 pub struct Publish<'a> {
@@ -123,10 +133,11 @@ pub enum Reply<'a> {
     Unsubscribed {
         selector: &'a str,
     },
-    /// `at` is none for a standard message.
+    /// `at` is none for a standard message; `reached` is the level where it is less than was asked for.
     Published {
         at: Option<Position>,
         is_repeat: bool,
+        reached: Option<Ack>,
     },
     Pong {
         time_ms: u64,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::json;
 use crate::message::{Kind, LogId, Message};
+use crate::position::Position;
 
 /// One subject's messages of a window, merged.
 #[derive(Debug)]
@@ -13,8 +14,8 @@ pub struct Part {
     pub message: Arc<Message>,
     /// The merged content, where it differs from the last one's.
     pub merged: Option<Vec<u8>>,
-    /// The sequence before the first of them.
-    pub after: u64,
+    /// The position before the first of them; none of standard messages.
+    pub after: Option<Position>,
     pub count: u32,
 }
 
@@ -40,7 +41,7 @@ impl Conflation {
                 free.insert(Part {
                     message: Arc::clone(message),
                     merged: None,
-                    after: message.sequence.saturating_sub(1),
+                    after: message.after().or_else(|| message.at().map(|_| message.place_before())),
                     count: 1,
                 });
             }

@@ -2,6 +2,7 @@
 //! Numbering is the log's; how it looks on a wire is the wires'.
 use std::sync::Arc;
 
+use crate::command::Ack;
 use crate::mqtt::Qos;
 use crate::position::Position;
 
@@ -28,14 +29,34 @@ impl LogId {
     }
 }
 
+/// What an epoch of a log follows: the end of the reign before, which the journal had kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follows {
+    /// The log's last number before the epoch.
+    pub number: u64,
+    /// The position of that message.
+    pub at: Position,
+}
+
+/// Where a log numbers a message: the fields of that name of the message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) epoch: u64,
+    pub(crate) sequence: u64,
+    pub(crate) follows: Option<Arc<Follows>>,
+}
+
 /// One accepted message.
 #[derive(Debug)]
 pub struct Message {
     pub subject: Arc<str>,
     pub log: LogId,
     pub epoch: u64,
+    /// Its number in its log, which goes on over all reigns that the log has had; its position counts from what it `follows`.
     /// 0: a standard message, which has no position and is kept nowhere.
     pub sequence: u64,
+    /// What its epoch follows; none where the log began with it.
+    pub follows: Option<Arc<Follows>>,
     pub arrival: u64,
     pub time_ms: u64,
     pub kind: Kind,
@@ -84,7 +105,22 @@ impl Message {
 
     /// Its position; none for a standard message.
     pub fn at(&self) -> Option<Position> {
-        (self.sequence > 0).then_some(Position { epoch: self.epoch, sequence: self.sequence })
+        (self.sequence > 0).then_some(Position { epoch: self.epoch, sequence: self.sequence - self.before() })
+    }
+
+    /// The position before it, where that is of another epoch.
+    pub fn after(&self) -> Option<Position> {
+        self.follows.as_ref().filter(|follows| follows.number + 1 == self.sequence).map(|follows| follows.at)
+    }
+
+    /// The log's last number before the epoch began.
+    fn before(&self) -> u64 {
+        self.follows.as_ref().map_or(0, |follows| follows.number)
+    }
+
+    /// The position before it, in its own epoch.
+    pub(crate) fn place_before(&self) -> Position {
+        Position { epoch: self.epoch, sequence: self.sequence.saturating_sub(self.before() + 1) }
     }
 
     /// Bytes it costs while kept, for the limits: content, reply subject and the fixed part.
@@ -109,6 +145,8 @@ pub struct Draft {
     pub mqtt: Option<FromMqtt>,
     /// The publisher's idempotence key, scoped by `identity` and the subject.
     pub key: Option<Box<[u8]>>,
+    /// What its publisher waits for.
+    pub ack: Ack,
     pub identity: Arc<str>,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
     pub connection: u32,
@@ -178,6 +216,7 @@ impl Draft {
             bytes: bytes.into_boxed_slice(),
             mqtt: None,
             key: None,
+            ack: Ack::Cached,
             identity,
             connection,
         }
@@ -197,17 +236,19 @@ impl Draft {
         &mut self,
         subject: Arc<str>,
         log: LogId,
-        at: Option<Position>,
+        place: Option<Place>,
         arrival: u64,
         time_ms: u64,
         is_retained: bool,
     ) -> Message {
-        let guaranteed = if at.is_some() { Qos::ExactlyOnce } else { Qos::AtMostOnce };
+        let guaranteed = if place.is_some() { Qos::ExactlyOnce } else { Qos::AtMostOnce };
+        let place = place.unwrap_or_default();
         Message {
             subject,
             log,
-            epoch: at.map_or(0, |at| at.epoch),
-            sequence: at.map_or(0, |at| at.sequence),
+            epoch: place.epoch,
+            sequence: place.sequence,
+            follows: place.follows,
             arrival,
             time_ms,
             kind: self.kind,

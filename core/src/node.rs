@@ -8,6 +8,7 @@ mod feed;
 mod forgotten;
 mod index;
 mod interest;
+mod journal;
 mod keys;
 mod listen;
 mod listeners;
@@ -16,9 +17,12 @@ mod mqtt;
 mod names;
 mod policy;
 mod read;
+mod reigns;
 mod replies;
 mod report;
+mod restore;
 mod room;
+mod show;
 mod snapshot;
 mod sweep;
 mod walk;
@@ -28,10 +32,13 @@ use crate::settings::Settings;
 
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
+pub use journal::Progress;
 pub use mqtt::{Claim, InFlight, Kept, KeptSubscription, Mail, Will};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
+pub use reigns::Reign;
 pub use report::Totals;
+pub use restore::Restored;
 pub use room::Purged;
 pub use snapshot::Snapshot;
 pub use walk::{Stride, Walk};
@@ -49,9 +56,14 @@ pub struct Node {
     ages: ages::Ages,
     names: names::Names,
     index: index::Index,
+    /// Runs before this one, where there is a journal.
+    reigns: reigns::Reigns,
     feed: feed::Feed,
     /// What an audit hears; none where there is none.
     tap: Option<feed::Tap>,
+    /// What waits to be written down; none where there is no journal.
+    journal: Option<Box<journal::Journal>>,
+    unseen: show::Unseen,
     directory: directory::Directory,
     interest: interest::Interest,
     keys: keys::Keys,
@@ -86,7 +98,10 @@ impl Node {
             ages,
             names: names::Names::new(secret),
             index: index::Index::default(),
+            reigns: reigns::Reigns::default(),
             tap: feed::Tap::new(&settings.tap),
+            journal: settings.journal.as_ref().map(|settings| Box::new(journal::Journal::new(settings))),
+            unseen: show::Unseen::default(),
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),
             interest: interest::Interest::new(secret, limits.interest_hold_ms),
@@ -137,7 +152,10 @@ impl Node {
 
     /// Whether publishers should not be read for now: a shard is half a feed behind.
     pub fn is_congested(&self) -> bool {
-        self.feed.is_congested() || self.tap.as_ref().is_some_and(feed::Tap::holds_publishers)
+        self.feed.is_congested()
+            || self.unseen.holds_publishers()
+            || self.tap.as_ref().is_some_and(feed::Tap::holds_publishers)
+            || self.journal.as_ref().is_some_and(|journal| journal.holds_publishers())
     }
 
     /// Some: the shard fell a whole feed behind since it was last asked, and was not told some entries. It drops its windows,

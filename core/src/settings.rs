@@ -36,6 +36,50 @@ pub struct Settings {
     pub reports_sessions: bool,
     pub patterns: Vec<PatternSettings>,
     pub tap: TapSettings,
+    /// None: nothing is written down.
+    pub journal: Option<JournalSettings>,
+}
+
+/// Where and how the node writes down what it accepts and delivers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JournalSettings {
+    /// Its streams are folders in here.
+    pub directory: String,
+    /// What nobody waits for is synced so long after it was accepted.
+    pub sync_interval_ms: u64,
+    /// A segment is sealed at this size or age.
+    pub segment_bytes_max: u64,
+    pub segment_age_ms_max: u64,
+    /// Whole segments go past this age or this many bytes of a stream; 0: they stay.
+    pub retention_age_ms_max: u64,
+    pub retention_bytes_max: u64,
+    /// What waits to be written: past half of it publishers are not read, past it what comes while the disk fails is lost.
+    pub queue_bytes_max: usize,
+    pub queue_rows_max: usize,
+    /// Whether connections, deliveries and latencies are written down too.
+    pub keeps_access: bool,
+    pub keeps_deliveries: bool,
+    /// How often ranges of deliveries are written.
+    pub flush_interval_ms: u64,
+}
+
+impl Default for JournalSettings {
+    fn default() -> Self {
+        Self {
+            directory: String::new(),
+            sync_interval_ms: 100,
+            segment_bytes_max: 67_108_864,
+            segment_age_ms_max: 600_000,
+            retention_age_ms_max: 604_800_000,
+            retention_bytes_max: 0,
+            queue_bytes_max: 67_108_864,
+            queue_rows_max: 262_144,
+            keeps_access: true,
+            keeps_deliveries: true,
+            flush_interval_ms: 10_000,
+        }
+    }
 }
 
 /// What an audit hears of accepted messages.
@@ -119,4 +163,8 @@ pub struct PatternSettings {
     pub hold_ms: Option<u32>,
     /// Batching: a stream that holds this many bytes goes out at once.
     pub hold_bytes_max: Option<u32>,
+    /// What PUBACK and PUBREC say of a message: "cached" (or empty), or "disk".
+    pub mqtt_ack: Option<String>,
+    /// When subscribers are shown a message: "accepted" (or empty), or "journaled".
+    pub visible: Option<String>,
 }

@@ -242,7 +242,10 @@ fn replies_are_written_as_the_vectors_say() {
                 Reply::Subscribed { selector: &subject, at, outcome, count: object.number("count") }
             }
             "unsubscribed" => Reply::Unsubscribed { selector: &subject },
-            "published" => Reply::Published { at, is_repeat: object.is_true("repeat") },
+            "published" => {
+                let reached = object.has("ack").then_some(Ack::Cached);
+                Reply::Published { at, is_repeat: object.is_true("repeat"), reached }
+            }
             "pong" => Reply::Pong { time_ms },
             "watching" => Reply::Watching { pattern: &subject },
             "unwatched" => Reply::Unwatched { pattern: &subject },

@@ -12,8 +12,8 @@ pub(super) struct Age(u16);
 #[derive(Debug)]
 struct Ring {
     age_ms: u64,
-    /// At this monotonic time, this was the last arrival.
-    seen: VecDeque<(u64, u64)>,
+    /// At this monotonic time, this was the last arrival; what came back from the journal may be older than the clock.
+    seen: VecDeque<(i64, u64)>,
     cutoff: u64,
 }
 
@@ -37,18 +37,23 @@ impl Ages {
 
     /// Notes that `arrival` was the last one at `mono_ms`.
     pub(super) fn tick(&mut self, mono_ms: u64, arrival: u64) {
+        self.note(mono_ms as i64, arrival);
+    }
+
+    /// The same of a moment that may have been before the clock began.
+    pub(super) fn note(&mut self, mono_ms: i64, arrival: u64) {
         for ring in &mut self.rings {
             if ring.age_ms == 0 {
                 continue;
             }
             while let Some(&(time, up_to)) = ring.seen.front()
-                && time.saturating_add(ring.age_ms) <= mono_ms
+                && time.saturating_add_unsigned(ring.age_ms) <= mono_ms
             {
                 ring.cutoff = up_to;
                 ring.seen.pop_front();
             }
             let last = ring.seen.back().copied();
-            let is_due = last.is_none_or(|(time, _)| mono_ms >= time.saturating_add(ring.age_ms / STEPS));
+            let is_due = last.is_none_or(|(time, _)| mono_ms >= time.saturating_add_unsigned(ring.age_ms / STEPS));
             if is_due && arrival > last.map_or(ring.cutoff, |(_, up_to)| up_to) {
                 ring.seen.push_back((mono_ms, arrival));
             }

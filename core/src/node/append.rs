@@ -2,21 +2,19 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::feed::Entry;
 use super::keys::Known;
 use super::log::Log;
-use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
-use super::snapshot::Room;
 use crate::codes::Code;
+use crate::command::Ack;
+use crate::journal::MessageRow;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
 use crate::message::{Batch, Draft, LogId, Message};
+use crate::mqtt::Qos;
 use crate::position::{Now, Position};
 use crate::subject::{check_subject, check_topic, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
-/// Messages that one append lets go where they are too many or too old; the sweep goes on.
-const TRIM_EACH: usize = 16;
 
 /// What became of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +23,12 @@ pub enum Outcome {
     Published {
         at: Option<Position>,
         is_repeat: bool,
+    },
+    /// The same, but its publisher asked for the disk: to be told once the journal has synced this arrival.
+    Awaits {
+        at: Option<Position>,
+        is_repeat: bool,
+        arrival: u64,
     },
     Refused(Code),
 }
@@ -56,29 +60,39 @@ impl Node {
     }
 
     fn accept(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Outcome, u64), Code> {
+        if is_own(subject) && draft.connection != NODE {
+            return Err(Code::SubjectInvalid);
+        }
+        if draft.mqtt.is_some_and(|mqtt| mqtt.qos != Qos::AtMostOnce) && self.journal.is_some() {
+            draft.ack = if self.policy(subject).acks_mqtt_from_disk { Ack::Disk } else { Ack::Cached };
+        }
+        self.check_ack(draft)?;
         let scope = match &draft.key {
             None => None,
             Some(key) => match self.check_key(subject, draft, key, now)? {
-                Keyed::Repeat(at) => {
+                Keyed::Repeat(known) => {
                     self.counts.repeats += 1;
-                    return Ok((Outcome::Published { at, is_repeat: true }, 0));
+                    return Ok((self.settle(draft, known.at, known.arrival, true), 0));
                 }
                 Keyed::New { scope, content } => Some((scope, content)),
             },
         };
-        if is_own(subject) && draft.connection != NODE {
-            return Err(Code::SubjectInvalid);
-        }
-        let (at, mask) = if draft.is_guaranteed {
-            let (at, mask) = self.keep(subject, draft, now)?;
-            (Some(at), mask)
+        let (at, arrival, mask) = if draft.is_guaranteed {
+            let (at, arrival, mask) = self.number(subject, draft, now)?;
+            (Some(at), arrival, mask)
         } else {
-            (None, self.pass(subject, draft, now)?)
+            (None, 0, self.pass(subject, draft, now)?)
         };
         if let Some((scope, content)) = scope {
-            self.keys.insert(scope, Known { content, at }, now.mono_ms);
+            self.keys.insert(scope, Known { content, at, arrival }, now.mono_ms as i64);
         }
-        Ok((Outcome::Published { at, is_repeat: false }, mask))
+        Ok((self.settle(draft, at, arrival, false), mask))
+    }
+
+    /// What its publisher is told now, or later, of a message that has a position.
+    fn settle(&self, draft: &Draft, at: Option<Position>, arrival: u64, is_repeat: bool) -> Outcome {
+        let is_there = draft.ack != Ack::Disk || self.journal.as_ref().is_some_and(|journal| journal.has_synced(arrival));
+        if is_there { Outcome::Published { at, is_repeat } } else { Outcome::Awaits { at, is_repeat, arrival } }
     }
 
     /// Whether the draft's key is known, and with the same content.
@@ -92,13 +106,13 @@ impl Node {
         let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
         match self.keys.find(scope, now.mono_ms) {
             None => Ok(Keyed::New { scope, content }),
-            Some(known) if known.content == content => Ok(Keyed::Repeat(known.at)),
+            Some(known) if known.content == content => Ok(Keyed::Repeat(known)),
             Some(_) => Err(Code::KeyConflict),
         }
     }
 
-    /// A guaranteed message: into its log, the index, the snapshot and the feed.
-    fn keep(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64), Code> {
+    /// A guaranteed message: numbered in its log, and written down where there is a journal.
+    fn number(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64, u64), Code> {
         let known = self.names.find(subject);
         if known.is_none() {
             check_subject_of(subject, draft)?;
@@ -112,43 +126,34 @@ impl Node {
             None => self.create(subject)?,
         };
         self.note_reply(draft);
-        let arrival = self.index.head() + 1;
-        let Some(log) = self.names.get_mut(id) else { return Err(Code::CommandFault) };
-        let at = Position { epoch: log.epoch, sequence: log.at().sequence + 1 };
+        let arrival = self.numbered() + 1;
+        let unseen = self.unseen.number(id.slot);
+        let Some(log) = self.names.get(id) else { return Err(Code::CommandFault) };
+        let mut place = log.next();
+        place.sequence = unseen.map_or(place.sequence, |last| last + 1);
         let is_retained = draft.is_retained.unwrap_or(!log.is_reply);
-        let message = Arc::new(draft.number(Arc::clone(&log.subject), id, Some(at), arrival, now.wall_ms, is_retained));
+        let policy = self.policies.get(log.policy);
+        let has_journal = self.journal.as_ref().is_some_and(|journal| !journal.is_failing());
+        let needs_disk = policy.shows_journaled && has_journal;
+        let subject = Arc::clone(&log.subject);
+        let message = Arc::new(draft.number(subject, id, Some(place), arrival, now.wall_ms, is_retained));
+        self.counts.accepted += 1;
+        let at = message.at().ok_or(Code::CommandFault)?;
         if let Some(tap) = &mut self.tap {
             tap.hear(&message, &draft.identity);
         }
-        self.index.push(id.slot, at.sequence);
-        self.counts.bytes += cost;
-        self.counts.messages += 1;
-        self.counts.accepted += 1;
-        log.push(Arc::clone(&message));
-        let policy = self.policies.get(log.policy);
-        if message.is_retained && draft.mqtt.is_some() && message.content().is_empty() {
-            drop_snapshot(log, &mut self.counts);
-        } else if message.is_retained && policy.keeps_snapshot {
-            if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-                drop_snapshot(log, &mut self.counts);
-            }
-            self.counts.bytes -= log.lonely_bytes();
-            self.counts.snapshots += usize::from(log.latest.is_none());
-            let room =
-                Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
-            log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
+        if let Some(journal) = &mut self.journal {
+            journal.push(MessageRow {
+                message: Arc::clone(&message),
+                publisher: Arc::clone(&draft.identity),
+                tenant: None,
+                key: draft.key.take(),
+                is_mqtt: draft.mqtt.is_some(),
+                needs_disk: needs_disk || draft.ack == Ack::Disk,
+            });
         }
-        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
-        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff };
-        trim(log, bounds, TRIM_EACH, &mut self.counts);
-        if log.pattern_version != self.directory.version() {
-            log.pattern_version = self.directory.version();
-            log.pattern_mask = self.directory.mask(subject);
-        }
-        let mask = log.listeners.mask() | log.pattern_mask;
-        let told = if mask == 0 { 0 } else { self.feed.push(mask, &Entry::Message(message)) };
-        self.trim_index();
-        Ok((at, told))
+        let clears = clears_snapshot(&message, draft.mqtt.is_some());
+        Ok((at, arrival, self.offer(message, needs_disk, clears)))
     }
 
     /// A standard message: into the feed alone.
@@ -167,14 +172,12 @@ impl Node {
         if mask == 0 && self.tap.is_none() {
             return Ok(0);
         }
-        self.index.push_nobody();
-        let message = Arc::new(draft.number(name, id, None, self.index.head(), now.wall_ms, false));
+        let arrival = self.numbered() + 1;
+        let message = Arc::new(draft.number(name, id, None, arrival, now.wall_ms, false));
         if let Some(tap) = &mut self.tap {
             tap.hear(&message, &draft.identity);
         }
-        let told = if mask == 0 { 0 } else { self.feed.push(mask, &Entry::Message(message)) };
-        self.trim_index();
-        Ok(told)
+        Ok(self.offer(message, false, false))
     }
 
     /// A new log, in the present epoch, if there is room for one more.
@@ -202,8 +205,13 @@ impl Node {
 }
 
 enum Keyed {
-    Repeat(Option<Position>),
+    Repeat(Known),
     New { scope: u128, content: u128 },
+}
+
+/// Retained and without content, an MQTT message takes the retained message away.
+pub(super) fn clears_snapshot(message: &Message, is_mqtt: bool) -> bool {
+    message.is_retained && is_mqtt && message.content().is_empty()
 }
 
 fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {

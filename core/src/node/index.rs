@@ -37,6 +37,18 @@ impl Index {
         self.push(NOBODY, 0);
     }
 
+    /// Goes on after `arrival`, as far back as `entries_max` nobody's on the way.
+    pub(super) fn advance(&mut self, arrival: u64, entries_max: usize) {
+        let way = arrival.saturating_sub(self.head());
+        if way > entries_max as u64 || self.len == 0 {
+            *self = Self { gone: self.gone.max(arrival).max(self.head()), ..Self::default() };
+            return;
+        }
+        for _ in 0..way {
+            self.push_nobody();
+        }
+    }
+
     /// The last arrival.
     pub(super) fn head(&self) -> u64 {
         self.gone + self.len as u64

@@ -15,13 +15,16 @@ pub(super) struct Known {
     pub(super) content: u128,
     /// None: a standard message.
     pub(super) at: Option<Position>,
+    /// Its arrival.
+    pub(super) arrival: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     scope: u128,
     known: Known,
-    added_ms: u64,
+    /// Monotonic; what came back from the journal may be older than the clock.
+    added_ms: i64,
 }
 
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Keys {
         (!self.is_old(entry, mono_ms)).then_some(entry.known)
     }
 
-    pub(super) fn insert(&mut self, scope: u128, known: Known, mono_ms: u64) {
+    pub(super) fn insert(&mut self, scope: u128, known: Known, mono_ms: i64) {
         if self.entries_max == 0 {
             return;
         }
@@ -110,6 +113,6 @@ impl Keys {
     }
 
     fn is_old(&self, entry: &Entry, mono_ms: u64) -> bool {
-        entry.added_ms.saturating_add(self.age_ms_max) <= mono_ms
+        entry.added_ms.saturating_add_unsigned(self.age_ms_max) <= mono_ms as i64
     }
 }

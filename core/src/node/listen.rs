@@ -57,7 +57,7 @@ impl Node {
             found.is_leaving = true;
             self.interest.leave(Leaving::Log(log), now.mono_ms);
         }
-        if found.is_idle() && found.at().sequence == 0 {
+        if found.is_idle() && found.number() == 0 && !self.unseen.concerns(log.slot) {
             self.names.remove(log.slot);
         }
     }

@@ -1,13 +1,17 @@
 //! One subject's bounded log: the latest messages without a hole, where numbering stands, the snapshot beside them, and who
 //! listens. Owns what is kept and what of it can be served; limits are told from outside, so that all logs share them.
+//! Messages are numbered on over all reigns of the log (`sequence`); what a client sees is a position in one of them.
+mod reigns;
+
+pub(super) use reigns::{Change, Known};
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::listeners::Listeners;
 use super::snapshot::Latest;
 use crate::command::GapReason;
-use crate::message::Message;
-use crate::position::Position;
+use crate::message::{Message, Place};
 
 /// Kept messages: a box of its own only from the second one on.
 #[expect(clippy::box_collection, reason = "16 bytes instead of 40 in every log that keeps one message")]
@@ -26,7 +30,9 @@ pub(super) struct Log {
     pub(super) epoch: u64,
     /// The feed's last arrival when the log began: only later ones can be its own.
     pub(super) since_arrival: u64,
-    /// The last sequence that was given; 0 none.
+    /// Reigns before this one that the journal remembers.
+    past: Option<Box<reigns::Past>>,
+    /// The last number that was given; 0 none.
     sequence: u64,
     /// Arrival of the last message; 0 none.
     last_arrival: u64,
@@ -55,6 +61,7 @@ impl Log {
             subject,
             kept: Kept::None,
             epoch,
+            past: None,
             since_arrival,
             sequence: 0,
             last_arrival: 0,
@@ -72,8 +79,21 @@ impl Log {
         }
     }
 
-    pub(super) fn at(&self) -> Position {
-        Position { epoch: self.epoch, sequence: self.sequence }
+    /// The last number that was given.
+    pub(super) fn number(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Where the next message goes.
+    pub(super) fn next(&self) -> Place {
+        let follows = self.past.as_ref().map(|past| past.follows());
+        Place { epoch: self.epoch, sequence: self.sequence + 1, follows }
+    }
+
+    /// Numbers up to here are not here: the next is the one after, and came after this arrival. What was kept has been let go.
+    pub(super) fn jump(&mut self, number: u64, arrival: u64) {
+        self.sequence = number;
+        self.evicted_arrival = self.evicted_arrival.max(arrival);
     }
 
     pub(super) fn last_arrival(&self) -> u64 {
@@ -96,7 +116,7 @@ impl Log {
         self.bytes
     }
 
-    /// The sequence before the oldest kept: who stands there, or later, can be served everything after.
+    /// The number before the oldest kept: who stands there, or later, can be served everything after.
     pub(super) fn base(&self) -> u64 {
         self.sequence - self.len() as u64
     }
@@ -128,12 +148,12 @@ impl Log {
         self.nth(0)
     }
 
-    /// The message of a kept sequence.
+    /// The message of a kept number.
     pub(super) fn get(&self, sequence: u64) -> Option<&Arc<Message>> {
         self.nth(usize::try_from(sequence.checked_sub(self.base() + 1)?).ok()?)
     }
 
-    /// The full sequence of which the index kept the low half.
+    /// The full number of which the index kept the low half.
     pub(super) fn widen(&self, sequence_low: u32) -> u64 {
         self.sequence.saturating_sub(u64::from((self.sequence as u32).wrapping_sub(sequence_low)))
     }

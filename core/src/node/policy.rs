@@ -24,6 +24,10 @@ pub struct Policy {
     pub conflates_when_slow: bool,
     pub hold_ms: u32,
     pub hold_bytes_max: u32,
+    /// An MQTT publish of QoS 1 or 2 is acknowledged from the disk.
+    pub acks_mqtt_from_disk: bool,
+    /// Nobody is shown a message before it is on the disk.
+    pub shows_journaled: bool,
     pub(super) log_age: Age,
     pub(super) snapshot_age: Age,
 }
@@ -91,6 +95,8 @@ impl Policies {
             policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
             policy.hold_ms = one.hold_ms.unwrap_or(policy.hold_ms);
             policy.hold_bytes_max = one.hold_bytes_max.unwrap_or(policy.hold_bytes_max);
+            policy.acks_mqtt_from_disk = one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
+            policy.shows_journaled = one.visible.as_deref().map_or(policy.shows_journaled, |when| when == "journaled");
         }
         policy.log_age = ages.register(policy.log_age_ms_max);
         policy.snapshot_age = ages.register(policy.snapshot_age_ms_max);
@@ -105,6 +111,11 @@ pub fn check(patterns: &[PatternSettings]) -> Result<(), Refusal> {
         if one.log_messages_max == Some(0) {
             return Err(Refusal::new(Code::FieldInvalid, format!("{}: log_messages_max is 0", one.pattern)));
         }
+        let is_known = |value: &Option<String>, known: [&str; 2]| value.as_deref().is_none_or(|v| known.contains(&v));
+        if !is_known(&one.mqtt_ack, ["cached", "disk"]) || !is_known(&one.visible, ["accepted", "journaled"]) {
+            let why = format!("{}: mqtt_ack is cached or disk, visible is accepted or journaled", one.pattern);
+            return Err(Refusal::new(Code::FieldInvalid, why));
+        }
     }
     Ok(())
 }
@@ -118,6 +129,8 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         conflates_when_slow: false,
         hold_ms: 0,
         hold_bytes_max: 0,
+        acks_mqtt_from_disk: false,
+        shows_journaled: false,
         log_age: ages.register(limits.log_age_ms_max),
         snapshot_age: ages.register(limits.snapshot_age_ms_max),
     }

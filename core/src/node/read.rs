@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Node;
+use super::log::{Change, Known, Log};
 use super::room::is_expired;
 use super::snapshot::Snapshot;
 use crate::command::GapReason;
@@ -14,6 +15,8 @@ use crate::subject::Pattern;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub at: Position,
+    /// The log's number of it.
+    pub number: u64,
     /// Arrival of the last message; 0 none.
     pub arrival: u64,
 }
@@ -30,6 +33,7 @@ pub enum Place {
         missed: Option<u64>,
         /// Who stands here continues from the oldest kept message.
         oldest: Position,
+        oldest_number: u64,
         oldest_arrival: u64,
     },
 }
@@ -43,6 +47,8 @@ pub struct Hole {
     pub after: Option<Position>,
     /// The last of them: who was told of the hole stands here.
     pub at: Position,
+    /// The log's number of it.
+    pub number: u64,
     pub reason: GapReason,
 }
 
@@ -57,11 +63,41 @@ pub struct Read {
     pub is_done: bool,
 }
 
+impl Hole {
+    /// Nothing is missing, but another reign numbers what follows.
+    fn reign(change: &Change) -> Self {
+        let reason = GapReason::Epoch;
+        Self { missed: Some(0), after: Some(change.after), at: change.at, number: change.number, reason }
+    }
+}
+
 impl Node {
     /// The end of a log; `0.0` where the log is no more.
     pub fn head(&self, log: LogId) -> Head {
-        let none = Head { at: Position { epoch: 0, sequence: 0 }, arrival: 0 };
-        self.names.get(log).map_or(none, |log| Head { at: log.at(), arrival: log.last_arrival() })
+        let none = Head { at: Position { epoch: 0, sequence: 0 }, number: 0, arrival: 0 };
+        self.names.get(log).map_or(none, |log| Head { at: log.at(), number: log.number(), arrival: log.last_arrival() })
+    }
+
+    /// The position of a log's number.
+    pub fn position(&self, log: LogId, number: u64) -> Position {
+        self.names.get(log).map_or(Position { epoch: 0, sequence: 0 }, |log| log.position(number))
+    }
+
+    /// The log's number of a position that it knows.
+    pub fn number(&self, log: LogId, at: Position) -> Option<u64> {
+        match self.know(self.names.get(log)?, at) {
+            Known::Number { number, .. } => Some(number),
+            Known::Ahead | Known::Other => None,
+        }
+    }
+
+    /// What a position means in a log; `E.0` of any reign that the journal knows is what the log had when it began.
+    fn know(&self, log: &Log, at: Position) -> Known {
+        let known = log.find(at);
+        if known != Known::Other || at.sequence > 0 {
+            return known;
+        }
+        self.reigns.begin_of(at.epoch).map_or(known, |told| Known::Number { number: log.number_at(told), told })
     }
 
     /// The reign in which a subject that is not there yet would begin now.
@@ -91,26 +127,26 @@ impl Node {
     pub fn place(&self, log: LogId, after: Position, _now: Now) -> Place {
         let Some(log) = self.names.get(log) else {
             let oldest = Position { epoch: 0, sequence: 0 };
-            return Place::Gap { reason: GapReason::Unknown, missed: None, oldest, oldest_arrival: 0 };
+            let (reason, missed) = (GapReason::Unknown, None);
+            return Place::Gap { reason, missed, oldest, oldest_number: 0, oldest_arrival: 0 };
         };
-        let (head, base) = (log.at(), log.base());
+        let base = log.base();
         let gap = |reason, missed| Place::Gap {
             reason,
             missed,
-            oldest: Position { epoch: log.epoch, sequence: base },
+            oldest: log.position(base),
+            oldest_number: base,
             oldest_arrival: log.evicted_arrival(),
         };
-        if after.epoch != head.epoch {
-            return gap(GapReason::Epoch, None);
+        match self.know(log, after) {
+            Known::Other => gap(GapReason::Epoch, None),
+            Known::Ahead => gap(GapReason::Ahead, None),
+            Known::Number { number, .. } if number < base => gap(log.gap_reason(number), Some(base - number)),
+            Known::Number { number, told } => {
+                let arrival = log.get(number).map_or(log.evicted_arrival(), |message| message.arrival);
+                Place::Served { arrival: arrival.max(told), count: log.number() - number }
+            }
         }
-        if after.sequence > head.sequence {
-            return gap(GapReason::Ahead, None);
-        }
-        if after.sequence < base {
-            return gap(log.gap_reason(after.sequence), Some(base - after.sequence));
-        }
-        let arrival = log.get(after.sequence).map_or(log.evicted_arrival(), |message| message.arrival);
-        Place::Served { arrival, count: head.sequence - after.sequence }
     }
 
     /// Where to stand to be sent the last `n` kept messages, and how many there are.
@@ -131,11 +167,14 @@ impl Node {
         bytes_max: usize,
     ) -> Read {
         let Some(log) = self.names.get(id) else { return Read { reached: until_arrival, hole: None, is_done: true } };
+        let change = log.change_in(after_arrival, until_arrival);
+        let (whole, until_arrival) = (until_arrival, change.map_or(until_arrival, |change| change.arrival - 1));
         if log.evicted_arrival() > after_arrival
             && let Some((hole, reached)) = self.find_hole(id.slot, after_arrival, until_arrival)
         {
-            return Read { reached, hole: Some(hole), is_done: reached >= until_arrival };
+            return Read { reached, hole: Some(hole), is_done: reached >= whole };
         }
+        let out_before = out.len();
         let mut left = bytes_max;
         let first = log.count_until(after_arrival);
         for index in first.. {
@@ -148,18 +187,26 @@ impl Node {
             left = left.saturating_sub(cost);
             out.push(Arc::clone(message));
         }
-        Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true }
+        match change {
+            None => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true },
+            Some(change) if out.len() == out_before => {
+                Read { reached: change.arrival, hole: Some(Hole::reign(&change)), is_done: change.arrival >= whole }
+            }
+            // The change of reign is told alone, by the next reading.
+            Some(_) => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: false },
+        }
     }
 
     /// What of a log's arrivals in `(after, until]` is no longer kept, and up to which arrival that reaches. A log's sequences
     /// have no hole, so that the first and the last of them tell how many they are.
     pub(super) fn find_hole(&self, slot: u32, after: u64, until: u64) -> Option<(Hole, u64)> {
         let log = self.names.log_at(slot)?;
-        let position = |sequence| Position { epoch: log.epoch, sequence };
         if after < self.index.gone() {
             // Nobody remembers how many: the hole reaches to the oldest kept.
-            let reason = log.gap_reason(log.base().saturating_sub(1));
-            return Some((Hole { missed: None, after: None, at: position(log.base()), reason }, log.evicted_arrival()));
+            let number = log.base();
+            let reason = log.gap_reason(number.saturating_sub(1));
+            let hole = Hole { missed: None, after: None, at: log.position(number), number, reason };
+            return Some((hole, log.evicted_arrival()));
         }
         let end = log.evicted_arrival().min(until);
         let before = log.widen(self.index.first_of(slot, after.max(log.since_arrival), end)?).saturating_sub(1);
@@ -167,15 +214,18 @@ impl Node {
         let last = if is_all { log.base() } else { log.widen(self.index.last_of(slot, after, end)?) };
         let missed = Some(last.saturating_sub(before));
         let reason = log.gap_reason(before);
-        Some((Hole { missed, after: Some(position(before)), at: position(last), reason }, end))
+        let (after, at) = (Some(log.position(before)), log.position(last));
+        Some((Hole { missed, after, at, number: last, reason }, end))
     }
 
     /// The arrival that a mark of `pattern` stands for, if everything after it is still known: kept, or missing and told.
     pub fn place_mark(&self, mark: Mark, pattern: &Pattern) -> Result<u64, GapReason> {
         if mark.run != self.run {
-            return Err(GapReason::Epoch);
-        }
-        if mark.arrival > self.index.head() {
+            // Of an earlier run the journal holds everything up to some arrival, or knows nothing.
+            if self.reigns.last_of(mark.run).is_none_or(|last| mark.arrival > last) {
+                return Err(GapReason::Epoch);
+            }
+        } else if mark.arrival > self.index.head() {
             return Err(GapReason::Ahead);
         }
         if self.forgotten.concerns(pattern, mark.arrival) {
@@ -193,14 +243,15 @@ impl Node {
         let Some(found) = self.names.get(log) else { return Err(GapReason::Unknown) };
         let subject = Pattern::parse(&found.subject).map_err(|_| GapReason::Unknown)?;
         let arrival = self.place_mark(mark, &subject)?;
-        let behind = found.at().sequence.saturating_sub(found.base() + found.count_until(arrival) as u64);
+        let behind = found.number().saturating_sub(found.base() + found.count_until(arrival) as u64);
         Ok((arrival, behind))
     }
 
     /// Where a client stands in a log that was sent everything up to `arrival`.
     pub fn position_at(&self, log: LogId, arrival: u64) -> Position {
         let Some(found) = self.names.get(log) else { return Position { epoch: 0, sequence: 0 } };
-        Position { epoch: found.epoch, sequence: found.base() + found.count_until(arrival) as u64 }
+        let number = found.base() + found.count_until(arrival) as u64;
+        if number >= found.number() { found.at() } else { found.position(number) }
     }
 
     /// The mark of who has been sent everything up to `arrival`.

@@ -79,10 +79,10 @@ impl Node {
         let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
         let limit = Bounds { messages_max: policy.log_messages_max, cutoff };
         let cost = 1 + trim(log, limit, left, &mut self.counts);
-        if !log.is_idle() {
+        if !log.is_idle() || self.unseen.concerns(slot) {
             return cost;
         }
-        if log.at().sequence > 0 {
+        if log.number() > 0 {
             // What is numbered in an epoch that has passed can be forgotten freely: it returns in a later one.
             if log.epoch == self.epoch {
                 if self.epoch_ms.is_some_and(|last_ms| now.mono_ms < last_ms + EPOCH_MS) {

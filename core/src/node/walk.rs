@@ -8,7 +8,6 @@ use super::Node;
 use super::log::Log;
 use super::read::Hole;
 use crate::message::{LogId, Message};
-use crate::position::Position;
 use crate::subject::Pattern;
 
 /// How far one call came.
@@ -163,14 +162,13 @@ impl Node {
 
 /// One more of a log's messages that is gone: its hole of this call grows, or begins.
 fn widen_hole(holes: &mut Vec<(LogId, Arc<str>, Hole)>, from: usize, id: LogId, log: &Log, sequence: u64) {
-    let at = Position { epoch: log.epoch, sequence };
     let told = holes.get_mut(from..).unwrap_or_default();
     if let Some((_, _, hole)) = told.iter_mut().find(|(other, _, _)| *other == id) {
-        hole.at = at;
+        (hole.at, hole.number) = (log.position(sequence), sequence);
         hole.missed = hole.missed.map(|missed| missed + 1);
         return;
     }
-    let after = Position { epoch: log.epoch, sequence: sequence.saturating_sub(1) };
-    let reason = log.gap_reason(after.sequence);
-    holes.push((id, Arc::clone(&log.subject), Hole { missed: Some(1), after: Some(after), at, reason }));
+    let before = sequence.saturating_sub(1);
+    let (after, at, reason) = (Some(log.position(before)), log.position(sequence), log.gap_reason(before));
+    holes.push((id, Arc::clone(&log.subject), Hole { missed: Some(1), after, at, number: sequence, reason }));
 }

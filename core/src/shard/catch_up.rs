@@ -175,7 +175,7 @@ impl Shard {
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
         if let Some(hole) = read.hole {
             let known = self.cursors.get(id).map_or(0, |cursor| cursor.sequence);
-            self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known), node);
+            self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known, log, node), node);
             return (self.buffer(), messages);
         }
         let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(read.reached);
@@ -199,8 +199,8 @@ impl Shard {
         }
         for (log, subject, hole) in &holes {
             let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
-            if told < hole.at.sequence {
-                let missing = Missing::hole(hole, walk.reached).from(told);
+            if told < hole.number {
+                let missing = Missing::hole(hole, walk.reached).from(told, *log, node);
                 self.tell_pattern_hole(id, *log, subject, &missing, node, &mut frames.bytes);
             }
             if frames.bytes.len() > GATHER_BYTES {

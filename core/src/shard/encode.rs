@@ -38,7 +38,7 @@ impl<'a> Item<'a> {
             log: message.log,
             epoch: message.epoch,
             at: message.at(),
-            after: None,
+            after: message.after(),
             time_ms: message.time_ms,
             kind: message.kind,
             content: message.content(),
@@ -52,9 +52,8 @@ impl<'a> Item<'a> {
     pub(super) fn part(part: &'a Part) -> Self {
         let message = &part.message;
         let is_many = part.count > 1;
-        let after = Position { epoch: message.epoch, sequence: part.after };
         Self {
-            after: (is_many && message.sequence > 0).then_some(after),
+            after: if is_many { part.after } else { message.after() },
             content: part.content(),
             conflated: if is_many { part.count } else { 0 },
             ..Self::message(message)
@@ -144,7 +143,7 @@ pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arriv
             }
         }
     }
-    let sequence = item.at.map_or_else(|| window.sequence(), |at| at.sequence);
+    let sequence = if item.at.is_some() { item.source.sequence } else { window.sequence() };
     window.append(buffer, arrival, stream.standard, sequence);
     stream.window = Some(window);
 }

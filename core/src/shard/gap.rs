@@ -16,38 +16,52 @@ use crate::wire::{self, Wire, sse};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Missing {
     pub after: Option<Position>,
+    /// The log's number of `after`, where it is known how many are missing.
+    pub from: Option<u64>,
     pub reason: GapReason,
-    pub missed: Option<u64>,
     /// Who stands here continues with the oldest kept message.
     pub oldest: Position,
+    pub oldest_number: u64,
     pub oldest_arrival: u64,
 }
 
 impl Missing {
     /// A hole that a reading found, which itself went on to `reached`.
     pub(super) fn hole(hole: &Hole, reached: u64) -> Self {
-        Self { after: hole.after, reason: hole.reason, missed: hole.missed, oldest: hole.at, oldest_arrival: reached }
+        Self {
+            after: hole.after,
+            from: hole.missed.and_then(|missed| hole.number.checked_sub(missed)),
+            reason: hole.reason,
+            oldest: hole.at,
+            oldest_number: hole.number,
+            oldest_arrival: reached,
+        }
     }
 
-    /// The same for a client that has been placed at `sequence` meanwhile.
-    pub(super) fn from(self, sequence: u64) -> Self {
-        let after = self.after.map(|after| Position { sequence: after.sequence.max(sequence), ..after });
-        Self { after, ..self }
-    }
-
-    /// The same for a client that is known to have been sent `sequence`, where the index no longer reaches back to it.
-    pub(super) fn known(self, sequence: u64) -> Self {
-        if self.after.is_some() || sequence == 0 || sequence > self.oldest.sequence {
+    /// The same for a client that has been placed at `number` meanwhile.
+    pub(super) fn from(self, number: u64, log: LogId, node: &Node) -> Self {
+        if self.from.is_none_or(|from| from >= number) {
             return self;
         }
-        let after = Position { sequence, ..self.oldest };
-        Self { after: Some(after), missed: Some(self.oldest.sequence - sequence), ..self }
+        Self { after: Some(node.position(log, number)), from: Some(number), ..self }
     }
 
-    /// How many are missing up to `at`.
-    fn missed_to(&self, at: Position) -> Option<u64> {
-        let after = self.after.filter(|after| after.epoch == at.epoch && self.missed.is_some())?;
-        at.sequence.checked_sub(after.sequence)
+    /// The same for a client that is known to have been sent `number`, where the index no longer reaches back to it.
+    pub(super) fn known(self, number: u64, log: LogId, node: &Node) -> Self {
+        if self.after.is_some() || number == 0 || number > self.oldest_number {
+            return self;
+        }
+        Self { after: Some(node.position(log, number)), from: Some(number), ..self }
+    }
+
+    /// How many are missing up to a number of the log.
+    fn missed_to(&self, number: u64) -> Option<u64> {
+        number.checked_sub(self.from?)
+    }
+
+    /// Nothing is missing before what is kept: another reign numbers it, and that is told.
+    fn is_whole(&self) -> bool {
+        self.from == Some(self.oldest_number)
     }
 }
 
@@ -63,7 +77,7 @@ impl Shard {
             Some(arrival) => {
                 self.stand(id, Stand::Behind(arrival));
                 if let Some(cursor) = self.cursors.get_mut(id) {
-                    cursor.sequence = missing.oldest.sequence;
+                    cursor.sequence = missing.oldest_number;
                 }
                 self.queue_behind(id);
             }
@@ -85,9 +99,9 @@ impl Shard {
         let head = node.head(log);
         if let Some(cursor) = self.cursors.get_mut(id) {
             if is_oldest {
-                cursor.skip_to(log, missing.oldest.sequence, missing.oldest_arrival);
+                cursor.skip_to(log, missing.oldest_number, missing.oldest_arrival);
             } else {
-                cursor.skip_to(log, head.at.sequence, head.arrival);
+                cursor.skip_to(log, head.number, head.arrival);
             }
         }
     }
@@ -105,10 +119,11 @@ impl Shard {
     ) -> Option<u64> {
         self.note_lost(id);
         let cursor = self.cursors.get(id)?;
-        let (from_oldest, stream_id) = (cursor.gap_from_oldest, cursor.stream);
+        let (from_oldest, stream_id) = (cursor.gap_from_oldest || missing.is_whole(), cursor.stream);
         let head = node.head(log);
-        let at = if from_oldest { missing.oldest } else { head.at };
-        let missed = missing.missed_to(at);
+        let (at, number) =
+            if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
+        let missed = missing.missed_to(number);
         let stream = self.streams.get(stream_id)?;
         let gap =
             Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };

@@ -142,7 +142,7 @@ impl Shard {
         if head.arrival > bound
             && let Some(cursor) = self.cursors.get_mut(id)
         {
-            cursor.skip_to(log, head.at.sequence, head.arrival);
+            cursor.skip_to(log, head.number, head.arrival);
         }
     }
 
@@ -151,7 +151,7 @@ impl Shard {
         if missing.oldest_arrival > bound
             && let Some(cursor) = self.cursors.get_mut(id)
         {
-            cursor.skip_to(log, missing.oldest.sequence, missing.oldest_arrival);
+            cursor.skip_to(log, missing.oldest_number, missing.oldest_arrival);
         }
     }
 
@@ -211,8 +211,9 @@ fn advance(join: &mut Join, arrival: Option<u64>) {
 pub(super) fn placed(place: Place, after: Position) -> Result<u64, Missing> {
     match place {
         Place::Served { arrival, .. } => Ok(arrival),
-        Place::Gap { reason, missed, oldest, oldest_arrival } => {
-            Err(Missing { after: Some(after), reason, missed, oldest, oldest_arrival })
+        Place::Gap { reason, missed, oldest, oldest_number, oldest_arrival } => {
+            let from = missed.and_then(|missed| oldest_number.checked_sub(missed));
+            Err(Missing { after: Some(after), from, reason, oldest, oldest_number, oldest_arrival })
         }
     }
 }

@@ -95,7 +95,7 @@ impl Shard {
                 _ if !is_behind => Some(0),
                 Source::Subject(_) if cursor.sequence > 0 => {
                     let node = lock(&self.node);
-                    let head = node.find(&stream.name).map(|log| node.head(log).at.sequence);
+                    let head = node.find(&stream.name).map(|log| node.head(log).number);
                     head.map(|head| head.saturating_sub(cursor.sequence))
                 }
                 _ => None,

@@ -101,7 +101,7 @@ impl Shard {
                 Err(reason) => {
                     let nowhere = Position { epoch: 0, sequence: 0 };
                     let found = placed(node.place(log, nowhere, self.now), nowhere).err();
-                    missing = found.map(|found| Missing { after: None, reason, missed: None, ..found });
+                    missing = found.map(|found| Missing { after: None, from: None, reason, ..found });
                     outcome = Outcome::Resync;
                 }
             }
@@ -123,7 +123,7 @@ impl Shard {
                 self.stand(cursor, Stand::Behind(arrival));
                 let known = if missing.is_none() { command.after } else { None };
                 if let Some(cursor) = self.cursors.get_mut(cursor) {
-                    cursor.sequence = known.map_or(0, |after| after.sequence);
+                    cursor.sequence = known.and_then(|after| node.number(log, after)).unwrap_or(0);
                 }
                 self.queue_behind(cursor);
             }
@@ -202,8 +202,8 @@ impl Shard {
                 // Another reign's: the mark alone says what is owed.
                 Place::Gap { .. } => continue,
             };
-            if let Some(cursor) = self.cursors.get_mut(cursor) {
-                cursor.skip_to(log, at.sequence, arrival);
+            if let (Some(cursor), Some(number)) = (self.cursors.get_mut(cursor), node.number(log, *at)) {
+                cursor.skip_to(log, number, arrival);
             }
         }
     }

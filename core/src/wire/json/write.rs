@@ -223,13 +223,16 @@ pub(in crate::wire) fn put_reply_object(out: &mut Vec<u8>, id: &Id, reply: &Repl
             }
         }
         Reply::Unsubscribed { selector } => put_text(out, "\"ok\":\"unsubscribed\",\"subject\":", selector),
-        Reply::Published { at, is_repeat } => {
+        Reply::Published { at, is_repeat, reached } => {
             put(out, "\"ok\":\"published\"");
             if let Some(at) = at {
                 put_position(out, ",\"at\":\"", at);
             }
             if is_repeat {
                 put(out, ",\"repeat\":true");
+            }
+            if let Some(reached) = reached {
+                put_text(out, ",\"ack\":", reached.name());
             }
         }
         Reply::Pong { time_ms } => {

@@ -1,0 +1,139 @@
+//! What waits to be written down, and how far the journal has come: rows are handed over in batches, in the order of arrival, and
+//! share the messages with the logs. Owns who may still be promised the disk. Bounded: while the disk keeps up publishers are held
+//! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
+use super::Node;
+use crate::codes::Code;
+use crate::command::Ack;
+use crate::journal::MessageRow;
+use crate::message::Draft;
+use crate::settings::JournalSettings;
+
+/// How far the journal has come, as its writer tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Everything up to this arrival is on the disk.
+    pub synced: u64,
+    /// The disk refuses: what is not synced yet may never be.
+    pub is_failing: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    rows: Vec<MessageRow>,
+    bytes: usize,
+    rows_max: usize,
+    bytes_max: usize,
+    progress: Progress,
+    /// Somebody waits for the disk: the writer should not.
+    is_urgent: bool,
+    /// The last arrival of the rows that somebody waits for, by shard.
+    waiting: [u64; super::SHARDS_MAX],
+    lost: u64,
+}
+
+impl Journal {
+    pub(super) fn new(settings: &JournalSettings) -> Self {
+        Self {
+            rows: Vec::new(),
+            bytes: 0,
+            rows_max: settings.queue_rows_max.max(2),
+            bytes_max: settings.queue_bytes_max.max(2),
+            progress: Progress::default(),
+            is_urgent: false,
+            waiting: [0; super::SHARDS_MAX],
+            lost: 0,
+        }
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.progress.is_failing
+    }
+
+    pub(super) fn has_synced(&self, arrival: u64) -> bool {
+        arrival <= self.progress.synced
+    }
+
+    pub(super) fn push(&mut self, row: MessageRow) {
+        let cost = row.cost_bytes();
+        let is_full = self.rows.len() >= self.rows_max || self.bytes + cost > self.bytes_max;
+        if is_full && self.progress.is_failing {
+            self.lost += 1;
+            return;
+        }
+        self.is_urgent |= row.needs_disk;
+        self.bytes += cost;
+        self.rows.push(row);
+    }
+
+    /// While the disk works what comes in is no more than it takes.
+    pub(super) fn holds_publishers(&self) -> bool {
+        !self.progress.is_failing && (self.rows.len() >= self.rows_max / 2 || self.bytes >= self.bytes_max / 2)
+    }
+}
+
+impl Node {
+    /// Whether accepted messages are written down.
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// What has been accepted since the last call, in order of arrival, swapped with an empty list. True: somebody waits for it.
+    pub fn take_rows(&mut self, into: &mut Vec<MessageRow>) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        journal.bytes = 0;
+        std::mem::swap(&mut journal.rows, into);
+        std::mem::take(&mut journal.is_urgent)
+    }
+
+    /// Whether rows wait to be taken, and whether somebody waits for them.
+    pub fn has_rows(&self) -> (bool, bool) {
+        self.journal.as_ref().map_or((false, false), |journal| (!journal.rows.is_empty(), journal.is_urgent))
+    }
+
+    /// Rows that were lost to the journal here since the last call: the disk failed and there was no room.
+    pub fn take_rows_lost(&mut self) -> u64 {
+        self.journal.as_mut().map_or(0, |journal| std::mem::take(&mut journal.lost))
+    }
+
+    /// The writer has come so far. Shows what was not to be seen before; returns the shards to wake: those with news in
+    /// the feed, and those that wait for the disk.
+    pub fn journaled(&mut self, progress: Progress) -> u64 {
+        let Some(journal) = &mut self.journal else { return 0 };
+        let synced = journal.progress.synced.max(progress.synced);
+        journal.progress = Progress { synced, ..progress };
+        let mut mask = 0;
+        for (shard, waiting) in journal.waiting.iter_mut().enumerate() {
+            if *waiting > 0 {
+                mask |= 1 << shard;
+                if *waiting <= synced || progress.is_failing {
+                    *waiting = 0;
+                }
+            }
+        }
+        mask | self.show_until(synced, progress.is_failing)
+    }
+
+    /// How far the journal has come; none where there is none.
+    pub fn journal_progress(&self) -> Option<Progress> {
+        self.journal.as_ref().map(|journal| journal.progress)
+    }
+
+    /// A shard waits for the disk up to this arrival: it is woken as that comes nearer.
+    pub fn await_disk(&mut self, shard: u8, arrival: u64) {
+        let waiting = self.journal.as_mut().and_then(|journal| journal.waiting.get_mut(usize::from(shard)));
+        if let Some(waiting) = waiting {
+            *waiting = arrival.max(*waiting);
+        }
+    }
+
+    /// Whether a draft may be promised what it asks for.
+    pub(super) fn check_ack(&self, draft: &Draft) -> Result<(), Code> {
+        match (draft.ack, &self.journal) {
+            (Ack::Cached, _) => Ok(()),
+            (Ack::Disk, Some(_)) if !draft.is_guaranteed => Err(Code::AckUnavailable),
+            (Ack::Disk, Some(journal)) if journal.is_failing() => Err(Code::DiskFailing),
+            (Ack::Disk, Some(_)) => Ok(()),
+            (Ack::Disk, None) | (Ack::Replicated, _) => Err(Code::AckUnavailable),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The reigns of one log: what numbered its messages before the present epoch, as far as the journal tells. Owns the way from a
+//! client's position to the log's number and back: `E.0` of a reign stands for what it follows, and where two reigns meet the
+//! log has an arrival that is no message's, so that who reads over it can be told.
+use std::sync::Arc;
+
+use super::Log;
+use crate::message::Follows;
+use crate::position::Position;
+
+/// Reigns remembered of one log; positions of older ones are unknown.
+const REIGNS_MAX: usize = 16;
+
+/// A reign that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::node) struct Reign {
+    epoch: u64,
+    /// The log's last number before it.
+    before: u64,
+    /// The log's last number at its end.
+    last: u64,
+    /// Its messages arrived before this, those of its successor after.
+    ended: u64,
+}
+
+impl Reign {
+    fn end(&self) -> Position {
+        Position { epoch: self.epoch, sequence: self.last - self.before }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Past {
+    reigns: Vec<Reign>,
+    follows: Arc<Follows>,
+}
+
+impl Past {
+    pub(super) fn follows(&self) -> Arc<Follows> {
+        Arc::clone(&self.follows)
+    }
+}
+
+/// What a log makes of a client's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::node) enum Known {
+    /// It has been sent everything up to this number, and was told of the reigns that ended with this arrival; 0 of none.
+    Number { number: u64, told: u64 },
+    /// It stands beyond what this epoch has numbered.
+    Ahead,
+    /// Another epoch, or one of which the journal does not hold as much.
+    Other,
+}
+
+/// Where a reading meets the end of a reign.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::node) struct Change {
+    pub(in crate::node) arrival: u64,
+    pub(in crate::node) number: u64,
+    pub(in crate::node) after: Position,
+    pub(in crate::node) at: Position,
+}
+
+impl Log {
+    fn reigns(&self) -> &[Reign] {
+        self.past.as_ref().map_or(&[], |past| &past.reigns)
+    }
+
+    /// The log's last number before the present epoch.
+    fn before(&self) -> u64 {
+        self.past.as_ref().map_or(0, |past| past.follows.number)
+    }
+
+    /// The head as clients see it.
+    pub(in crate::node) fn at(&self) -> Position {
+        Position { epoch: self.epoch, sequence: self.sequence - self.before() }
+    }
+
+    /// The present reign ends with an arrival that is no message's; another begins.
+    pub(in crate::node) fn end_reign(&mut self, arrival: u64, epoch: u64) {
+        let reign = Reign { epoch: self.epoch, before: self.before(), last: self.sequence, ended: arrival };
+        let mut reigns = self.past.take().map_or_else(Vec::new, |past| past.reigns);
+        reigns.push(reign);
+        if reigns.len() > REIGNS_MAX {
+            reigns.remove(0);
+        }
+        let at = place_in(&reigns, self.sequence).unwrap_or(reign.end());
+        self.past = Some(Box::new(Past { reigns, follows: Arc::new(Follows { number: self.sequence, at }) }));
+        self.epoch = epoch;
+    }
+
+    /// The position of a number: of the message that has it, where there is one.
+    pub(in crate::node) fn position(&self, number: u64) -> Position {
+        if number > self.before() {
+            return Position { epoch: self.epoch, sequence: number - self.before() };
+        }
+        place_in(self.reigns(), number).unwrap_or(Position { epoch: self.epoch, sequence: 0 })
+    }
+
+    /// What a client's position means here.
+    pub(in crate::node) fn find(&self, at: Position) -> Known {
+        if at.epoch == self.epoch {
+            let number = self.before().saturating_add(at.sequence);
+            let told = self.reigns().last().map_or(0, |reign| reign.ended);
+            return if number > self.sequence { Known::Ahead } else { Known::Number { number, told } };
+        }
+        let reigns = self.reigns();
+        let Some(index) = reigns.iter().rposition(|reign| reign.epoch == at.epoch) else { return Known::Other };
+        let told = index.checked_sub(1).and_then(|before| reigns.get(before)).map_or(0, |reign| reign.ended);
+        match reigns.get(index) {
+            Some(reign) if at.sequence <= reign.last - reign.before => {
+                Known::Number { number: reign.before + at.sequence, told }
+            }
+            _ => Known::Other,
+        }
+    }
+
+    /// Where somebody stands who was sent everything up to an arrival at which this log had no message of its own.
+    pub(in crate::node) fn number_at(&self, arrival: u64) -> u64 {
+        self.reigns().iter().rev().find(|reign| reign.ended <= arrival).map_or(0, |reign| reign.last)
+    }
+
+    /// The first end of a reign that is met after one arrival up to another.
+    pub(in crate::node) fn change_in(&self, after: u64, until: u64) -> Option<Change> {
+        let reigns = self.reigns();
+        let index = reigns.iter().position(|reign| reign.ended > after)?;
+        let reign = reigns.get(index).filter(|reign| reign.ended <= until)?;
+        let epoch = reigns.get(index + 1).map_or(self.epoch, |next| next.epoch);
+        let at = Position { epoch, sequence: 0 };
+        Some(Change { arrival: reign.ended, number: reign.last, after: reign.end(), at })
+    }
+}
+
+fn place_in(reigns: &[Reign], number: u64) -> Option<Position> {
+    let reign = reigns.iter().find(|reign| number <= reign.last && (number > reign.before || reign.before == 0))?;
+    Some(Position { epoch: reign.epoch, sequence: number.saturating_sub(reign.before) })
+}

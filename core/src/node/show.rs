@@ -1,0 +1,137 @@
+//! From numbered to seen. A message is shown when it is accepted, but for subjects whose messages nobody is to see before they
+//! are on the disk: those wait here, and whatever was numbered behind them waits too, so that what is seen is in order of
+//! arrival, always. Where the disk fails nobody waits for it.
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::Node;
+use super::feed::Entry;
+use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
+use super::snapshot::Room;
+use crate::message::Message;
+
+/// Messages that one append lets go where they are too many or too old; the sweep goes on.
+const TRIM_EACH: usize = 16;
+/// What waits to be seen before publishers are not read.
+const UNSEEN_MAX: usize = 65_536;
+const UNSEEN_BYTES_MAX: usize = 67_108_864;
+
+/// One that waits.
+#[derive(Debug)]
+struct Waiting {
+    message: Arc<Message>,
+    /// It must be on the disk.
+    needs_disk: bool,
+    /// It takes the snapshot away.
+    clears: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    /// The last number of each log among them, by slot.
+    numbers: HashMap<u32, u64>,
+}
+
+impl Unseen {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn concerns(&self, slot: u32) -> bool {
+        !self.numbers.is_empty() && self.numbers.contains_key(&slot)
+    }
+
+    /// The last number that was given in a log, if that waits.
+    pub(super) fn number(&self, slot: u32) -> Option<u64> {
+        if self.numbers.is_empty() { None } else { self.numbers.get(&slot).copied() }
+    }
+
+    pub(super) fn holds_publishers(&self) -> bool {
+        self.waiting.len() >= UNSEEN_MAX || self.bytes >= UNSEEN_BYTES_MAX
+    }
+}
+
+impl Node {
+    /// The last arrival that was given.
+    pub(super) fn numbered(&self) -> u64 {
+        self.index.head() + self.unseen.waiting.len() as u64
+    }
+
+    /// Shows a numbered message, or has it wait; returns the shards to wake.
+    pub(super) fn offer(&mut self, message: Arc<Message>, needs_disk: bool, clears: bool) -> u64 {
+        if !needs_disk && self.unseen.is_empty() {
+            return self.show(message, clears);
+        }
+        self.unseen.bytes += message.cost_bytes();
+        if message.sequence > 0 {
+            self.unseen.numbers.insert(message.log.slot, message.sequence);
+        }
+        self.unseen.waiting.push_back(Waiting { message, needs_disk, clears });
+        0
+    }
+
+    /// Shows what waits for the disk no longer; returns the shards to wake.
+    pub(super) fn show_until(&mut self, synced: u64, is_failing: bool) -> u64 {
+        let mut mask = 0;
+        while let Some(first) = self.unseen.waiting.front()
+            && (is_failing || !first.needs_disk || first.message.arrival <= synced)
+            && let Some(Waiting { message, clears, .. }) = self.unseen.waiting.pop_front()
+        {
+            self.unseen.bytes -= message.cost_bytes();
+            if self.unseen.numbers.get(&message.log.slot).is_some_and(|last| *last == message.sequence) {
+                self.unseen.numbers.remove(&message.log.slot);
+            }
+            mask |= self.show(message, clears);
+        }
+        mask
+    }
+
+    /// Into its log, the index, the snapshot and the feed; a standard message into the feed alone.
+    fn show(&mut self, message: Arc<Message>, clears: bool) -> u64 {
+        let mask = if message.sequence > 0 {
+            self.keep(&message, clears)
+        } else {
+            self.index.push_nobody();
+            let listeners = self.names.get(message.log).map_or(0, |log| log.listeners.mask());
+            listeners | self.directory.mask(&message.subject)
+        };
+        let told = if mask == 0 { 0 } else { self.feed.push(mask, &Entry::Message(message)) };
+        self.trim_index();
+        told
+    }
+
+    /// Into its log, the index and the snapshot; returns the shards that listen.
+    pub(super) fn keep(&mut self, message: &Arc<Message>, clears: bool) -> u64 {
+        let Some(log) = self.names.get_mut(message.log) else {
+            self.index.push_nobody();
+            return 0;
+        };
+        self.index.push(message.log.slot, message.sequence);
+        self.counts.bytes += message.cost_bytes();
+        self.counts.messages += 1;
+        log.push(Arc::clone(message));
+        let policy = self.policies.get(log.policy);
+        if clears {
+            drop_snapshot(log, &mut self.counts);
+        } else if message.is_retained && policy.keeps_snapshot {
+            if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
+                drop_snapshot(log, &mut self.counts);
+            }
+            self.counts.bytes -= log.lonely_bytes();
+            self.counts.snapshots += usize::from(log.latest.is_none());
+            let room =
+                Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
+            log.latest.update(message, room, &mut self.counts.snapshot_bytes);
+        }
+        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
+        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff };
+        trim(log, bounds, TRIM_EACH, &mut self.counts);
+        if log.pattern_version != self.directory.version() {
+            log.pattern_version = self.directory.version();
+            log.pattern_mask = self.directory.mask(&message.subject);
+        }
+        log.listeners.mask() | log.pattern_mask
+    }
+}
