@@ -64,6 +64,8 @@ pub struct Node {
     /// What waits to be written down; none where there is no journal.
     journal: Option<Box<journal::Journal>>,
     unseen: show::Unseen,
+    /// While rows of the journal come back.
+    restoring: Option<Box<restore::Restoring>>,
     directory: directory::Directory,
     interest: interest::Interest,
     keys: keys::Keys,
@@ -102,6 +104,7 @@ impl Node {
             tap: feed::Tap::new(&settings.tap),
             journal: settings.journal.as_ref().map(|settings| Box::new(journal::Journal::new(settings))),
             unseen: show::Unseen::default(),
+            restoring: None,
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),
             interest: interest::Interest::new(secret, limits.interest_hold_ms),

@@ -94,6 +94,7 @@ impl KeptMessage {
             log,
             epoch: self.epoch,
             sequence: self.sequence,
+            follows: None,
             arrival: self.arrival,
             time_ms: self.time_ms,
             kind: self.kind,

@@ -78,7 +78,7 @@ impl Node {
             },
         };
         let (at, arrival, mask) = if draft.is_guaranteed {
-            let (at, arrival, mask) = self.number(subject, draft, now)?;
+            let (at, arrival, mask) = self.accept_guaranteed(subject, draft, now)?;
             (Some(at), arrival, mask)
         } else {
             (None, 0, self.pass(subject, draft, now)?)
@@ -91,7 +91,8 @@ impl Node {
 
     /// What its publisher is told now, or later, of a message that has a position.
     fn settle(&self, draft: &Draft, at: Option<Position>, arrival: u64, is_repeat: bool) -> Outcome {
-        let is_there = draft.ack != Ack::Disk || self.journal.as_ref().is_some_and(|journal| journal.has_synced(arrival));
+        let is_there =
+            draft.ack != Ack::Disk || self.journal.as_ref().is_some_and(|journal| journal.has_synced(arrival));
         if is_there { Outcome::Published { at, is_repeat } } else { Outcome::Awaits { at, is_repeat, arrival } }
     }
 
@@ -112,7 +113,7 @@ impl Node {
     }
 
     /// A guaranteed message: numbered in its log, and written down where there is a journal.
-    fn number(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64, u64), Code> {
+    fn accept_guaranteed(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64, u64), Code> {
         let known = self.names.find(subject);
         if known.is_none() {
             check_subject_of(subject, draft)?;

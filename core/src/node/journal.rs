@@ -11,10 +11,26 @@ use crate::settings::JournalSettings;
 /// How far the journal has come, as its writer tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything up to this arrival is on the disk.
+    /// Everything up to this arrival is on the disk, but for what was lost.
     pub synced: u64,
+    /// The last arrival that was lost because the disk failed and there was no room; 0 none.
+    pub lost: u64,
+    /// The writer is so far behind that publishers should not be read.
+    pub is_full: bool,
     /// The disk refuses: what is not synced yet may never be.
     pub is_failing: bool,
+}
+
+impl Progress {
+    /// Whether an arrival is on the disk.
+    pub fn holds(&self, arrival: u64) -> bool {
+        arrival > self.lost && arrival <= self.synced
+    }
+
+    /// Whether nothing more is to be awaited of an arrival.
+    pub fn settles(&self, arrival: u64) -> bool {
+        self.is_failing || arrival <= self.synced
+    }
 }
 
 #[derive(Debug)]
@@ -50,7 +66,12 @@ impl Journal {
     }
 
     pub(super) fn has_synced(&self, arrival: u64) -> bool {
-        arrival <= self.progress.synced
+        self.progress.holds(arrival)
+    }
+
+    /// Everything up to here came from the journal.
+    pub(super) fn begin_at(&mut self, arrival: u64) {
+        self.progress.synced = arrival;
     }
 
     pub(super) fn push(&mut self, row: MessageRow) {
@@ -67,7 +88,8 @@ impl Journal {
 
     /// While the disk works what comes in is no more than it takes.
     pub(super) fn holds_publishers(&self) -> bool {
-        !self.progress.is_failing && (self.rows.len() >= self.rows_max / 2 || self.bytes >= self.bytes_max / 2)
+        !self.progress.is_failing
+            && (self.progress.is_full || self.rows.len() >= self.rows_max / 2 || self.bytes >= self.bytes_max / 2)
     }
 }
 
@@ -100,7 +122,8 @@ impl Node {
     pub fn journaled(&mut self, progress: Progress) -> u64 {
         let Some(journal) = &mut self.journal else { return 0 };
         let synced = journal.progress.synced.max(progress.synced);
-        journal.progress = Progress { synced, ..progress };
+        let lost = journal.progress.lost.max(progress.lost);
+        journal.progress = Progress { synced, lost, ..progress };
         let mut mask = 0;
         for (shard, waiting) in journal.waiting.iter_mut().enumerate() {
             if *waiting > 0 {

@@ -95,7 +95,8 @@ impl Policies {
             policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
             policy.hold_ms = one.hold_ms.unwrap_or(policy.hold_ms);
             policy.hold_bytes_max = one.hold_bytes_max.unwrap_or(policy.hold_bytes_max);
-            policy.acks_mqtt_from_disk = one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
+            policy.acks_mqtt_from_disk =
+                one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
             policy.shows_journaled = one.visible.as_deref().map_or(policy.shows_journaled, |when| when == "journaled");
         }
         policy.log_age = ages.register(policy.log_age_ms_max);

@@ -1,5 +1,5 @@
-//! Publishers that outrun the slowest shard are not read until it has caught up: the feed stays bounded, and the kernel tells
-//! the publisher by no longer taking its bytes.
+//! Publishers that outrun the slowest shard, or the disk that they wait for, are not read until it has caught up: the feed stays
+//! bounded, and the kernel tells the publisher by no longer taking its bytes.
 use super::{Outlet, Shard, lock};
 use std::sync::Arc;
 
@@ -26,17 +26,18 @@ impl Shard {
         let is_congested = lock(&node).is_congested();
         let sockets = std::mem::take(&mut self.congesting);
         for &socket in &sockets {
+            let is_held = is_congested || self.awaits_too_many(socket);
             let Some(connection) = self.connections.get_mut(socket) else { continue };
-            if is_congested && !connection.is_paused {
-                connection.is_paused = true;
-                out.pause_read(socket);
-            } else if !is_congested {
+            if is_held {
+                if !connection.is_paused {
+                    connection.is_paused = true;
+                    out.pause_read(socket);
+                }
+                self.congesting.push(socket);
+            } else {
                 connection.is_congesting = false;
                 self.resume(socket, out);
             }
-        }
-        if is_congested {
-            self.congesting = sockets;
         }
     }
 

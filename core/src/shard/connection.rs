@@ -160,6 +160,8 @@ pub(super) struct Details {
     pub connect_id: Option<crate::command::Id>,
     pub expires_ms: Option<u64>,
     pub is_warned: bool,
+    /// Answers that wait for the disk.
+    pub awaiting: u32,
     /// Publishes left in this second, and which second it is.
     pub rate: Option<(u64, u32)>,
     /// The code it ends with, and when it is cut off (monotonic ms).

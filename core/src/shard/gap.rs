@@ -121,8 +121,7 @@ impl Shard {
         let cursor = self.cursors.get(id)?;
         let (from_oldest, stream_id) = (cursor.gap_from_oldest || missing.is_whole(), cursor.stream);
         let head = node.head(log);
-        let (at, number) =
-            if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
+        let (at, number) = if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
         let missed = missing.missed_to(number);
         let stream = self.streams.get(stream_id)?;
         let gap =

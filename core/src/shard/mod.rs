@@ -4,6 +4,7 @@
 //! the head, waits for its socket, or waits in `behind`.
 mod absorb;
 mod access;
+mod acks;
 mod catch_up;
 mod congestion;
 mod connection;
@@ -100,6 +101,8 @@ pub struct Shard {
     batch: Batch,
     /// Whose publishes the batch holds, in the same order.
     batch_ids: Vec<Id>,
+    /// Whose publishers wait for the disk.
+    acks: acks::Acks,
     outcomes: Vec<Outcome>,
     entries: Vec<Entry>,
     singles: Vec<absorb::Single>,
@@ -159,6 +162,7 @@ impl Shard {
             has_more: false,
             batch: Batch::default(),
             batch_ids: Vec::new(),
+            acks: acks::Acks::default(),
             outcomes: Vec::new(),
             entries: Vec::new(),
             singles: Vec::new(),
@@ -197,6 +201,7 @@ impl Shard {
     /// pending send is answered by `sent` and `more` is called, until nothing is pending.
     pub fn turn<O: Outlet>(&mut self, out: &mut O) {
         self.commit();
+        self.give_acks(out);
         out.wake(self.take_wakes());
         self.absorb_feed();
         self.take_mail(out);
@@ -254,6 +259,7 @@ impl Shard {
         let node = Arc::clone(&self.node);
         let mut held = lock(&node);
         self.wakes |= held.append(&mut self.batch, &mut outcomes, self.now) | held.take_wakes();
+        self.await_disk(&outcomes, &mut held);
         let is_congested = held.is_congested();
         drop(held);
         if is_congested {

@@ -190,9 +190,7 @@ impl Shard {
         if let Some(reply_to) = &publish.reply_to {
             subject::check_subject(reply_to)?;
         }
-        if publish.ack != Ack::Cached {
-            return Err(Refusal::new(Code::AckUnavailable, "this node acknowledges from its cache only"));
-        }
+        self.check_ack(publish.ack, publish.is_guaranteed)?;
         if let Some(key) = &publish.key
             && access.is_anonymous
             && key.len() < limits::KEY_BYTES_MIN_ANONYMOUS
@@ -206,8 +204,21 @@ impl Shard {
         draft.is_retained = publish.retain;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
+        draft.ack = publish.ack;
         self.push_draft(&publish.subject, draft, id.clone());
         Ok(Step::Done)
+    }
+
+    /// Whether this node can reach a level of acknowledgement at all.
+    fn check_ack(&self, ack: Ack, is_guaranteed: bool) -> Result<(), Refusal> {
+        let why = match ack {
+            Ack::Cached => return Ok(()),
+            Ack::Disk if !is_guaranteed => "a standard message is kept nowhere",
+            Ack::Disk if self.settings.journal.is_some() => return Ok(()),
+            Ack::Disk => "this node keeps no journal: it has no data directory",
+            Ack::Replicated => "this node is alone",
+        };
+        Err(Refusal::new(Code::AckUnavailable, why))
     }
 
     /// Adds a draft that is allowed to the turn's batch.
@@ -257,8 +268,9 @@ impl Shard {
             }
             match outcome {
                 Outcome::Published { at, is_repeat } => {
-                    self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat });
+                    self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat, reached: None });
                 }
+                Outcome::Awaits { at, is_repeat, arrival } => self.hold_ack(socket, id, at, is_repeat, arrival),
                 Outcome::Refused(code) => {
                     self.counters.count_refused_publish(self.connections.get(socket), code);
                     self.refuse(socket, id, &Refusal::new(code, code.sentence()));

@@ -297,7 +297,7 @@ impl World {
                 assert!(after.sequence >= base && after.sequence <= head.at.sequence);
                 assert_eq!((arrival, count), (stands_at(after.sequence), head.at.sequence - after.sequence));
             }
-            Place::Gap { reason, missed, oldest, oldest_arrival } => {
+            Place::Gap { reason, missed, oldest, oldest_arrival, .. } => {
                 assert_eq!((oldest.sequence, oldest_arrival), (base, stands_at(base)));
                 if after.sequence > head.at.sequence {
                     assert_eq!((reason, missed), (GapReason::Ahead, None));

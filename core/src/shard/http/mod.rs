@@ -35,6 +35,8 @@ pub(super) struct Exchange {
     ahead: Vec<u8>,
     /// Outcomes of a POST of several publishes so far.
     pub outcomes: Option<Vec<u8>>,
+    /// An answer that waits for the disk, or is made while some of what it says does.
+    pub held: Option<Box<produce::Held>>,
     pub poll: Option<Box<consume::Poll>>,
     pub marks: Option<Box<stream::Marks>>,
     /// The socket closes only after the peer has: bytes may still come, and closing over them would lose the answer.
@@ -243,6 +245,10 @@ impl Shard {
         let step = self.route(socket, head, body, done);
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
         match step {
+            Ok(Step::Done) if connection.phase == Phase::Http && connection.exchange().held.is_some() => {
+                connection.is_asking = true;
+                Taken::Wait
+            }
             Ok(Step::Done) if connection.phase == Phase::Http => self.after_answer(socket),
             Ok(Step::Done) => Taken::Wait,
             Ok(Step::Wait | Step::Again) => {

@@ -143,6 +143,10 @@ impl Shard {
         }
         let outcome = match outcome {
             Outcome::Published { .. } => Ok(()),
+            Outcome::Awaits { at, is_repeat, arrival } => {
+                self.hold_ack(socket, id, *at, *is_repeat, *arrival);
+                return true;
+            }
             Outcome::Refused(code) => {
                 self.counters.publishes_refused += 1;
                 Err(*code)
@@ -159,6 +163,10 @@ impl Shard {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
         // 3.1.1 cannot say no: what is not taken is answered as if it were [MQTT-3.3.5-2].
         let is_plain = mqtt.writer.version == Version::V3;
+        if is_plain && outcome == Err(Code::DiskFailing) {
+            // An answer would say that it is on the disk: without one the client comes back with it.
+            return self.close(socket, Code::ConnectionFault, "the disk fails");
+        }
         let reason = outcome.map_or_else(reason_of, |()| Reason::SUCCESS);
         match qos {
             Qos::AtMostOnce => {}

@@ -1,0 +1,180 @@
+//! A node that begins with what its journal kept: logs, snapshots, numbering and idempotence keys, row by row in the order in which
+//! they were accepted, before anybody listens. Owns what a restart means for positions: arrivals go on, every subject goes on in
+//! the new epoch, and the reigns before it stay known, so that who stands in one of them is sent the rest and told of the change.
+//! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
+use super::Node;
+use super::append::clears_snapshot;
+use super::keys::Known;
+use super::log::Log;
+use super::reigns::Reign;
+use super::room::drop_snapshot;
+use crate::command::GapReason;
+use crate::journal::KeptMessage;
+use crate::message::{LogId, Place};
+use crate::position::{Now, Position};
+use std::sync::Arc;
+
+/// What came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Rows that could not be used: twice there, out of order, or beyond a limit of subjects or bytes.
+    pub passed_over: u64,
+    /// Places where rows are missing between two of one subject.
+    pub holes: u64,
+    pub subjects: u64,
+    pub messages: u64,
+    pub keys: u64,
+    /// The last arrival that the journal held.
+    pub arrival: u64,
+}
+
+/// What is known while rows come back.
+#[derive(Debug)]
+pub(super) struct Restoring {
+    /// The runs whose rows these are, oldest first.
+    reigns: Vec<Reign>,
+    /// How many reigns each log has seen, by slot.
+    seen: Vec<u16>,
+    told: Restored,
+}
+
+impl Node {
+    /// Begins: `reigns` are the runs that this one follows, oldest first; rows come in their order.
+    pub fn begin_restore(&mut self, reigns: Vec<Reign>) {
+        let highest = reigns.iter().map(|reign| reign.epoch).max().unwrap_or(0);
+        self.epoch = self.epoch.max(highest + 1);
+        self.restoring = Some(Box::new(Restoring { reigns, seen: Vec::new(), told: Restored::default() }));
+    }
+
+    /// The next row.
+    pub fn restore(&mut self, kept: KeptMessage, now: Now) {
+        let Some(mut restoring) = self.restoring.take() else { return };
+        restoring.told.rows += 1;
+        if self.try_restore(&mut restoring, kept, now).is_none() {
+            restoring.told.passed_over += 1;
+        }
+        self.restoring = Some(restoring);
+    }
+
+    /// Ends: the present reign begins, with an arrival of its own.
+    pub fn finish_restore(&mut self, now: Now) -> Restored {
+        let Some(mut restoring) = self.restoring.take() else { return Restored::default() };
+        let held = restoring.reigns.last().map_or(0, |reign| reign.last).max(self.index.head());
+        self.index.advance(held + 1, self.limits.index_entries_max);
+        let began = self.index.head();
+        for slot in 0..self.names.slots() {
+            restoring.catch_up(self.names.log_at_mut(slot), slot, usize::MAX);
+            if let Some(log) = self.names.log_at_mut(slot) {
+                log.end_reign(began, self.epoch);
+            }
+        }
+        let ends: Vec<u64> = restoring.reigns.iter().skip(1).map(|reign| reign.epoch).chain([self.epoch]).collect();
+        for (reign, epoch_end) in restoring.reigns.iter().zip(ends) {
+            self.reigns.push(Reign { epoch_end, ..*reign });
+        }
+        self.ages.tick(now.mono_ms, held);
+        self.time_ms = self.time_ms.max(now.wall_ms);
+        if let Some(journal) = &mut self.journal {
+            journal.begin_at(began);
+        }
+        Restored {
+            subjects: self.names.len() as u64,
+            messages: self.counts.messages as u64,
+            keys: self.keys.len() as u64,
+            arrival: held,
+            ..restoring.told
+        }
+    }
+
+    fn try_restore(&mut self, restoring: &mut Restoring, kept: KeptMessage, now: Now) -> Option<()> {
+        if kept.arrival <= self.index.head() || kept.sequence == 0 {
+            return None;
+        }
+        let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run)?;
+        let then_ms = now.mono_ms as i64 - now.wall_ms.saturating_sub(kept.time_ms) as i64;
+        if !self.make_room(size_of::<crate::message::Message>() + kept.bytes().len()) {
+            return None;
+        }
+        let id = self.find_restored(restoring, reign, &kept)?;
+        let log = self.names.get_mut(id)?;
+        let expected = log.at().sequence + 1;
+        if kept.sequence < expected {
+            return None;
+        }
+        if kept.sequence > expected {
+            restoring.told.holes += u64::from(log.number() > 0);
+            while log.len() > 0 {
+                self.counts.bytes -= log.evict(GapReason::Expired);
+                self.counts.messages -= 1;
+            }
+            log.jump(log.number() + kept.sequence - expected, kept.arrival - 1);
+        }
+        self.ages.note(then_ms, self.index.head());
+        self.time_ms = self.time_ms.max(kept.time_ms);
+        self.index.advance(kept.arrival - 1, self.limits.index_entries_max);
+        self.restore_key(&kept, then_ms);
+        let log = self.names.get(id)?;
+        let (place, subject, is_mqtt): (Place, Arc<str>, bool) = (log.next(), Arc::clone(&log.subject), kept.is_mqtt);
+        let mut message = kept.into_message(id);
+        (message.subject, message.sequence, message.follows) = (subject, place.sequence, place.follows);
+        let clears = clears_snapshot(&message, is_mqtt);
+        self.keep(&Arc::new(message), clears);
+        self.trim_index();
+        Some(())
+    }
+
+    /// The log of a row, in the reign and epoch of the row.
+    fn find_restored(&mut self, restoring: &mut Restoring, reign: usize, kept: &KeptMessage) -> Option<LogId> {
+        if let Some(id) = self.names.find(&kept.subject) {
+            restoring.catch_up(self.names.get_mut(id), id.slot, reign + 1);
+            if self.names.get(id)?.epoch == kept.epoch {
+                return Some(id);
+            }
+            // It had been forgotten meanwhile, and came back in a later epoch.
+            self.forget_restored(id);
+        }
+        let id = self.create(&kept.subject).ok()?;
+        let log = self.names.get_mut(id)?;
+        (log.epoch, log.since_arrival) = (kept.epoch, kept.arrival - 1);
+        let slot = id.slot as usize;
+        if restoring.seen.len() <= slot {
+            restoring.seen.resize(slot + 1, 0);
+        }
+        if let Some(seen) = restoring.seen.get_mut(slot) {
+            *seen = reign as u16 + 1;
+        }
+        Some(id)
+    }
+
+    fn forget_restored(&mut self, id: LogId) {
+        let Some(log) = self.names.get_mut(id) else { return };
+        while log.len() > 0 {
+            self.counts.bytes -= log.evict(GapReason::Expired);
+            self.counts.messages -= 1;
+        }
+        drop_snapshot(log, &mut self.counts);
+        self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
+        self.names.remove(id.slot);
+    }
+
+    fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {
+        let Some(key) = &kept.key else { return };
+        let scope = self.keys.digest(&[kept.publisher.as_bytes(), kept.subject.as_bytes(), key]);
+        let content = self.keys.digest(&[&[kept.kind as u8, 1], &kept.content_bytes().to_le_bytes(), kept.bytes()]);
+        let at = Position { epoch: kept.epoch, sequence: kept.sequence };
+        self.keys.insert(scope, Known { content, at: Some(at), arrival: kept.arrival }, then_ms);
+    }
+}
+
+impl Restoring {
+    /// Brings a log to the last of so many reigns.
+    fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, reigns: usize) {
+        let (Some(log), Some(seen)) = (log, self.seen.get_mut(slot as usize)) else { return };
+        for reign in self.reigns.get(usize::from(*seen)..reigns.min(self.reigns.len())).unwrap_or(&[]) {
+            log.end_reign(reign.began, reign.epoch);
+        }
+        *seen = (*seen).max(reigns.min(self.reigns.len()) as u16);
+    }
+}
