@@ -1,4 +1,4 @@
-"""Write everything that is made from codes.toml, limits.toml and events.toml: Rust, Python and JavaScript modules, the tables of protocol.md.
+"""Write what is made from codes.toml, limits.toml and events.toml: modules in three languages, and the tables of protocol.md.
 
 Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write, with `--freeze` to take
 new fields of events.toml into what its readers rely on. What is made from events.toml is in streams.py.

@@ -110,23 +110,25 @@ def list_field_breaks(stream: str, frozen: list[list[Any]], fields: tuple[Field,
             breaks.append(f"{stream}.{name} may no longer be null: segments on disk that hold null cannot be read")
     order = [field.name for field in fields if field.name in known]
     if sorted(order) == sorted(known) and order != known:
-        breaks.append(f"{stream}: the order of its fields has changed: the crc of every row on disk is made over the old order")
+        breaks.append(
+            f"{stream}: the order of its fields has changed: the crc of every row on disk is made over the old order"
+        )
     fresh = [field for field in fields if field.name not in known]
     behind = [field.name for field in fields][len(known) - 1 : -1]
     for field in fresh:
         if not field.null:
             breaks.append(f"{stream}.{field.name} is new and may not be null: segments on disk have no value for it")
         if field.name not in behind:
-            breaks.append(f"{stream}.{field.name} is new and not behind the old fields: the crc of every row on disk has no place for it")
+            breaks.append(
+                f"{stream}.{field.name} is new and not behind the old fields: the crc of every row on disk has no place for it"
+            )
     return breaks
 
 
 def rust_schema(streams: list[Stream]) -> str:
     variants = "".join(f"    /// {stream.sentence}\n    {stream.name.capitalize()},\n" for stream in streams)
     names = "".join(f'            Self::{stream.name.capitalize()} => "{stream.name}",\n' for stream in streams)
-    tables = "".join(
-        f"            Self::{stream.name.capitalize()} => &{stream.name.upper()},\n" for stream in streams
-    )
+    tables = "".join(f"            Self::{stream.name.capitalize()} => &{stream.name.upper()},\n" for stream in streams)
     listed = ", ".join(f"Self::{stream.name.capitalize()}" for stream in streams)
     types = "".join(f"    {rust},\n" for rust, _ in TYPES.values())
     fields = "\n".join(rust_fields(stream) for stream in streams)
@@ -223,7 +225,11 @@ def spark_names(streams: list[Stream]) -> set[str]:
 
 
 def spark_types(spark: str) -> list[str]:
-    return [part for part in spark.replace("(", " ").replace(")", " ").replace(",", " ").split() if part[0].isupper() and part != "False"]
+    return [
+        part
+        for part in spark.replace("(", " ").replace(")", " ").replace(",", " ").split()
+        if part[0].isupper() and part != "False"
+    ]
 
 
 def python_fields(stream: Stream) -> str:

@@ -23,7 +23,10 @@ MADE = (
         "reference/python.md",
     ),
     "reference/figures.md",
-    *(f"reference/streams/{stream}.md" for stream in ("messages", "access", "deliveries", "latency", "stats", "reigns", "feedback")),
+    *(
+        f"reference/streams/{stream}.md"
+        for stream in ("messages", "access", "deliveries", "latency", "stats", "reigns", "feedback")
+    ),
 )
 """Pages of the documentation that docs/reference.py makes."""
 WORDS = {

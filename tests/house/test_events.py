@@ -56,8 +56,8 @@ def change(name: str, edit: Any) -> list[str]:
     return breaks
 
 
-def replace(fields: list[Any], name: str, **changes: Any) -> list[Any]:
-    return [field._replace(**changes) if field.name == name else field for field in fields]
+def replace(fields: list[Any], which: str, **changes: Any) -> list[Any]:
+    return [field._replace(**changes) if field.name == which else field for field in fields]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,4 @@ def test_a_stream_that_is_gone_is_named() -> None:
 
 
 def test_a_new_field_behind_the_old_ones_breaks_nobody() -> None:
-    assert not change(
-        "messages", lambda fields: [*fields[:-1], fields[0]._replace(name="more", null=True), fields[-1]]
-    )
+    assert not change("messages", lambda fields: [*fields[:-1], fields[0]._replace(name="more", null=True), fields[-1]])

@@ -1,0 +1,194 @@
+//! Which segments there are: of each stream the sealed ones with what they span, the open ones, what is gone. Shared by the writer, the
+//! sealer and readers; kept in the stream's `manifest.json`, which is written beside its place and renamed into it.
+//! Invariant: a file that the manifest names is complete, and one that is about to be removed is not named any more.
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Stream;
+use crate::disk::{Disk, read_range, write_all};
+
+const FORMAT: u32 = 1;
+const NAME: &str = "manifest.json";
+const FRESH: &str = "manifest.json.new";
+
+/// One sealed segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    pub file: String,
+    pub first: u64,
+    pub next: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    /// All of its rows are of one run.
+    pub run: String,
+    /// Microseconds since 1970 UTC.
+    pub time_min: i64,
+    pub time_max: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_min: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_max: Option<u64>,
+}
+
+/// What stands in `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: u32,
+    pub stream: String,
+    pub node: String,
+    /// Rows before this offset are no longer kept.
+    pub first: u64,
+    /// The offset after the last sealed row.
+    pub next: u64,
+    pub segments: Vec<Sealed>,
+    /// Offsets that are gone, `[first, next]` each: damaged, or never known to have been written.
+    #[serde(default)]
+    pub holes: Vec<(u64, u64)>,
+}
+
+/// A segment that is no IPC file yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsealed {
+    pub(crate) first: u64,
+    /// Rows at or past it do not count; none: it still grows.
+    pub(crate) next: Option<u64>,
+    /// Bytes of whole batches.
+    pub(crate) bytes: u64,
+}
+
+/// The segments of one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: Manifest,
+    /// Oldest first.
+    pub(crate) unsealed: Vec<Unsealed>,
+}
+
+/// Those of all streams; cloning shares it.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog(Arc<Vec<Mutex<Segments>>>);
+
+impl Catalog {
+    pub(crate) fn new(directory: &Path, node: &str) -> Self {
+        let make = |stream: Stream| Mutex::new(Segments::new(directory, stream, node));
+        Self(Arc::new(Stream::ALL.into_iter().map(make).collect()))
+    }
+
+    pub(crate) fn lock(&self, stream: Stream) -> MutexGuard<'_, Segments> {
+        self.0[stream as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Segments {
+    fn new(directory: &Path, stream: Stream, node: &str) -> Self {
+        let manifest = Manifest {
+            format: FORMAT,
+            stream: stream.name().to_owned(),
+            node: node.to_owned(),
+            first: 0,
+            next: 0,
+            segments: Vec::new(),
+            holes: Vec::new(),
+        };
+        Self { folder: directory.join(stream.name()), manifest, unsealed: Vec::new() }
+    }
+
+    /// The manifest that is on the disk; none where there is none that can be read.
+    pub(crate) fn read_manifest(&self, disk: &dyn Disk) -> Option<Manifest> {
+        let file = disk.open(&self.folder.join(NAME)).ok()?;
+        let bytes = read_range(&*file, 0, usize::try_from(file.length().ok()?).ok()?).ok()?;
+        let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
+        (manifest.format == FORMAT && manifest.stream == self.manifest.stream).then_some(manifest)
+    }
+
+    /// Puts the manifest on the disk.
+    pub(crate) fn save(&self, disk: &dyn Disk) -> io::Result<()> {
+        let (path, fresh) = (self.folder.join(NAME), self.folder.join(FRESH));
+        let mut text = serde_json::to_vec(&self.manifest)?;
+        text.push(b'\n');
+        match disk.remove(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = disk.create(&fresh)?;
+        write_all(&mut *file, &text)?;
+        file.sync()?;
+        drop(file);
+        disk.rename(&fresh, &path)?;
+        disk.sync_folder(&self.folder)
+    }
+
+    /// A sealed segment, in its place.
+    pub(crate) fn add_sealed(&mut self, sealed: Sealed) {
+        self.manifest.next = self.manifest.next.max(sealed.next);
+        let place = self.manifest.segments.partition_point(|other| other.first < sealed.first);
+        self.manifest.segments.insert(place, sealed);
+    }
+
+    /// Says that offsets are gone; neighbours become one.
+    pub(crate) fn add_hole(&mut self, first: u64, next: u64) {
+        if first >= next {
+            return;
+        }
+        self.manifest.holes.push((first, next));
+        self.manifest.holes.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for &(first, next) in &self.manifest.holes {
+            match merged.last_mut() {
+                Some(last) if first <= last.1 => last.1 = last.1.max(next),
+                _ => merged.push((first, next)),
+            }
+        }
+        self.manifest.holes = merged;
+    }
+
+    /// Rows before this offset are no longer kept, and holes before it are nobody's any more.
+    pub(crate) fn raise_first(&mut self, first: u64) {
+        self.manifest.first = self.manifest.first.max(first);
+        let first = self.manifest.first;
+        self.manifest.holes.retain(|hole| hole.1 > first);
+    }
+
+    /// The segment that now has this many bytes of whole batches.
+    pub(crate) fn set_open(&mut self, first: u64, bytes: u64) {
+        match self.unsealed.iter_mut().find(|open| open.first == first) {
+            Some(open) => open.bytes = bytes,
+            None => self.unsealed.push(Unsealed { first, next: None, bytes }),
+        }
+    }
+
+    /// It grows no more: rows from `next` on do not count.
+    pub(crate) fn close_open(&mut self, first: u64, next: u64) {
+        if let Some(open) = self.unsealed.iter_mut().find(|open| open.first == first) {
+            open.next = Some(next);
+        }
+    }
+
+    pub(crate) fn forget_unsealed(&mut self, first: u64) {
+        self.unsealed.retain(|open| open.first != first);
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_that_touch_become_one() {
+        let mut segments = Segments::new(Path::new("d"), Stream::Access, "n");
+        for (first, next) in [(10, 20), (30, 40), (20, 25), (5, 11), (40, 40)] {
+            segments.add_hole(first, next);
+        }
+        assert_eq!(segments.manifest.holes, [(5, 25), (30, 40)]);
+        segments.raise_first(25);
+        assert_eq!((segments.manifest.first, segments.manifest.holes), (25, vec![(30, 40)]));
+    }
+}

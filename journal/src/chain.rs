@@ -1,0 +1,56 @@
+//! The chain of reigns, read back from the stream `reigns`. Owns making reigns of its rows.
+use std::io;
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+
+use crate::Stream;
+use crate::decode::facts::{number_at, parse_run, text_at};
+use crate::reader::Reader;
+use crate::reigns::{Follows, Reign};
+
+pub(crate) fn read_chain(reader: &Reader) -> io::Result<Vec<Reign>> {
+    let mut reigns = Vec::new();
+    reader.each_batch(Stream::Reigns, 0, u64::MAX, &mut |batch| {
+        for row in 0..batch.num_rows() {
+            add_row(&mut reigns, &batch, row);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(reigns)
+}
+
+fn add_row(reigns: &mut Vec<Reign>, batch: &RecordBatch, row: usize) {
+    let run = parse_run(text_at(batch, "run", row).unwrap_or_default());
+    let kind = text_at(batch, "kind", row).unwrap_or_default();
+    if kind == "began" {
+        let follows_run = text_at(batch, "follows_run", row).map(parse_run);
+        let is_clean = batch.column_by_name("follows_clean").and_then(|column| column.as_boolean_opt());
+        let is_clean = is_clean.is_some_and(|column| column.value(row));
+        let arrival = number_at(batch, "follows_arrival", row).unwrap_or(0);
+        reigns.push(Reign {
+            run,
+            epoch: number_at(batch, "epoch", row).unwrap_or(0),
+            began_ms: time_ms_at(batch, row),
+            follows: follows_run.map(|run| Follows { run, arrival, is_clean }),
+            ended: None,
+            holes: Vec::new(),
+        });
+        return;
+    }
+    let Some(reign) = reigns.last_mut().filter(|reign| reign.run == run) else { return };
+    let (from, to) = (number_at(batch, "from_arrival", row), number_at(batch, "to_arrival", row));
+    match kind {
+        "ended" => reign.ended = Some(to.unwrap_or(0)),
+        "lost" => reign.holes.extend(from.zip(to)),
+        _ => {}
+    }
+}
+
+fn time_ms_at(batch: &RecordBatch, row: usize) -> u64 {
+    let times = batch
+        .column_by_name("time")
+        .and_then(|column| column.as_primitive_opt::<arrow_array::types::TimestampMicrosecondType>());
+    times.map_or(0, |times| u64::try_from(times.value(row) / 1000).unwrap_or(0))
+}

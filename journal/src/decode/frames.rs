@@ -1,0 +1,153 @@
+//! An Arrow IPC stream or file as a run of frames, read from a disk that may have torn or bent it. Owns finding the frames, and finding
+//! the next good one behind a bad one; what is in a batch is told by `batch`. Nothing here trusts a length before it was held against what is there.
+use std::io;
+
+use arrow_buffer::Buffer;
+use arrow_ipc::{MessageHeader, root_as_message};
+
+use crate::disk::{ReadAt, read_range};
+
+/// What an IPC file begins with; its frames are those of a stream behind it.
+const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
+const CONTINUATION: [u8; 4] = [0xff; 4];
+/// Bytes in front of a frame's description.
+const PREFIX: usize = 8;
+/// A description of our batches is some 2 kB; nothing larger is believed.
+const DESCRIPTION_MAX: usize = 1 << 20;
+/// How much is read at once by who reads on, …
+const WINDOW: usize = 1 << 20;
+/// … and by who leaves something out.
+const GLANCE: usize = 4 << 10;
+
+/// One frame: a description and a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) at: u64,
+    /// Prefix and description.
+    pub(crate) head_bytes: usize,
+    pub(crate) body_bytes: usize,
+    pub(crate) rows: u64,
+    pub(crate) is_schema: bool,
+}
+
+impl Frame {
+    pub(crate) fn end(&self) -> u64 {
+        self.at + (self.head_bytes + self.body_bytes) as u64
+    }
+}
+
+/// What stands at a place.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Frame(Frame),
+    /// The mark of the end, or the end itself.
+    End,
+    /// Something that is no whole frame.
+    Broken,
+}
+
+/// Reads frames of one file up to a limit.
+#[derive(Debug)]
+pub(crate) struct Frames<'a> {
+    file: &'a dyn ReadAt,
+    limit: u64,
+    window: Vec<u8>,
+    window_at: u64,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn new(file: &'a dyn ReadAt, limit: u64) -> io::Result<Self> {
+        let limit = limit.min(file.length()?);
+        Ok(Self { file, limit, window: Vec::new(), window_at: 0 })
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Where the first frame is.
+    pub(crate) fn start(&mut self) -> io::Result<u64> {
+        let is_file = self.bytes(0, FILE_MAGIC.len())? == Some(FILE_MAGIC);
+        Ok(if is_file { FILE_MAGIC.len() as u64 } else { 0 })
+    }
+
+    /// What stands at `at`.
+    pub(crate) fn find(&mut self, at: u64) -> io::Result<Found> {
+        if at >= self.limit {
+            return Ok(Found::End);
+        }
+        let Some(prefix) = self.bytes(at, PREFIX)? else { return Ok(Found::Broken) };
+        let (mark, length) = prefix.split_at(4);
+        if mark != CONTINUATION {
+            return Ok(Found::Broken);
+        }
+        let length = usize::try_from(i32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+        let Ok(length) = length else { return Ok(Found::Broken) };
+        if length == 0 {
+            return Ok(Found::End);
+        }
+        if length > DESCRIPTION_MAX {
+            return Ok(Found::Broken);
+        }
+        let limit = self.limit;
+        let Some(head) = self.bytes(at, PREFIX + length)? else { return Ok(Found::Broken) };
+        let Some(described) = head.get(PREFIX..).and_then(describe) else { return Ok(Found::Broken) };
+        let Described { rows, body_bytes, is_schema } = described;
+        let frame = Frame { at, head_bytes: PREFIX + length, body_bytes, rows, is_schema };
+        let room = limit.saturating_sub(at);
+        let fits = (frame.head_bytes as u64).checked_add(body_bytes as u64).is_some_and(|bytes| bytes <= room);
+        Ok(if fits { Found::Frame(frame) } else { Found::Broken })
+    }
+
+    /// The next frame behind a place where none is; frames begin at multiples of eight bytes.
+    pub(crate) fn find_behind(&mut self, at: u64) -> io::Result<Option<Frame>> {
+        let mut at = (at | 7) + 1;
+        while at + PREFIX as u64 <= self.limit {
+            if self.bytes(at, PREFIX)?.is_some_and(|prefix| prefix.starts_with(&CONTINUATION))
+                && let Found::Frame(frame) = self.find(at)?
+            {
+                return Ok(Some(frame));
+            }
+            at += 8;
+        }
+        Ok(None)
+    }
+
+    /// Description and body of a frame.
+    pub(crate) fn read(&mut self, frame: &Frame) -> io::Result<Option<Buffer>> {
+        Ok(self.bytes(frame.at, frame.head_bytes + frame.body_bytes)?.map(Buffer::from))
+    }
+
+    /// Bytes of the file; none where it has not so many.
+    fn bytes(&mut self, at: u64, count: usize) -> io::Result<Option<&[u8]>> {
+        let end = at.checked_add(count as u64).filter(|end| *end <= self.limit);
+        let Some(end) = end else { return Ok(None) };
+        if at < self.window_at || end > self.window_at + self.window.len() as u64 {
+            let room = usize::try_from(self.limit - at).unwrap_or(usize::MAX);
+            let goes_on = at <= self.window_at + self.window.len() as u64;
+            let wanted = count.max(if goes_on { WINDOW } else { GLANCE });
+            self.window = read_range(self.file, at, wanted.min(room))?;
+            self.window_at = at;
+        }
+        let start = (at - self.window_at) as usize;
+        Ok(self.window.get(start..start + count))
+    }
+}
+
+struct Described {
+    rows: u64,
+    body_bytes: usize,
+    is_schema: bool,
+}
+
+/// None where it is neither schema nor batch.
+fn describe(bytes: &[u8]) -> Option<Described> {
+    let message = root_as_message(bytes).ok()?;
+    let is_schema = message.header_type() == MessageHeader::Schema;
+    let rows = match message.header_as_record_batch() {
+        Some(batch) => u64::try_from(batch.length()).ok()?,
+        None if is_schema => 0,
+        None => return None,
+    };
+    Some(Described { rows, body_bytes: usize::try_from(message.bodyLength()).ok()?, is_schema })
+}

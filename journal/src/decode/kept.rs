@@ -1,0 +1,121 @@
+//! Rows of `messages` as the core takes them back: typed, whole, verified by whoever calls. Owns the meaning of a row's fields on the way out.
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, StringArray};
+use godwit_core::journal::KeptMessage;
+use godwit_core::message::{Kind, NO_EXPIRY};
+use godwit_core::mqtt::Qos;
+use godwit_core::position::Position;
+
+use crate::decode::facts::parse_run;
+use crate::encode::rows::{MQTT, QOS_SHIFT, RETAINED};
+
+/// The columns of a batch of messages.
+pub(crate) struct Messages<'a> {
+    run: &'a StringArray,
+    tenant: &'a StringArray,
+    offset: &'a Int64Array,
+    time: &'a arrow_array::TimestampMicrosecondArray,
+    subject: &'a StringArray,
+    epoch: &'a Int64Array,
+    sequence: &'a Int64Array,
+    arrival: &'a Int64Array,
+    kind: &'a StringArray,
+    content: &'a BinaryArray,
+    publisher: &'a StringArray,
+    key: &'a BinaryArray,
+    flags: &'a arrow_array::Int32Array,
+    reply_to: &'a StringArray,
+    expiry: &'a Int64Array,
+    properties: &'a BinaryArray,
+    last_subject: Option<Arc<str>>,
+    last_publisher: Option<Arc<str>>,
+}
+
+impl<'a> Messages<'a> {
+    /// None where the batch is none of messages.
+    pub(crate) fn new(batch: &'a RecordBatch) -> Option<Self> {
+        let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
+        let number = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+        let bytes = |name: &str| batch.column_by_name(name)?.as_binary_opt::<i32>();
+        Some(Self {
+            run: text("run")?,
+            tenant: text("tenant")?,
+            offset: number("offset")?,
+            time: batch.column_by_name("time")?.as_primitive_opt::<TimestampMicrosecondType>()?,
+            subject: text("subject")?,
+            epoch: number("epoch")?,
+            sequence: number("sequence")?,
+            arrival: number("arrival")?,
+            kind: text("kind")?,
+            content: bytes("content")?,
+            publisher: text("publisher")?,
+            key: bytes("key")?,
+            flags: batch.column_by_name("flags")?.as_primitive_opt::<Int32Type>()?,
+            reply_to: text("reply_to")?,
+            expiry: number("expiry_s")?,
+            properties: bytes("properties")?,
+            last_subject: None,
+            last_publisher: None,
+        })
+    }
+
+    pub(crate) fn subject(&self, row: usize) -> &'a str {
+        self.subject.value(row)
+    }
+
+    pub(crate) fn offset(&self, row: usize) -> u64 {
+        self.offset.value(row) as u64
+    }
+
+    pub(crate) fn at(&self, row: usize) -> Position {
+        Position { epoch: self.epoch.value(row) as u64, sequence: self.sequence.value(row) as u64 }
+    }
+
+    pub(crate) fn arrival(&self, row: usize) -> u64 {
+        self.arrival.value(row) as u64
+    }
+
+    pub(crate) fn run(&self, row: usize) -> u64 {
+        parse_run(self.run.value(row))
+    }
+
+    pub(crate) fn content_bytes(&self, row: usize) -> usize {
+        self.content.value_length(row) as usize
+    }
+
+    /// One row.
+    pub(crate) fn message(&mut self, row: usize) -> KeptMessage {
+        let subject = share(&mut self.last_subject, self.subject.value(row));
+        let mut kept = KeptMessage::new(self.run(row), self.offset(row), subject, self.at(row));
+        let flags = i64::from(self.flags.value(row));
+        kept.arrival = self.arrival(row);
+        kept.time_ms = u64::try_from(self.time.value(row) / 1000).unwrap_or(0);
+        kept.kind = match self.kind.value(row) {
+            "json" => Kind::Json,
+            "text" => Kind::Text,
+            _ => Kind::Bytes,
+        };
+        kept.is_retained = flags & RETAINED != 0;
+        kept.is_mqtt = flags & MQTT != 0;
+        kept.qos = Qos::from_bits((flags >> QOS_SHIFT) as u8).unwrap_or(Qos::ExactlyOnce);
+        let expiry = self.expiry.is_valid(row).then(|| u32::try_from(self.expiry.value(row)).ok());
+        kept.expiry_s = expiry.flatten().unwrap_or(NO_EXPIRY);
+        kept.publisher = share(&mut self.last_publisher, self.publisher.value(row));
+        kept.tenant = Some(self.tenant.value(row)).filter(|tenant| !tenant.is_empty()).map(Arc::from);
+        kept.key = self.key.is_valid(row).then(|| self.key.value(row).into());
+        let reply_to = if self.reply_to.is_valid(row) { self.reply_to.value(row) } else { "" };
+        let properties = if self.properties.is_valid(row) { self.properties.value(row) } else { &[] };
+        kept.carry(self.content.value(row), reply_to, properties)
+    }
+}
+
+/// The same text as last time shares its bytes.
+fn share(last: &mut Option<Arc<str>>, text: &str) -> Arc<str> {
+    match last {
+        Some(shared) if **shared == *text => Arc::clone(shared),
+        _ => Arc::clone(last.insert(Arc::from(text))),
+    }
+}

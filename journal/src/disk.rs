@@ -1,0 +1,82 @@
+//! The one seam to the disk, so that a test can put one there that is full, lies or dies. Owns no format.
+mod real;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+
+pub use real::RealDisk;
+
+/// What a journal asks of a disk. Every method may fail.
+pub trait Disk: Debug + Send + Sync {
+    /// Makes a folder and those above it; one that exists is well.
+    fn create_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Holds the lock of a file until the answer is dropped; `WouldBlock` when somebody else does.
+    fn lock(&self, file: &Path) -> io::Result<Box<dyn Any + Send>>;
+
+    /// The names of the files in a folder, in no order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+
+    /// A new file, to be written from its beginning; it must not exist.
+    fn create(&self, file: &Path) -> io::Result<Box<dyn Append>>;
+
+    fn open(&self, file: &Path) -> io::Result<Box<dyn ReadAt>>;
+
+    /// Puts a file in the place of another, at once.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    fn remove(&self, file: &Path) -> io::Result<()>;
+
+    /// Makes sure that the folder's names outlast a power cut.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// A file that grows.
+pub trait Append: Debug + Send {
+    /// How many of the bytes it took; perhaps not all.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Makes sure that what was written outlasts a power cut. After it has failed once, nothing is known of what was written
+    /// since it last succeeded, whatever it says later.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file that is read anywhere.
+pub trait ReadAt: Debug + Send + Sync {
+    fn length(&self) -> io::Result<u64>;
+
+    /// How many bytes were there at this place, at most as many as fit.
+    fn read_at(&self, place: u64, into: &mut [u8]) -> io::Result<usize>;
+}
+
+/// Writes all of it, however often that takes.
+pub(crate) fn write_all(file: &mut dyn Append, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(taken) => bytes = bytes.get(taken..).unwrap_or(&[]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads as much as there is of a range.
+pub(crate) fn read_range(file: &dyn ReadAt, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let there = usize::try_from(file.length()?.saturating_sub(place)).unwrap_or(usize::MAX);
+    let mut into = vec![0; bytes.min(there)];
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(place + filled as u64, rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    into.truncate(filled);
+    Ok(into)
+}

@@ -1,0 +1,3 @@
+//! From rows to record batches.
+pub(crate) mod rows;
+pub(crate) mod table;

@@ -1,0 +1,156 @@
+//! Which subjects are in a sealed segment of messages, and where: a file beside it, sorted by subject and epoch, so that who looks for
+//! one subject reads few segments. Owns its format (an Arrow IPC file) and looking things up. It only saves reading: without it, or
+//! should it be bent, the segment itself is read.
+use std::collections::BTreeMap;
+use std::io::{self, Cursor};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::reader::FileReader;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use crate::decode::facts::number_at;
+use crate::encode::rows::RETAINED;
+use crate::segment::{to_io, write_options};
+
+/// Where one epoch of a subject is in a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) subject: String,
+    pub(crate) epoch: u64,
+    pub(crate) first_sequence: u64,
+    pub(crate) last_sequence: u64,
+    pub(crate) first_offset: u64,
+    pub(crate) last_offset: u64,
+    pub(crate) rows: u64,
+    /// The last that changed the snapshot.
+    pub(crate) retained_offset: Option<u64>,
+}
+
+const NUMBERS: [&str; 7] =
+    ["epoch", "first_sequence", "last_sequence", "first_offset", "last_offset", "rows", "retained_offset"];
+
+fn schema() -> SchemaRef {
+    let subject = Field::new("subject", DataType::Utf8, false);
+    let numbers = NUMBERS.iter().map(|name| Field::new(*name, DataType::Int64, *name == "retained_offset"));
+    Arc::new(Schema::new([subject].into_iter().chain(numbers).collect::<Vec<_>>()))
+}
+
+/// An index that is being made while its segment is sealed.
+#[derive(Debug, Default)]
+pub(crate) struct Builder(BTreeMap<String, BTreeMap<u64, Entry>>);
+
+impl Builder {
+    pub(crate) fn add(&mut self, batch: &RecordBatch) {
+        let Some(subjects) = batch.column_by_name("subject").and_then(|column| column.as_string_opt::<i32>()) else {
+            return;
+        };
+        let flags = batch.column_by_name("flags").and_then(|c| c.as_primitive_opt::<arrow_array::types::Int32Type>());
+        for row in 0..batch.num_rows() {
+            let numbers = ["epoch", "sequence", "offset"].map(|name| number_at(batch, name, row));
+            let [Some(epoch), Some(sequence), Some(offset)] = numbers else { continue };
+            let subject = subjects.value(row);
+            if !self.0.contains_key(subject) {
+                self.0.insert(subject.to_owned(), BTreeMap::new());
+            }
+            let Some(epochs) = self.0.get_mut(subject) else { continue };
+            let entry = epochs.entry(epoch).or_insert_with(|| Entry {
+                subject: subject.to_owned(),
+                epoch,
+                first_sequence: sequence,
+                first_offset: offset,
+                ..Entry::default()
+            });
+            entry.last_sequence = sequence;
+            entry.last_offset = offset;
+            entry.rows += 1;
+            if flags.is_some_and(|flags| i64::from(flags.value(row)) & RETAINED != 0) {
+                entry.retained_offset = Some(offset);
+            }
+        }
+    }
+
+    /// The file's bytes.
+    pub(crate) fn encode(self) -> io::Result<Vec<u8>> {
+        let entries: Vec<Entry> = self.0.into_values().flat_map(BTreeMap::into_values).collect();
+        let subjects = StringArray::from_iter_values(entries.iter().map(|entry| entry.subject.as_str()));
+        let numbers = |pick: &dyn Fn(&Entry) -> Option<u64>| -> ArrayRef {
+            Arc::new(entries.iter().map(|entry| pick(entry).map(|number| number as i64)).collect::<Int64Array>())
+        };
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(subjects),
+            numbers(&|entry| Some(entry.epoch)),
+            numbers(&|entry| Some(entry.first_sequence)),
+            numbers(&|entry| Some(entry.last_sequence)),
+            numbers(&|entry| Some(entry.first_offset)),
+            numbers(&|entry| Some(entry.last_offset)),
+            numbers(&|entry| Some(entry.rows)),
+            numbers(&|entry| entry.retained_offset),
+        ];
+        let batch = RecordBatch::try_new(schema(), columns).map_err(to_io)?;
+        let options = write_options().map_err(to_io)?;
+        let mut writer = FileWriter::try_new_with_options(Vec::new(), &schema(), options).map_err(to_io)?;
+        writer.write(&batch).map_err(to_io)?;
+        writer.into_inner().map_err(to_io)
+    }
+}
+
+/// The index of one segment, read.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    batches: Vec<RecordBatch>,
+}
+
+impl Index {
+    /// None where the bytes are no index.
+    pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
+        let read = move || {
+            let reader = FileReader::try_new(Cursor::new(bytes), None).ok()?;
+            if *reader.schema() != *schema() {
+                return None;
+            }
+            reader.collect::<Result<Vec<_>, _>>().ok()
+        };
+        let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok()??;
+        Some(Self { batches })
+    }
+
+    /// The epochs of a subject, in order.
+    pub(crate) fn find(&self, subject: &str) -> Vec<Entry> {
+        let mut found = Vec::new();
+        for batch in &self.batches {
+            let Some(subjects) = batch.column(0).as_string_opt::<i32>() else { continue };
+            let rows: Vec<usize> = (0..subjects.len()).collect();
+            let begin = rows.partition_point(|row| subjects.value(*row) < subject);
+            found.extend(
+                (begin..subjects.len()).take_while(|row| subjects.value(*row) == subject).map(|row| read(batch, row)),
+            );
+        }
+        found
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|row| read(batch, row)))
+    }
+}
+
+fn read(batch: &RecordBatch, row: usize) -> Entry {
+    let number = |place: usize| {
+        let column = batch.column(place).as_primitive::<Int64Type>();
+        column.is_valid(row).then(|| column.value(row) as u64)
+    };
+    let known = |place: usize| number(place).unwrap_or(0);
+    Entry {
+        subject: batch.column(0).as_string::<i32>().value(row).to_owned(),
+        epoch: known(1),
+        first_sequence: known(2),
+        last_sequence: known(3),
+        first_offset: known(4),
+        last_offset: known(5),
+        rows: known(6),
+        retained_offset: number(7),
+    }
+}

@@ -1,0 +1,288 @@
+//! A journal that is open: its lock, its threads, the ways in and out. Owns beginning and ending; what the threads do is the writer's
+//! and the sealer's.
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::Stream;
+use crate::catalog::Catalog;
+use crate::chain::read_chain;
+use crate::disk::Disk;
+use crate::lane::Closed;
+use crate::progress::Progress;
+use crate::queue::Queue;
+use crate::reader::Reader;
+use crate::recover::{Recovered, recover};
+use crate::reigns::{Follows, Reign};
+use crate::seal::{Sealer, wall_ms};
+use crate::settings::{Retention, Settings};
+use crate::writer::{Moment, Writer};
+
+/// Offsets that are left out after a run that did not end in order: rows of the open segment that a reader may have seen and the disk did
+/// not keep had some of them, and none is given twice.
+pub const SKIPPED: u64 = 1_000_000;
+/// How often what is too old is looked for.
+const RETAIN_EVERY: Duration = Duration::from_secs(10);
+const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What the journal holds of earlier runs, as it was found at the start.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// Oldest first; this run is not among them.
+    pub reigns: Vec<Reign>,
+    /// What this run follows; none where it is the first.
+    pub follows: Option<Follows>,
+    /// What was found wrong and what was done about it: a sentence each, for the log.
+    pub said: Vec<String>,
+}
+
+/// Why there is no journal.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another node has it.
+    Locked,
+    /// The directory cannot be made, read or locked.
+    Disk(io::Error),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Locked => f.write_str("another node writes this journal"),
+            Self::Disk(error) => write!(f, "the journal cannot be opened: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::WouldBlock { Self::Locked } else { Self::Disk(error) }
+    }
+}
+
+/// An open journal. Dropped without `close`, it ends like a process that was killed, but that what waits is still written.
+#[derive(Debug)]
+pub struct Journal {
+    queue: Queue,
+    reader: Reader,
+    progress: Progress,
+    writer: Option<JoinHandle<bool>>,
+    sealer: Option<JoinHandle<()>>,
+    to_writer: Sender<u64>,
+    to_sealer: Sender<Job>,
+    _lock: Box<dyn Any + Send>,
+}
+
+enum Job {
+    Seal(Closed),
+    Retain(Vec<(Stream, Retention)>),
+    Stop,
+}
+
+impl Journal {
+    /// Takes the directory, finds out what it holds, and begins this run's reign in it. `notify` is called from the writer's thread
+    /// whenever `progress` has changed. A disk that cannot be written to now does not stop this: the journal then begins failing.
+    pub fn open(
+        settings: &Settings,
+        disk: Arc<dyn Disk>,
+        notify: impl Fn() + Send + 'static,
+    ) -> Result<(Self, Past), OpenError> {
+        disk.create_folder(&settings.directory)?;
+        let lock = disk.lock(&settings.directory.join("lock"))?;
+        let catalog = Catalog::new(&settings.directory, &settings.node);
+        let progress = Progress::default();
+        let sealer = Sealer { disk: Arc::clone(&disk), catalog: catalog.clone(), progress: progress.clone() };
+        let mut recovered = Vec::with_capacity(Stream::ALL.len());
+        for stream in Stream::ALL {
+            recovered.push(recover(stream, &*disk, &catalog)?);
+        }
+        let reader = Reader::new(&disk, &catalog, &progress);
+        let mut past = Past {
+            said: recovered.iter_mut().flat_map(|of| std::mem::take(&mut of.said)).collect(),
+            ..Past::default()
+        };
+        past.reigns = read_chain(&reader)?;
+        past.follows = find_last(&past.reigns, &reader);
+        let next = begin_offsets(&catalog, &recovered, past.follows);
+        let damaged = recovered.iter().map(|of| of.damaged).sum();
+        progress.add_damaged(damaged);
+        let mut writer = Writer::new(settings, &progress, &disk, &catalog, &next);
+        let clock = Clock::new();
+        writer.begin(past.follows, clock.now());
+        let queue = Queue::new(settings, progress.clone());
+        let (to_sealer, jobs) = channel();
+        for closed in recovered.into_iter().flat_map(|of| of.closed) {
+            let _ = to_sealer.send(Job::Seal(closed)); // its receiver lives until we stop it
+        }
+        let (to_writer, last_arrival) = channel();
+        let writer = {
+            let (queue, to_sealer) = (queue.clone(), to_sealer.clone());
+            spawn("journal", move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify))?
+        };
+        let retention = list_retention(settings);
+        let sealer = spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
+        let (writer, sealer) = (Some(writer), Some(sealer));
+        Ok((Self { queue, reader, progress, writer, sealer, to_writer, to_sealer, _lock: lock }, past))
+    }
+
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Other bounds of what is kept, from now on.
+    pub fn set_retention(&self, settings: &Settings) {
+        let _ = self.to_sealer.send(Job::Retain(list_retention(settings))); // gone only once we stop it
+    }
+
+    /// Writes what waits, ends the reign after `last_arrival`, and seals. True when all of it is on the disk.
+    pub fn close(mut self, last_arrival: u64) -> bool {
+        let _ = self.to_writer.send(last_arrival); // its thread may have ended by itself; then it says so below
+        self.stop()
+    }
+
+    fn stop(&mut self) -> bool {
+        self.queue.close();
+        let is_clean = self.writer.take().is_some_and(|thread| thread.join().unwrap_or(false));
+        let _ = self.to_sealer.send(Job::Stop); // it may have ended by itself
+        if let Some(thread) = self.sealer.take() {
+            let _ = thread.join(); // a panic there has been printed; what it left is sealed at the next start
+        }
+        is_clean
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+fn list_retention(settings: &Settings) -> Vec<(Stream, Retention)> {
+    let find = |stream: Stream| settings.retention.get(stream.name()).map(|retention| (stream, *retention));
+    Stream::ALL.into_iter().filter_map(find).collect()
+}
+
+/// The run that this one follows: the last that began, and how far the journal holds it.
+fn find_last(reigns: &[Reign], reader: &Reader) -> Option<Follows> {
+    let last = reigns.last()?;
+    let held = reader.last_arrival_of(last.run).unwrap_or(0);
+    Some(Follows { run: last.run, arrival: last.ended.unwrap_or(held), is_clean: last.ended.is_some() })
+}
+
+/// Where each stream goes on.
+fn begin_offsets(catalog: &Catalog, recovered: &[Recovered], follows: Option<Follows>) -> Vec<u64> {
+    let is_clean = follows.is_some_and(|follows| follows.is_clean);
+    Stream::ALL
+        .into_iter()
+        .zip(recovered)
+        .map(|(stream, of)| {
+            if is_clean || (of.next == 0 && follows.is_none()) {
+                return of.next;
+            }
+            catalog.lock(stream).add_hole(of.next, of.next + SKIPPED);
+            of.next + SKIPPED
+        })
+        .collect()
+}
+
+/// Monotonic time from the journal's start.
+#[derive(Clone, Copy, Debug)]
+struct Clock(Instant);
+
+impl Clock {
+    fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now(&self) -> Moment {
+        let mono_ms = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment { mono_ms, wall_ms: wall_ms() }
+    }
+}
+
+fn run_writer(
+    mut writer: Writer,
+    queue: &Queue,
+    clock: &Clock,
+    to_sealer: &Sender<Job>,
+    last_arrival: &Receiver<u64>,
+    notify: &dyn Fn(),
+) -> bool {
+    let mut closed = Vec::new();
+    let hand_over = |closed: &mut Vec<Closed>| {
+        for closed in closed.drain(..) {
+            let _ = to_sealer.send(Job::Seal(closed)); // without it the segment is sealed at the next start
+        }
+    };
+    loop {
+        let until = Instant::now() + Duration::from_millis(writer.rest_ms(clock.now()));
+        let Some(waiting) = queue.take(until) else { break };
+        let has_changed = writer.turn(&waiting, clock.now(), &mut closed);
+        drop(waiting);
+        queue.set_unsynced_bytes(writer.unsynced_bytes());
+        hand_over(&mut closed);
+        if has_changed {
+            notify();
+        }
+    }
+    let waiting = queue.take_all();
+    let is_clean = match last_arrival.try_recv() {
+        Ok(arrival) => writer.end(&waiting, arrival, clock.now(), &mut closed),
+        Err(_) => {
+            writer.turn(&waiting, clock.now(), &mut closed);
+            false
+        }
+    };
+    hand_over(&mut closed);
+    notify();
+    is_clean
+}
+
+fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream, Retention)>) {
+    let mut waiting: Vec<Closed> = Vec::new();
+    let mut retained = Instant::now();
+    loop {
+        let wait = if waiting.is_empty() { RETAIN_EVERY } else { SEAL_AGAIN_AFTER };
+        let is_last = match jobs.recv_timeout(wait) {
+            Ok(Job::Seal(closed)) => {
+                waiting.push(closed);
+                false
+            }
+            Ok(Job::Retain(fresh)) => {
+                retention = fresh;
+                retained -= RETAIN_EVERY;
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => true,
+        };
+        // What cannot be sealed now is tried again; it can be read as it is.
+        waiting.retain(|closed| sealer.seal(*closed).is_err());
+        if retained.elapsed() >= RETAIN_EVERY {
+            retained = Instant::now();
+            for (stream, bounds) in &retention {
+                let _ = sealer.retain(*stream, *bounds, wall_ms()); // a disk that refuses this is tried again in a while
+            }
+        }
+        if is_last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One stream's way to the disk: rows become batches, batches are written to the open segment, and are held until they are known to
+//! be on the disk. Owns what a failure means: the segment is given up at the last row that was synced, and everything after it is written
+//! again, to a new one. Invariant: a row that was taken is held or synced; a row has one offset, whatever happens to its segment.
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use crate::Stream;
+use crate::catalog::Catalog;
+use crate::disk::Disk;
+use crate::encode::rows::{Origin, Row};
+use crate::encode::table::Table;
+use crate::segment::OpenSegment;
+
+/// A batch holds about this much at most.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A batch that is not known to be on the disk.
+#[derive(Debug)]
+struct Held {
+    batch: RecordBatch,
+    first: u64,
+    bytes: usize,
+    arrival: u64,
+}
+
+/// A segment that grows no more and waits to be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub(crate) stream: Stream,
+    pub(crate) first: u64,
+    pub(crate) next: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    stream: Stream,
+    origin: Arc<Origin>,
+    disk: Arc<dyn Disk>,
+    catalog: Catalog,
+    folder: PathBuf,
+    table: Table,
+    /// The offset of the next row.
+    next: u64,
+    held: VecDeque<Held>,
+    held_bytes: usize,
+    /// How many of the held are in the open segment.
+    written: usize,
+    segment: Option<OpenSegment>,
+    /// A file that holds nothing that counts, and whose name is needed.
+    refuse: Option<PathBuf>,
+    failure: Option<String>,
+    journaled_arrival: u64,
+    synced_arrival: u64,
+}
+
+impl Lane {
+    pub(crate) fn new(
+        stream: Stream,
+        origin: &Arc<Origin>,
+        disk: &Arc<dyn Disk>,
+        catalog: &Catalog,
+        next: u64,
+    ) -> Self {
+        Self {
+            stream,
+            origin: Arc::clone(origin),
+            disk: Arc::clone(disk),
+            catalog: catalog.clone(),
+            folder: catalog.lock(stream).folder.clone(),
+            table: Table::new(stream),
+            next,
+            held: VecDeque::new(),
+            held_bytes: 0,
+            written: 0,
+            segment: None,
+            refuse: None,
+            failure: None,
+            journaled_arrival: 0,
+            synced_arrival: 0,
+        }
+    }
+
+    /// Numbers rows and makes batches of them.
+    pub(crate) fn take<R: Row>(&mut self, rows: &[R]) {
+        let mut first = self.next;
+        for row in rows {
+            row.write(&mut self.table, &self.origin, self.next);
+            self.next += 1;
+            if self.table.bytes() >= BATCH_BYTES {
+                self.hold(first, row.arrival());
+                first = self.next;
+            }
+        }
+        if first < self.next {
+            self.hold(first, rows.last().and_then(Row::arrival));
+        }
+    }
+
+    fn hold(&mut self, first: u64, arrival: Option<u64>) {
+        let bytes = self.table.bytes();
+        match self.table.take() {
+            Ok(batch) => {
+                self.held_bytes += bytes;
+                let arrival = arrival.unwrap_or(0);
+                self.held.push_back(Held { batch, first, bytes, arrival });
+            }
+            // Columns of unequal length: an error of ours. The rows are lost, and the offsets tell.
+            Err(error) => debug_assert!(false, "{error}"),
+        }
+    }
+
+    /// Writes what is held and not yet written. Returns how many bytes.
+    pub(crate) fn write(&mut self, now_ms: u64) -> u64 {
+        if self.failure.is_some() || self.written == self.held.len() {
+            return 0;
+        }
+        match self.try_write(now_ms) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.fail(&error);
+                0
+            }
+        }
+    }
+
+    fn try_write(&mut self, now_ms: u64) -> io::Result<u64> {
+        let first = self.held.get(self.written).map_or(self.next, |held| held.first);
+        let segment = match &mut self.segment {
+            Some(segment) => segment,
+            None => {
+                if let Some(path) = self.refuse.take()
+                    && let Err(error) = self.disk.remove(&path)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
+                    self.refuse = Some(path);
+                    return Err(error);
+                }
+                let schema = self.table.schema();
+                let path = self.folder.join(crate::segment::FileName::Open { first }.text());
+                // Should it be made and its name not be kept, the next try finds it in its way.
+                self.refuse = Some(path);
+                let segment = OpenSegment::create(&*self.disk, &self.folder, first, schema, now_ms)?;
+                self.refuse = None;
+                self.segment.insert(segment)
+            }
+        };
+        let before = segment.bytes;
+        for held in self.held.iter().skip(self.written) {
+            segment.add(&held.batch)?;
+            if segment.encoded_bytes() >= BATCH_BYTES {
+                segment.flush()?;
+            }
+        }
+        segment.flush()?;
+        self.written = self.held.len();
+        self.journaled_arrival = self.held.back().map_or(0, |held| held.arrival).max(self.journaled_arrival);
+        self.catalog.lock(self.stream).set_open(segment.first, segment.bytes);
+        Ok(segment.bytes - before)
+    }
+
+    /// Makes sure of what was written. True when there was something and it is on the disk now.
+    pub(crate) fn sync(&mut self) -> bool {
+        if self.written == 0 || self.failure.is_some() {
+            return false;
+        }
+        let Some(segment) = &mut self.segment else { return false };
+        if let Err(error) = segment.sync() {
+            self.fail(&error);
+            return false;
+        }
+        for held in self.held.drain(..self.written) {
+            self.held_bytes -= held.bytes;
+            self.synced_arrival = self.synced_arrival.max(held.arrival);
+        }
+        self.written = 0;
+        true
+    }
+
+    /// Gives the segment up: what of it was synced stands, all else is written again once the disk takes it.
+    fn fail(&mut self, error: &io::Error) {
+        self.failure = Some(format!("{}: {error}", self.stream.name()));
+        self.written = 0;
+        let Some(segment) = self.segment.take() else { return };
+        let synced = self.held.front().map_or(self.next, |held| held.first);
+        let mut segments = self.catalog.lock(self.stream);
+        if synced > segment.first {
+            segments.close_open(segment.first, synced);
+        } else {
+            segments.forget_unsealed(segment.first);
+            self.refuse = Some(segment.path);
+        }
+    }
+
+    /// Tries the disk again; true when it took everything that is held.
+    pub(crate) fn probe(&mut self, now_ms: u64) -> bool {
+        if self.failure.is_none() {
+            return true;
+        }
+        let before = self.failure.take();
+        if self.held.is_empty() {
+            return true;
+        }
+        self.write(now_ms);
+        let is_well = self.failure.is_none() && self.sync();
+        if !is_well && self.failure.is_none() {
+            self.failure = before;
+        }
+        is_well
+    }
+
+    /// Ends the open segment where it is large or old enough, or `must`; it has to be synced whole.
+    pub(crate) fn rotate(&mut self, now_ms: u64, bytes_max: u64, age_ms_max: u64, must: bool) -> Option<Closed> {
+        let segment = self.segment.as_ref()?;
+        let is_due = segment.bytes >= bytes_max || now_ms.saturating_sub(segment.opened_ms) >= age_ms_max || must;
+        if !is_due || self.failure.is_some() {
+            return None;
+        }
+        if self.written > 0 && !self.sync() {
+            return None;
+        }
+        let segment = self.segment.take()?;
+        let next = self.held.front().map_or(self.next, |held| held.first);
+        let closed = Closed { stream: self.stream, first: segment.first, next };
+        self.catalog.lock(self.stream).close_open(closed.first, closed.next);
+        Some(closed)
+    }
+
+    pub(crate) fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    pub(crate) fn has_unsynced(&self) -> bool {
+        self.written > 0
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// The last arrival that is written, and the last that is synced.
+    pub(crate) fn arrivals(&self) -> (u64, u64) {
+        (self.journaled_arrival, self.synced_arrival)
+    }
+
+    /// When the open segment will be old enough to be sealed.
+    pub(crate) fn opened_ms(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.opened_ms)
+    }
+}

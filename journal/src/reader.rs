@@ -1,0 +1,207 @@
+//! Reading the journal back, while it is written or after a restart: rows by offset, messages by subject or by arrival, and all that a
+//! node needs to begin with. Owns which files are read for a question; a row that does not fit its checksum is never served.
+mod load;
+mod page;
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use crate::Stream;
+use crate::catalog::Catalog;
+use crate::decode::facts::parse_run;
+use crate::decode::scan::{Wanted, scan};
+use crate::disk::{Disk, read_range};
+use crate::index::Index;
+use crate::progress::Progress;
+use crate::segment::FileName;
+
+pub use load::{Budget, Loaded};
+pub use page::{Page, Room};
+
+/// Reads one journal; cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    disk: Arc<dyn Disk>,
+    catalog: Catalog,
+    progress: Progress,
+}
+
+/// One file that has rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) first: u64,
+    /// Rows at or past it do not count.
+    pub(crate) next: u64,
+    /// Bytes of whole batches.
+    pub(crate) bytes: u64,
+    pub(crate) run: Option<u64>,
+    pub(crate) rows: u64,
+    pub(crate) arrivals: Option<(u64, u64)>,
+    pub(crate) newest_ms: Option<u64>,
+    pub(crate) is_sealed: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(disk: &Arc<dyn Disk>, catalog: &Catalog, progress: &Progress) -> Self {
+        Self { disk: Arc::clone(disk), catalog: catalog.clone(), progress: progress.clone() }
+    }
+
+    /// The offset from which on rows of a stream are kept, and the one after the last that is written.
+    pub fn span(&self, stream: Stream) -> (u64, u64) {
+        let sources = self.sources(stream);
+        let first = self.catalog.lock(stream).manifest.first;
+        let next = sources.last().map_or(first, |source| self.end_of(source));
+        (first, next)
+    }
+
+    /// Offsets that are gone, by damage or with a run that did not end in order.
+    pub fn holes(&self, stream: Stream) -> Vec<(u64, u64)> {
+        self.catalog.lock(stream).manifest.holes.clone()
+    }
+
+    /// The last arrival of a run that the journal holds.
+    pub fn last_arrival_of(&self, run: u64) -> Option<u64> {
+        let mut last = None;
+        for source in self.sources(Stream::Messages).iter().rev() {
+            if source.run.is_some_and(|of| of != run) {
+                if last.is_some() {
+                    break;
+                }
+                continue;
+            }
+            let arrival = match source.arrivals {
+                Some((_, max)) => Some(max),
+                None => self.arrivals_of(source, run),
+            };
+            last = last.max(arrival);
+        }
+        last
+    }
+
+    /// The files with rows of a stream, oldest first.
+    pub(crate) fn sources(&self, stream: Stream) -> Vec<Source> {
+        let segments = self.catalog.lock(stream);
+        let sealed = segments.manifest.segments.iter().map(|sealed| Source {
+            path: segments.path(&sealed.file),
+            first: sealed.first,
+            next: sealed.next,
+            bytes: u64::MAX,
+            run: Some(parse_run(&sealed.run)),
+            rows: sealed.rows,
+            arrivals: sealed.arrival_min.zip(sealed.arrival_max),
+            newest_ms: u64::try_from(sealed.time_max / 1000).ok(),
+            is_sealed: true,
+        });
+        let unsealed = segments.unsealed.iter().map(|open| Source {
+            path: segments.path(&FileName::Open { first: open.first }.text()),
+            first: open.first,
+            next: open.next.unwrap_or(u64::MAX),
+            bytes: open.bytes,
+            run: None,
+            rows: 0,
+            arrivals: None,
+            newest_ms: None,
+            is_sealed: false,
+        });
+        let mut sources: Vec<Source> = sealed.chain(unsealed).collect();
+        sources.sort_by_key(|source| source.first);
+        for place in 1..sources.len() {
+            let bound = sources.get(place).map_or(u64::MAX, |after| after.first);
+            if let Some(before) = sources.get_mut(place - 1) {
+                before.next = before.next.min(bound);
+            }
+        }
+        sources
+    }
+
+    /// Every batch of good rows of offsets `first` to `next`, in order, cut to those.
+    pub(crate) fn each_batch(
+        &self,
+        stream: Stream,
+        first: u64,
+        next: u64,
+        each: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        for source in self.sources(stream) {
+            if source.next <= first || source.first >= next {
+                continue;
+            }
+            if self.read_source(&source, first, next, each)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of one file. A file that has been let go meanwhile has no rows.
+    pub(crate) fn read_source(
+        &self,
+        source: &Source,
+        first: u64,
+        next: u64,
+        each: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
+        let Some(file) = self.open(source)? else { return Ok(ControlFlow::Continue(())) };
+        let mut flow = ControlFlow::Continue(());
+        let Source { bytes: limit, first: begin, next: end, .. } = *source;
+        let found = scan(&*file, Wanted { limit, first: begin, next: end, from: first }, &mut |batch, _| {
+            if let Some(batch) = page::cut(batch, first, next) {
+                flow = each(batch);
+            }
+            flow
+        })?;
+        self.progress.add_damaged(found.damaged);
+        Ok(flow)
+    }
+
+    fn open(&self, source: &Source) -> io::Result<Option<Box<dyn crate::disk::ReadAt>>> {
+        let sealed = FileName::Sealed { first: source.first, next: source.next }.text();
+        match self.disk.open(&source.path) {
+            // It was sealed since we looked.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !source.is_sealed => {
+                match self.disk.open(&source.path.with_file_name(sealed)) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    opened => opened.map(Some),
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// The index of a sealed segment of messages, where it can be read.
+    pub(crate) fn index_of(&self, source: &Source) -> Option<Index> {
+        let name = FileName::Index { first: source.first, next: source.next }.text();
+        let file = self.disk.open(&source.path.with_file_name(name)).ok()?;
+        let bytes = read_range(&*file, 0, usize::try_from(file.length().ok()?).ok()?).ok()?;
+        Index::decode(bytes)
+    }
+
+    fn end_of(&self, source: &Source) -> u64 {
+        if source.next != u64::MAX {
+            return source.next;
+        }
+        let mut next = source.first;
+        let scanned = self.read_source(source, 0, u64::MAX, &mut |batch| {
+            let last = crate::decode::batch::offsets(&batch).and_then(|offsets| offsets.last().copied());
+            next = last.map_or(next, |last| last as u64 + 1);
+            ControlFlow::Continue(())
+        });
+        scanned.map_or(source.first, |_| next)
+    }
+
+    fn arrivals_of(&self, source: &Source, run: u64) -> Option<u64> {
+        let mut facts = crate::decode::facts::Facts::default();
+        let scanned = self.read_source(source, 0, u64::MAX, &mut |batch| {
+            facts.add(&batch);
+            ControlFlow::Continue(())
+        });
+        let _ = scanned.ok()?;
+        facts.arrivals.filter(|_| parse_run(&facts.run) == run).map(|arrivals| arrivals.1)
+    }
+}

@@ -1,0 +1,218 @@
+//! What a node begins with after a restart: the newest messages of the journal, oldest of them first, decoded and verified on several threads
+//! and handed over in order. And, for subjects that are only further back, the message that made their snapshot.
+use std::collections::HashSet;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use godwit_core::journal::KeptMessage;
+
+use super::{Reader, Source};
+use crate::Stream;
+use crate::decode::batch::{decode, find_damage};
+use crate::decode::frames::{Found, Frame, Frames};
+use crate::decode::kept::Messages;
+use crate::decode::scan::read_schema;
+
+/// Batches that each thread may be ahead.
+const AHEAD: usize = 4;
+
+/// How much is wanted at most; whole segments are taken, so that it may be more by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub messages: u64,
+    pub bytes: u64,
+    /// Nothing that was accepted before; 0: however old.
+    pub oldest_ms: u64,
+}
+
+/// What was handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    pub messages: u64,
+    /// Rows that did not fit their checksum, and were not.
+    pub damaged: u64,
+    /// Everything from this offset on was looked at.
+    pub first: u64,
+}
+
+/// A batch's worth.
+struct Part {
+    messages: Vec<KeptMessage>,
+    damaged: u64,
+}
+
+impl Reader {
+    /// Hands over the newest messages within the budget, in the order in which they were accepted, some thousand at a time.
+    pub fn load(&self, budget: Budget, threads: usize, each: &mut dyn FnMut(Vec<KeptMessage>)) -> io::Result<Loaded> {
+        let sources = self.choose(budget);
+        let mut loaded =
+            Loaded { first: sources.first().map_or(self.span(Stream::Messages).1, |s| s.first), ..Loaded::default() };
+        let mut jobs = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            jobs.extend(self.list_frames(source)?.into_iter().map(|frame| (number, frame)));
+        }
+        let threads = threads.clamp(1, jobs.len().max(1));
+        let mut expected = 0;
+        std::thread::scope(|scope| {
+            let (sources, jobs) = (&sources, &jobs);
+            let ways: Vec<Receiver<io::Result<Part>>> = (0..threads)
+                .map(|thread| {
+                    let (out, way) = sync_channel(AHEAD);
+                    scope.spawn(move || self.run_jobs(sources, jobs.iter().skip(thread).step_by(threads), &out));
+                    way
+                })
+                .collect();
+            for number in 0..jobs.len() {
+                let Some(Ok(part)) = ways.get(number % threads).map(Receiver::recv) else { break };
+                let mut part = part?;
+                part.messages.retain(|message| {
+                    let is_next = message.offset >= expected;
+                    expected = expected.max(message.offset + 1);
+                    is_next
+                });
+                loaded.messages += part.messages.len() as u64;
+                loaded.damaged += part.damaged;
+                each(part.messages);
+            }
+            Ok::<(), io::Error>(())
+        })?;
+        self.progress.add_damaged(loaded.damaged);
+        Ok(loaded)
+    }
+
+    /// The newest files whose rows are within the budget, oldest first.
+    fn choose(&self, budget: Budget) -> Vec<Source> {
+        let (mut messages, mut bytes) = (0, 0);
+        let mut chosen = Vec::new();
+        for source in self.sources(Stream::Messages).into_iter().rev() {
+            let is_old = source.newest_ms.is_some_and(|newest_ms| newest_ms < budget.oldest_ms);
+            if is_old || messages >= budget.messages || bytes >= budget.bytes {
+                break;
+            }
+            messages += source.rows;
+            bytes += if source.is_sealed { self.length_of(&source) } else { source.bytes };
+            chosen.push(source);
+        }
+        chosen.reverse();
+        chosen
+    }
+
+    fn length_of(&self, source: &Source) -> u64 {
+        self.disk.open(&source.path).and_then(|file| file.length()).unwrap_or(0)
+    }
+
+    fn list_frames(&self, source: &Source) -> io::Result<Vec<Frame>> {
+        let Some(file) = self.open(source)? else { return Ok(Vec::new()) };
+        let mut frames = Frames::new(&*file, source.bytes)?;
+        let (mut listed, mut at) = (Vec::new(), frames.start()?);
+        while at < frames.limit() {
+            let frame = match frames.find(at)? {
+                Found::Frame(frame) => frame,
+                _ => match frames.find_behind(at)? {
+                    Some(frame) => frame,
+                    None => break,
+                },
+            };
+            at = frame.end();
+            if !frame.is_schema {
+                listed.push(frame);
+            }
+        }
+        Ok(listed)
+    }
+
+    fn run_jobs<'a>(
+        &self,
+        sources: &[Source],
+        jobs: impl Iterator<Item = &'a (usize, Frame)>,
+        out: &SyncSender<io::Result<Part>>,
+    ) {
+        let mut opened: Option<(usize, Box<dyn crate::disk::ReadAt>)> = None;
+        for (number, frame) in jobs {
+            let part = match sources.get(*number) {
+                Some(source) => self.read_part(source, *number, frame, &mut opened),
+                None => return,
+            };
+            if out.send(part).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn read_part(
+        &self,
+        source: &Source,
+        number: usize,
+        frame: &Frame,
+        opened: &mut Option<(usize, Box<dyn crate::disk::ReadAt>)>,
+    ) -> io::Result<Part> {
+        let mut part = Part { messages: Vec::new(), damaged: 0 };
+        if opened.as_ref().is_none_or(|(of, _)| *of != number) {
+            *opened = self.open(source)?.map(|file| (number, file));
+        }
+        let Some((_, file)) = opened else { return Ok(part) };
+        let mut frames = Frames::new(&**file, source.bytes)?;
+        let start = frames.start()?;
+        let Some((schema, _)) = read_schema(&mut frames, start)? else { return Ok(part) };
+        let batch = frames.read(frame)?.and_then(|bytes| decode(&schema, &bytes, frame));
+        let Some(batch) = batch else {
+            part.damaged = 1;
+            return Ok(part);
+        };
+        let damage = find_damage(&batch);
+        let Some(mut messages) = Messages::new(&batch) else { return Ok(part) };
+        part.messages.reserve(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            if damage.as_ref().is_some_and(|good| !good.value(row)) {
+                part.damaged += 1;
+            } else if (source.first..source.next).contains(&messages.offset(row)) {
+                part.messages.push(messages.message(row));
+            }
+        }
+        Ok(part)
+    }
+
+    /// Of every subject that is in sealed segments before `offset` and that `is_known` does not know, the newest message there that
+    /// changed its snapshot. Newest segments first.
+    pub fn load_snapshots(
+        &self,
+        offset: u64,
+        is_known: &dyn Fn(&str) -> bool,
+        each: &mut dyn FnMut(KeptMessage),
+    ) -> io::Result<()> {
+        let mut seen = HashSet::new();
+        for source in self.sources(Stream::Messages).into_iter().rev() {
+            if source.next > offset || !source.is_sealed {
+                continue;
+            }
+            let Some(index) = self.index_of(&source) else { continue };
+            let mut wanted = HashSet::new();
+            for entry in index.entries() {
+                // Epochs of a subject lie side by side, the newest last: only that one counts.
+                if !is_known(&entry.subject)
+                    && !seen.contains(&entry.subject)
+                    && let Some(offset) =
+                        index.find(&entry.subject).iter().filter_map(|entry| entry.retained_offset).max()
+                {
+                    wanted.insert(offset);
+                    seen.insert(entry.subject);
+                }
+            }
+            if wanted.is_empty() {
+                continue;
+            }
+            let _ = self.read_source(&source, 0, u64::MAX, &mut |batch| {
+                if let Some(mut messages) = Messages::new(&batch) {
+                    for row in 0..batch.num_rows() {
+                        if wanted.contains(&messages.offset(row)) {
+                            each(messages.message(row));
+                        }
+                    }
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(())
+    }
+}

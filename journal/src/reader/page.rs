@@ -1,0 +1,158 @@
+//! Pages of messages from further back than memory: of one subject, or of those that a pattern holds, a bounded number at a time.
+//! Owns finding where a client's place is in the journal and what comes after it.
+use std::io;
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+use godwit_core::journal::KeptMessage;
+use godwit_core::position::Position;
+
+use super::{Reader, Source};
+use crate::Stream;
+use crate::decode::batch::offsets;
+use crate::decode::kept::Messages;
+
+/// How much a page may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub messages: usize,
+    /// Of content; the last message may pass it.
+    pub bytes: usize,
+}
+
+/// Some messages, in the order in which they were accepted.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub messages: Vec<KeptMessage>,
+    /// The offset to go on from: everything before it that was asked for is in this page or an earlier one.
+    pub next: u64,
+    /// There is nothing more in the journal now.
+    pub is_last: bool,
+}
+
+impl Reader {
+    /// From which offset on to read what a subject got after a position; sequence 0 stands before the first message of its epoch.
+    /// None: the journal does not have the position (any more), so that what came after it cannot be told.
+    pub fn find_after(&self, subject: &str, at: Position) -> io::Result<Option<u64>> {
+        for source in self.sources(Stream::Messages).iter().rev() {
+            if let Some(offset) = self.find_after_in(source, subject, at)? {
+                return Ok(Some(offset));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_after_in(&self, source: &Source, subject: &str, at: Position) -> io::Result<Option<u64>> {
+        let sequence = at.sequence.max(1);
+        let mut from = 0;
+        if source.is_sealed
+            && let Some(index) = self.index_of(source)
+        {
+            let entries = index.find(subject);
+            let Some(entry) = entries.iter().find(|entry| entry.epoch == at.epoch) else { return Ok(None) };
+            if sequence < entry.first_sequence || sequence > entry.last_sequence {
+                return Ok(None);
+            }
+            from = entry.first_offset;
+        }
+        let wanted = Position { epoch: at.epoch, sequence };
+        let mut found = None;
+        let _ = self.read_source(source, from, u64::MAX, &mut |batch| {
+            let Some(messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
+            let row =
+                (0..batch.num_rows()).find(|row| messages.at(*row) == wanted && messages.subject(*row) == subject);
+            found = row.map(|row| messages.offset(row) + u64::from(at.sequence > 0));
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(found)
+    }
+
+    /// The first offset whose row is of this run and has a later arrival. None: the journal does not hold the run, or no longer
+    /// from this arrival on.
+    pub fn find_arrival(&self, run: u64, after: u64) -> io::Result<Option<u64>> {
+        let sources = self.sources(Stream::Messages);
+        for source in &sources {
+            if source.run.is_some_and(|of| of != run) || source.arrivals.is_some_and(|(_, max)| max <= after) {
+                continue;
+            }
+            let mut found = None;
+            let _ = self.read_source(source, 0, u64::MAX, &mut |batch| {
+                let Some(messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
+                let row = (0..batch.num_rows()).find(|row| messages.run(*row) == run && messages.arrival(*row) > after);
+                found = row.map(|row| messages.offset(row));
+                if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A subject's messages from an offset on.
+    pub fn read_subject(&self, subject: &str, from: u64, room: Room) -> io::Result<Page> {
+        let skips = |source: &Source| {
+            source.is_sealed
+                && self.index_of(source).is_some_and(|index| {
+                    index.find(subject).iter().map(|entry| entry.last_offset).max().is_none_or(|last| last < from)
+                })
+        };
+        self.read_messages(from, room, &skips, &mut |name| name == subject)
+    }
+
+    /// The messages whose subject is wanted, from an offset on.
+    pub fn read_matching(&self, from: u64, room: Room, wants: &mut dyn FnMut(&str) -> bool) -> io::Result<Page> {
+        self.read_messages(from, room, &|_| false, wants)
+    }
+
+    fn read_messages(
+        &self,
+        from: u64,
+        room: Room,
+        skips: &dyn Fn(&Source) -> bool,
+        wants: &mut dyn FnMut(&str) -> bool,
+    ) -> io::Result<Page> {
+        let mut page = Page { messages: Vec::new(), next: from, is_last: true };
+        let mut bytes = 0;
+        for source in self.sources(Stream::Messages) {
+            if source.next <= from {
+                continue;
+            }
+            if skips(&source) {
+                page.next = source.next;
+                continue;
+            }
+            let flow = self.read_source(&source, from, u64::MAX, &mut |batch| {
+                let Some(mut messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
+                for row in 0..batch.num_rows() {
+                    let is_wanted = wants(messages.subject(row));
+                    if is_wanted && (page.messages.len() >= room.messages || (bytes >= room.bytes && bytes > 0)) {
+                        page.is_last = false;
+                        return ControlFlow::Break(());
+                    }
+                    page.next = messages.offset(row) + 1;
+                    if is_wanted {
+                        bytes += messages.content_bytes(row);
+                        page.messages.push(messages.message(row));
+                    }
+                }
+                ControlFlow::Continue(())
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// The rows of a batch whose offsets are from `first` up to `next`; none where there are none. Offsets rise.
+pub(super) fn cut(batch: RecordBatch, first: u64, next: u64) -> Option<RecordBatch> {
+    let offsets = offsets(&batch)?;
+    let begin = offsets.partition_point(|offset| (*offset as u64) < first);
+    let end = offsets.partition_point(|offset| (*offset as u64) < next);
+    if begin == 0 && end == offsets.len() {
+        return Some(batch);
+    }
+    (begin < end).then(|| batch.slice(begin, end - begin))
+}

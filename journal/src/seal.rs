@@ -1,0 +1,252 @@
+//! Sealing: an open segment that grows no more becomes an IPC file with large batches, is named in the manifest, and only then
+//! removed. And letting the oldest go. Owns the order of these steps, in which a crash between any two loses nothing.
+use std::io;
+use std::ops::ControlFlow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat_batches;
+
+use crate::Stream;
+use crate::catalog::Catalog;
+use crate::decode::facts::Facts;
+use crate::decode::frames::Frames;
+use crate::decode::scan::{Wanted, read_schema, scan};
+use crate::disk::{Append, Disk, write_all};
+use crate::index::Builder;
+use crate::lane::Closed;
+use crate::progress::Progress;
+use crate::segment::{FileName, to_io, write_options};
+use crate::settings::Retention;
+
+/// A sealed segment's batches hold about this many rows, …
+const BATCH_ROWS: usize = 8192;
+/// … or bytes.
+const BATCH_BYTES: usize = 2 << 20;
+/// A sealed file is synced bit by bit: one sync of all of it would hold up those whom publishers wait for.
+const SYNC_BYTES: usize = 4 << 20;
+
+/// What sealing works on.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealer {
+    pub(crate) disk: std::sync::Arc<dyn Disk>,
+    pub(crate) catalog: Catalog,
+    pub(crate) progress: Progress,
+}
+
+impl Sealer {
+    /// Makes a sealed segment of a closed one.
+    pub(crate) fn seal(&self, closed: Closed) -> io::Result<()> {
+        let Closed { stream, first, next } = closed;
+        let (folder, limit) = {
+            let segments = self.catalog.lock(stream);
+            let known = segments.unsealed.iter().find(|open| open.first == first).map(|open| open.bytes);
+            let Some(limit) = known else { return Ok(()) };
+            (segments.folder.clone(), limit)
+        };
+        let from = folder.join(FileName::Open { first }.text());
+        let name = FileName::Sealed { first, next }.text();
+        let beside = folder.join(format!("{name}.new"));
+        let mut rewrite = Rewrite::begin(self.disk.as_ref(), &from, &beside, limit)?;
+        let found = rewrite.copy(first, next)?;
+        let (facts, index, bytes) = rewrite.end()?;
+        self.progress.add_damaged(found.damaged);
+        if stream == Stream::Messages && facts.rows > 0 {
+            self.write_index(stream, first, next, index)?;
+        }
+        let has_rows = facts.rows > 0;
+        if has_rows {
+            self.disk.rename(&beside, &folder.join(&name))?;
+            self.disk.sync_folder(&folder)?;
+        }
+        {
+            let mut segments = self.catalog.lock(stream);
+            for (first, next) in found.holes {
+                segments.add_hole(first, next);
+            }
+            segments.add_hole(found.next, next);
+            if has_rows {
+                segments.add_sealed(facts.into_sealed(name, first, next, bytes));
+            }
+            segments.forget_unsealed(first);
+            segments.save(self.disk.as_ref())?;
+        }
+        self.disk.remove(&from)?;
+        if has_rows { Ok(()) } else { self.disk.remove(&beside) }
+    }
+
+    fn write_index(&self, stream: Stream, first: u64, next: u64, index: Builder) -> io::Result<()> {
+        let (path, beside) = {
+            let segments = self.catalog.lock(stream);
+            let name = FileName::Index { first, next }.text();
+            (segments.path(&name), segments.path(&format!("{name}.new")))
+        };
+        remove_if_there(self.disk.as_ref(), &beside)?;
+        let mut file = self.disk.create(&beside)?;
+        write_all(&mut *file, &index.encode()?)?;
+        file.sync()?;
+        self.disk.rename(&beside, &path)
+    }
+
+    /// Lets the oldest sealed segments go that are past a bound.
+    pub(crate) fn retain(&self, stream: Stream, retention: Retention, now_ms: u64) -> io::Result<()> {
+        let mut segments = self.catalog.lock(stream);
+        let mut bytes: u64 = segments.manifest.segments.iter().map(|sealed| sealed.bytes).sum();
+        let mut gone = Vec::new();
+        for sealed in &segments.manifest.segments {
+            let newest_ms = u64::try_from(sealed.time_max / 1000).unwrap_or(0);
+            let is_old = retention.age_ms_max > 0 && now_ms.saturating_sub(newest_ms) > retention.age_ms_max;
+            let is_much = retention.bytes_max > 0 && bytes > retention.bytes_max;
+            if !is_old && !is_much {
+                break;
+            }
+            bytes -= sealed.bytes;
+            gone.push((sealed.first, sealed.next));
+        }
+        let Some(&(_, kept_from)) = gone.last() else { return Ok(()) };
+        segments.manifest.segments.drain(..gone.len());
+        segments.raise_first(kept_from);
+        // On a full disk the manifest may need the room that these files take.
+        let is_saved = segments.save(self.disk.as_ref()).is_ok();
+        for (first, next) in gone {
+            for name in [FileName::Sealed { first, next }, FileName::Index { first, next }] {
+                remove_if_there(self.disk.as_ref(), &segments.path(&name.text()))?;
+            }
+        }
+        if is_saved { Ok(()) } else { segments.save(self.disk.as_ref()) }
+    }
+}
+
+pub(crate) fn wall_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+pub(crate) fn remove_if_there(disk: &dyn Disk, path: &std::path::Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Copies the rows of one file into another, in large batches.
+struct Rewrite {
+    file: Box<dyn crate::disk::ReadAt>,
+    limit: u64,
+    writer: Option<FileWriter<Out>>,
+    waiting: Vec<RecordBatch>,
+    waiting_rows: usize,
+    waiting_bytes: usize,
+    facts: Facts,
+    index: Builder,
+}
+
+impl Rewrite {
+    fn begin(disk: &dyn Disk, from: &std::path::Path, to: &std::path::Path, limit: u64) -> io::Result<Self> {
+        let file = disk.open(from)?;
+        remove_if_there(disk, to)?;
+        let schema = {
+            let mut frames = Frames::new(&*file, limit)?;
+            let start = frames.start()?;
+            read_schema(&mut frames, start)?.map(|(schema, _)| schema)
+        };
+        let out = Out { file: disk.create(to)?, buffer: Vec::new(), unsynced: 0, bytes: 0 };
+        let writer = match schema {
+            None => None,
+            Some(schema) => {
+                let options = write_options().map_err(to_io)?;
+                Some(FileWriter::try_new_with_options(out, &schema, options).map_err(to_io)?)
+            }
+        };
+        let (facts, index) = (Facts::default(), Builder::default());
+        Ok(Self { file, limit, writer, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0, facts, index })
+    }
+
+    fn copy(&mut self, first: u64, next: u64) -> io::Result<crate::decode::scan::Scan> {
+        let file = std::mem::replace(&mut self.file, Box::new(Nothing));
+        let mut failed = Ok(());
+        let found = scan(&*file, Wanted { limit: self.limit, first, next, from: 0 }, &mut |batch, frame| {
+            failed = self.add(batch, frame.body_bytes);
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        failed?;
+        Ok(found)
+    }
+
+    fn add(&mut self, batch: RecordBatch, bytes: usize) -> io::Result<()> {
+        self.facts.add(&batch);
+        self.index.add(&batch);
+        self.waiting_rows += batch.num_rows();
+        self.waiting_bytes += bytes;
+        self.waiting.push(batch);
+        if self.waiting_rows >= BATCH_ROWS || self.waiting_bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let (Some(writer), Some(first)) = (&mut self.writer, self.waiting.first()) else { return Ok(()) };
+        let batch = concat_batches(&first.schema(), &self.waiting).map_err(to_io)?;
+        self.waiting.clear();
+        (self.waiting_rows, self.waiting_bytes) = (0, 0);
+        writer.write(&batch).map_err(to_io)
+    }
+
+    fn end(mut self) -> io::Result<(Facts, Builder, u64)> {
+        self.flush()?;
+        let Some(writer) = self.writer else { return Ok((self.facts, self.index, 0)) };
+        let mut out = writer.into_inner().map_err(|error: ArrowError| to_io(error))?;
+        out.flush_all()?;
+        out.file.sync()?;
+        Ok((self.facts, self.index, out.bytes))
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl crate::disk::ReadAt for Nothing {
+    fn length(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+/// Bytes on their way to a sealed file.
+#[derive(Debug)]
+struct Out {
+    file: Box<dyn Append>,
+    buffer: Vec<u8>,
+    unsynced: usize,
+    bytes: u64,
+}
+
+impl Out {
+    fn flush_all(&mut self) -> io::Result<()> {
+        write_all(&mut *self.file, &self.buffer)?;
+        self.unsynced += self.buffer.len();
+        self.buffer.clear();
+        if self.unsynced >= SYNC_BYTES {
+            self.unsynced = 0;
+            self.file.sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl io::Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        self.bytes += bytes.len() as u64;
+        if self.buffer.len() >= 1 << 20 {
+            self.flush_all()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

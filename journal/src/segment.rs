@@ -1,0 +1,169 @@
+//! A segment's file: its name, and writing the open one. Owns how batches become bytes of an Arrow IPC stream; whether they
+//! are believed to be on the disk is the lane's to say.
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::MetadataVersion;
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::disk::{Append, Disk, write_all};
+
+/// What a file in a stream's folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileName {
+    /// `FIRST-NEXT.arrow`.
+    Sealed { first: u64, next: u64 },
+    /// `FIRST.arrows`.
+    Open { first: u64 },
+    /// `FIRST-NEXT.index`.
+    Index { first: u64, next: u64 },
+}
+
+impl FileName {
+    /// None where it is no segment's.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (stem, ending) = name.split_once('.')?;
+        match (stem.split_once('-'), ending) {
+            (None, "arrows") => Some(Self::Open { first: parse_offset(stem)? }),
+            (Some((first, next)), _) => {
+                let (first, next) = (parse_offset(first)?, parse_offset(next)?);
+                match ending {
+                    "arrow" if first < next => Some(Self::Sealed { first, next }),
+                    "index" if first < next => Some(Self::Index { first, next }),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    pub fn text(self) -> String {
+        match self {
+            Self::Sealed { first, next } => format!("{first:020}-{next:020}.arrow"),
+            Self::Open { first } => format!("{first:020}.arrows"),
+            Self::Index { first, next } => format!("{first:020}-{next:020}.index"),
+        }
+    }
+}
+
+fn parse_offset(text: &str) -> Option<u64> {
+    (text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+/// How batches are laid down: buffers begin at multiples of eight bytes, so that a batch of one row stays small.
+pub(crate) fn write_options() -> Result<IpcWriteOptions, ArrowError> {
+    IpcWriteOptions::try_new(8, false, MetadataVersion::V5)
+}
+
+pub(crate) fn to_io(error: ArrowError) -> io::Error {
+    match error {
+        ArrowError::IoError(_, error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+/// The segment that grows.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) first: u64,
+    pub(crate) path: PathBuf,
+    /// Bytes written, all of them whole batches.
+    pub(crate) bytes: u64,
+    pub(crate) opened_ms: u64,
+    file: Box<dyn Append>,
+    encoder: Encoder,
+}
+
+/// Batches as bytes of one IPC stream.
+pub(crate) struct Encoder(StreamWriter<Vec<u8>>);
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encoder")
+    }
+}
+
+impl Encoder {
+    pub(crate) fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
+        StreamWriter::try_new_with_options(Vec::new(), schema, write_options()?).map(Self)
+    }
+
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        self.0.write(batch)
+    }
+
+    /// What was encoded and not yet taken.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.get_ref()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.get_mut().clear();
+    }
+}
+
+impl OpenSegment {
+    /// A new file with the schema; its name outlasts a power cut.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        folder: &Path,
+        first: u64,
+        schema: &SchemaRef,
+        now_ms: u64,
+    ) -> io::Result<Self> {
+        let path = folder.join(FileName::Open { first }.text());
+        let encoder = Encoder::new(schema).map_err(to_io)?;
+        let file = disk.create(&path)?;
+        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, file, encoder };
+        segment.flush()?;
+        disk.sync_folder(folder)?;
+        Ok(segment)
+    }
+
+    /// Encodes a batch; `flush` writes what was encoded.
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        self.encoder.add(batch).map_err(to_io)
+    }
+
+    /// What is encoded and not yet written.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        self.encoder.bytes().len()
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let bytes = self.encoder.bytes();
+        write_all(&mut *self.file, bytes)?;
+        self.bytes += bytes.len() as u64;
+        self.encoder.clear();
+        Ok(())
+    }
+
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_says_which_offsets_are_in_it() {
+        for name in [
+            FileName::Open { first: 0 },
+            FileName::Sealed { first: 7, next: u64::MAX },
+            FileName::Index { first: 7, next: 8 },
+        ] {
+            assert_eq!(FileName::parse(&name.text()), Some(name));
+        }
+        assert_eq!(FileName::Open { first: 42 }.text(), "00000000000000000042.arrows");
+        for other in ["manifest.json", "42.arrows", "00000000000000000042.arrow", "0000000000000000004x.arrows", "a-b"]
+        {
+            assert_eq!(FileName::parse(other), None, "{other}");
+        }
+        assert_eq!(FileName::parse("99999999999999999999.arrows"), None);
+        assert_eq!(FileName::parse("00000000000000000009-00000000000000000009.arrow"), None);
+    }
+}

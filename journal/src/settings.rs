@@ -1,0 +1,68 @@
+//! What the operator decided about the journal. Owns the shape and the defaults; which of it may change while the node runs, and
+//! who may set it, is the server's.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// Everything a journal is told at start.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// `DATA/journal`; made where it is not there.
+    pub directory: PathBuf,
+    pub node: String,
+    pub run: u64,
+    /// The epoch that the run begins with.
+    pub epoch: u64,
+    /// Messages that wait to be written, and those not yet known to be on the disk, hold at most this. Past half of it publishers
+    /// are held back; at twice this (they had sent more by then) or, while the disk fails, at this, messages are dropped and
+    /// the hole is told.
+    pub messages_bytes_max: usize,
+    /// The same for each other stream; past it rows are dropped and counted.
+    pub rows_bytes_max: usize,
+    /// Messages that nobody waits for are written together, at most this long after the first.
+    pub write_interval_ms: u64,
+    /// What was written is synced at least this often; rows of the other streams are written as often.
+    pub sync_interval_ms: u64,
+    /// … and whenever this much is not.
+    pub sync_bytes_max: usize,
+    /// An open segment is sealed at this size, …
+    pub segment_bytes_max: u64,
+    /// … or at this age.
+    pub segment_age_ms_max: u64,
+    /// While the disk fails it is tried this often.
+    pub probe_interval_ms: u64,
+    /// By the stream's name; a stream that is not named is kept for ever.
+    pub retention: BTreeMap<String, Retention>,
+}
+
+/// How long sealed segments of a stream are kept; the first bound that is met lets the oldest go, whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Since its newest row; 0: for ever.
+    pub age_ms_max: u64,
+    /// Of all sealed segments of the stream; 0: without bound.
+    pub bytes_max: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            node: String::new(),
+            run: 0,
+            epoch: 0,
+            messages_bytes_max: 64 << 20,
+            rows_bytes_max: 8 << 20,
+            write_interval_ms: 20,
+            sync_interval_ms: 200,
+            sync_bytes_max: 8 << 20,
+            segment_bytes_max: 64 << 20,
+            segment_age_ms_max: 60_000,
+            probe_interval_ms: 500,
+            retention: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The journal's hand: takes what waits, writes it, syncs it when somebody waits for that or it is time, and tries a failing disk again.
+//! Owns when; how a stream gets to the disk is its lane's. It is told the time and never waits: the thread around it does.
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::catalog::Catalog;
+use crate::disk::Disk;
+use crate::encode::rows::Origin;
+use crate::lane::{Closed, Lane};
+use crate::progress::Progress;
+use crate::queue::Waiting;
+use crate::reigns::{Follows, ReignRow};
+use crate::settings::Settings;
+use crate::{Lost, Stream};
+
+/// When something happens: monotonic and wall time, in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) mono_ms: u64,
+    pub(crate) wall_ms: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    settings: Settings,
+    progress: Progress,
+    /// In the order of `Stream`, as far as a node writes them.
+    lanes: Vec<Lane>,
+    synced_ms: u64,
+    probed_ms: u64,
+}
+
+impl Writer {
+    /// `next` are the offsets to go on with, by stream.
+    pub(crate) fn new(
+        settings: &Settings,
+        progress: &Progress,
+        disk: &Arc<dyn Disk>,
+        catalog: &Catalog,
+        next: &[u64],
+    ) -> Self {
+        let origin = Arc::new(Origin { node: settings.node.clone(), run: format!("{:x}", settings.run) });
+        let written = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
+        let lanes = written.zip(next).map(|(stream, next)| Lane::new(stream, &origin, disk, catalog, *next)).collect();
+        Self { settings: settings.clone(), progress: progress.clone(), lanes, synced_ms: 0, probed_ms: 0 }
+    }
+
+    /// Begins the reign: its row is the first thing that this run puts on the disk.
+    pub(crate) fn begin(&mut self, follows: Option<Follows>, now: Moment) {
+        let row = ReignRow { follows, ..ReignRow::new("began", self.settings.epoch, now.wall_ms) };
+        self.lane(Stream::Reigns).take(&[row]);
+        self.write(now);
+        self.sync(now, true);
+        self.tell();
+    }
+
+    /// One round. True when what others may wait for has changed.
+    pub(crate) fn turn(&mut self, waiting: &Waiting, now: Moment, closed: &mut Vec<Closed>) -> bool {
+        self.take(waiting, now);
+        if self.is_failing() && now.mono_ms.saturating_sub(self.probed_ms) >= self.settings.probe_interval_ms {
+            self.probed_ms = now.mono_ms;
+            for lane in &mut self.lanes {
+                lane.probe(now.mono_ms);
+            }
+        }
+        self.write(now);
+        let interval = self.settings.sync_interval_ms;
+        let is_due = now.mono_ms.saturating_sub(self.synced_ms) >= interval;
+        let is_much = self.held_bytes() >= self.settings.sync_bytes_max;
+        if is_due || is_much || waiting.needs_disk {
+            self.sync(now, is_due || is_much);
+        }
+        let (bytes_max, age_ms_max) = (self.settings.segment_bytes_max, self.settings.segment_age_ms_max);
+        closed.extend(self.lanes.iter_mut().filter_map(|lane| lane.rotate(now.mono_ms, bytes_max, age_ms_max, false)));
+        self.tell()
+    }
+
+    fn take(&mut self, waiting: &Waiting, now: Moment) {
+        self.lane(Stream::Messages).take(&waiting.messages);
+        self.take_rows(Stream::Access, &waiting.access);
+        self.take_rows(Stream::Deliveries, &waiting.deliveries);
+        self.take_rows(Stream::Latency, &waiting.latency);
+        self.take_rows(Stream::Stats, &waiting.stats);
+        let reason = self.progress.reason();
+        let lost: Vec<ReignRow> =
+            waiting.lost.iter().map(|lost| self.describe_loss(lost, reason.clone(), now)).collect();
+        self.lane(Stream::Reigns).take(&lost);
+        self.progress.add_rows(Stream::Messages, waiting.messages.len() as u64, 0);
+    }
+
+    /// Rows that nobody waits for; what a failing disk leaves no room for is dropped, and counted.
+    fn take_rows<R: crate::encode::rows::Row>(&mut self, stream: Stream, rows: &[R]) {
+        let bytes_max = self.settings.rows_bytes_max;
+        let lane = self.lane(stream);
+        if lane.failure().is_some() && lane.held_bytes() > bytes_max {
+            self.progress.add_lost(stream, rows.len() as u64);
+            return;
+        }
+        lane.take(rows);
+        self.progress.add_rows(stream, rows.len() as u64, 0);
+    }
+
+    fn describe_loss(&self, lost: &Lost, reason: Option<String>, now: Moment) -> ReignRow {
+        ReignRow {
+            stream: Some(lost.stream.name()),
+            from_arrival: lost.arrivals.map(|arrivals| arrivals.0),
+            to_arrival: lost.arrivals.map(|arrivals| arrivals.1),
+            count: Some(lost.count),
+            reason: Some(reason.unwrap_or_else(|| "the disk was too slow".to_owned())),
+            ..ReignRow::new("lost", self.settings.epoch, now.wall_ms)
+        }
+    }
+
+    fn write(&mut self, now: Moment) {
+        for lane in &mut self.lanes {
+            let bytes = lane.write(now.mono_ms);
+            self.progress.add_rows(lane.stream(), 0, bytes);
+        }
+    }
+
+    /// Messages always, first; the other streams where it is their time.
+    fn sync(&mut self, now: Moment, all: bool) {
+        for lane in self.lanes.iter_mut().take(if all { usize::MAX } else { 1 }) {
+            if lane.has_unsynced() {
+                let began = Instant::now();
+                lane.sync();
+                self.progress.add_sync(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            }
+        }
+        if all {
+            self.synced_ms = now.mono_ms;
+        }
+    }
+
+    /// Ends the run: everything that waits is written and synced, and if all of it is, the row that says so. What is open is
+    /// closed. True when the run ended in order.
+    pub(crate) fn end(&mut self, waiting: &Waiting, arrival: u64, now: Moment, closed: &mut Vec<Closed>) -> bool {
+        self.take(waiting, now);
+        for lane in &mut self.lanes {
+            lane.probe(now.mono_ms);
+        }
+        self.write(now);
+        self.sync(now, true);
+        let mut is_settled = self.lanes.iter().all(Lane::is_settled);
+        if is_settled {
+            let row =
+                ReignRow { to_arrival: Some(arrival), ..ReignRow::new("ended", self.settings.epoch, now.wall_ms) };
+            self.lane(Stream::Reigns).take(&[row]);
+            self.write(now);
+            self.sync(now, true);
+            is_settled = self.lanes.iter().all(Lane::is_settled);
+        }
+        closed.extend(self.lanes.iter_mut().filter_map(|lane| lane.rotate(now.mono_ms, 0, 0, true)));
+        self.tell();
+        is_settled
+    }
+
+    /// How long nothing has to be done, if nothing comes.
+    pub(crate) fn rest_ms(&self, now: Moment) -> u64 {
+        let until = |since: u64, interval: u64| (since + interval).saturating_sub(now.mono_ms);
+        let sync = self.lanes.iter().any(Lane::has_unsynced);
+        let sync = sync.then(|| until(self.synced_ms, self.settings.sync_interval_ms));
+        let probe = self.is_failing().then(|| until(self.probed_ms, self.settings.probe_interval_ms));
+        let oldest = self.lanes.iter().filter_map(Lane::opened_ms).min();
+        let seal = oldest.map(|opened| until(opened, self.settings.segment_age_ms_max));
+        [sync, probe, seal].into_iter().flatten().min().unwrap_or(60_000).max(1)
+    }
+
+    /// Bytes of messages that are not known to be on the disk.
+    pub(crate) fn unsynced_bytes(&self) -> usize {
+        self.lanes.first().map_or(0, Lane::held_bytes)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.lanes.iter().map(Lane::held_bytes).sum()
+    }
+
+    fn is_failing(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.failure().is_some())
+    }
+
+    fn tell(&mut self) -> bool {
+        let before = (self.progress.journaled_arrival(), self.progress.synced_arrival());
+        let reason = self.lanes.iter().find_map(Lane::failure).map(str::to_owned);
+        let is_news = self.progress.set_failing(reason.as_deref());
+        let (journaled, synced) = self.lanes.first().map_or((0, 0), Lane::arrivals);
+        self.progress.set_journaled(journaled);
+        self.progress.set_synced(synced);
+        self.progress.set_unsynced_bytes(self.held_bytes());
+        is_news || before != (self.progress.journaled_arrival(), self.progress.synced_arrival())
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a lane for each written stream is made in `new`, in this order")]
+    fn lane(&mut self, stream: Stream) -> &mut Lane {
+        &mut self.lanes[stream as usize]
+    }
+}

@@ -1,0 +1,123 @@
+//! A journal on a real disk, from beginning to end and on to the next run.
+mod world;
+
+use std::sync::Arc;
+
+use godwit_core::position::Position;
+use godwit_journal::disk::RealDisk;
+use godwit_journal::{Budget, Journal, OpenError, Room, SKIPPED, Stream};
+use world::{Folder, content, message, settings, wait_until};
+
+const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
+
+fn open(folder: &Folder, run: u64) -> (Journal, godwit_journal::Past) {
+    Journal::open(&settings(folder, run), Arc::new(RealDisk), || {}).unwrap()
+}
+
+fn load(journal: &Journal) -> Vec<(String, u64, String)> {
+    let mut all = Vec::new();
+    let loaded = journal
+        .reader()
+        .load(EVERYTHING, 2, &mut |messages| {
+            all.extend(messages.into_iter().map(|kept| {
+                let content = String::from_utf8(kept.content().to_vec()).unwrap();
+                (kept.subject.to_string(), kept.offset, content)
+            }));
+        })
+        .unwrap();
+    assert_eq!(loaded.messages, all.len() as u64);
+    assert_eq!(loaded.damaged, 0);
+    all
+}
+
+#[test]
+fn what_was_synced_comes_back_in_order_in_the_next_run() {
+    let folder = Folder::new();
+    let (journal, past) = open(&folder, 0xa1);
+    assert!(past.reigns.is_empty() && past.follows.is_none() && past.said.is_empty(), "{past:?}");
+    let mut expected = Vec::new();
+    for arrival in 1..=1000 {
+        let (subject, sequence) = (format!("/s/{}", arrival % 7), arrival / 7 + 1);
+        expected.push((subject.clone(), arrival - 1, content(&subject, 5, sequence)));
+        journal.queue().push_messages(&mut vec![message(&subject, 5, sequence, arrival)], false);
+    }
+    let mut last = message("/s/last", 5, 1, 1001);
+    last.needs_disk = true;
+    expected.push(("/s/last".into(), 1000, content("/s/last", 5, 1)));
+    journal.queue().push_messages(&mut vec![last], false);
+    wait_until("a row that needs the disk", || journal.progress().synced_arrival() == 1001);
+    assert_eq!(load(&journal), expected, "read while it is open");
+    assert!(journal.close(1001));
+
+    let (journal, past) = open(&folder, 0xa2);
+    assert_eq!(load(&journal), expected);
+    let follows = past.follows.unwrap();
+    assert_eq!((follows.run, follows.arrival, follows.is_clean), (0xa1, 1001, true));
+    assert_eq!(past.reigns.len(), 1);
+    assert_eq!(past.reigns[0].ended, Some(1001));
+    assert!(past.said.is_empty(), "{past:?}");
+    assert!(journal.reader().holes(Stream::Messages).is_empty());
+    assert_eq!(journal.reader().span(Stream::Messages), (0, 1001));
+    drop(journal);
+
+    let (journal, past) = open(&folder, 0xa3);
+    let follows = past.follows.unwrap();
+    assert_eq!((follows.run, follows.arrival, follows.is_clean), (0xa2, 0, false), "it was not closed");
+    assert_eq!(journal.reader().holes(Stream::Messages), [(1001, 1001 + SKIPPED)]);
+    assert_eq!(load(&journal), expected);
+}
+
+#[test]
+fn one_journal_has_one_writer() {
+    let folder = Folder::new();
+    let (_journal, _) = open(&folder, 1);
+    assert!(matches!(Journal::open(&settings(&folder, 2), Arc::new(RealDisk), || {}), Err(OpenError::Locked)));
+}
+
+#[test]
+fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
+    let folder = Folder::new();
+    let mut arrival = 0;
+    for run in 1..=3 {
+        let (journal, _) = open(&folder, run);
+        for sequence in 1..=100 {
+            for subject in ["/a", "/b"] {
+                arrival += 1;
+                journal.queue().push_messages(&mut vec![message(subject, run, sequence, arrival)], false);
+            }
+        }
+        assert!(journal.close(arrival));
+    }
+    let (journal, _) = open(&folder, 4);
+    let reader = journal.reader();
+    let from = reader.find_after("/a", Position { epoch: 1, sequence: 98 }).unwrap().unwrap();
+    let page = reader.read_subject("/a", from, Room { messages: 5, bytes: 1 << 20 }).unwrap();
+    let got: Vec<_> = page.messages.iter().map(|kept| (kept.epoch, kept.sequence)).collect();
+    assert_eq!(got, [(1, 99), (1, 100), (2, 1), (2, 2), (2, 3)]);
+    assert!(!page.is_last);
+    let rest = reader.read_subject("/a", page.next, Room { messages: 1000, bytes: 1 << 20 }).unwrap();
+    assert_eq!((rest.messages.len(), rest.is_last), (97 + 100, true));
+    assert_eq!(rest.messages[0].sequence, 4);
+
+    assert_eq!(reader.find_after("/a", Position { epoch: 2, sequence: 0 }).unwrap(), Some(200));
+    assert_eq!(reader.find_after("/a", Position { epoch: 2, sequence: 101 }).unwrap(), None);
+    assert_eq!(reader.find_after("/a", Position { epoch: 9, sequence: 1 }).unwrap(), None);
+    assert_eq!(reader.find_after("/c", Position { epoch: 2, sequence: 1 }).unwrap(), None);
+
+    let from = reader.find_arrival(2, 390).unwrap().unwrap();
+    let page =
+        reader.read_matching(from, Room { messages: 4, bytes: 1 << 20 }, &mut |subject| subject == "/b").unwrap();
+    let got: Vec<_> = page.messages.iter().map(|kept| (kept.run, kept.arrival)).collect();
+    assert_eq!(got, [(2, 392), (2, 394), (2, 396), (2, 398)]);
+    assert_eq!(reader.find_arrival(7, 1).unwrap(), None);
+    assert_eq!(reader.last_arrival_of(2), Some(400));
+
+    let mut snapshots = Vec::new();
+    let end = reader.span(Stream::Messages).1;
+    reader
+        .load_snapshots(end, &|subject| subject == "/b", &mut |kept| {
+            snapshots.push((kept.subject.to_string(), kept.epoch, kept.sequence))
+        })
+        .unwrap();
+    assert_eq!(snapshots, [("/a".to_owned(), 3, 100)]);
+}

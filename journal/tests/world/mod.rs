@@ -1,0 +1,68 @@
+//! What the tests of the journal share: a folder of their own, rows, and waiting for what the journal says.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use godwit_core::journal::{KeptMessage, MessageRow};
+use godwit_core::message::{Kind, LogId};
+use godwit_core::position::Position;
+use godwit_journal::Settings;
+
+/// A folder that is gone when the test is.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("godwit-journal-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn settings(folder: &Folder, run: u64) -> Settings {
+    Settings { directory: folder.path().join("journal"), node: "n1".into(), run, epoch: run, ..Settings::default() }
+}
+
+/// A message of a subject; its content tells who it is.
+pub fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) -> MessageRow {
+    let mut kept = KeptMessage::new(0, 0, subject.into(), Position { epoch, sequence });
+    kept.arrival = arrival;
+    kept.time_ms = 1_795_250_000_000 + arrival;
+    kept.kind = Kind::Text;
+    kept.is_retained = true;
+    let kept = kept.carry(content(subject, epoch, sequence).as_bytes(), "", &[]);
+    MessageRow {
+        message: Arc::new(kept.into_message(LogId { slot: 0, generation: 0 })),
+        publisher: "p".into(),
+        tenant: None,
+        key: None,
+        is_mqtt: false,
+        needs_disk: false,
+    }
+}
+
+pub fn content(subject: &str, epoch: u64, sequence: u64) -> String {
+    format!("{subject} {epoch}.{sequence}")
+}
+
+/// Waits until something holds; a minute is for ever.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "{what} did not come true");
+        std::thread::yield_now();
+    }
+}
