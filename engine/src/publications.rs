@@ -57,8 +57,8 @@ impl Publications {
         let mut outcomes = outcomes.into_iter();
         let answers = self.checks.into_iter().map(|check| match check.map(|()| outcomes.next()) {
             Err(code) | Ok(Some(Outcome::Refused(code))) => Err(code),
-            Ok(Some(Outcome::Published { at: Some(at), .. })) => Ok(at),
-            Ok(Some(Outcome::Published { at: None, .. }) | None) => Err(Code::CommandFault),
+            Ok(Some(Outcome::Published { at: Some(at), .. } | Outcome::Awaits { at: Some(at), .. })) => Ok(at),
+            Ok(Some(Outcome::Published { .. } | Outcome::Awaits { .. }) | None) => Err(Code::CommandFault),
         });
         answers.collect()
     }
