@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ...children import follow_parent
 from ...errors import GodwitError
 from ...model import Message, Position
 from ...subject import is_pattern
 from ..judge.content import Identity, read_identity
+from ..judge.finding import Promise
 from ..judge.ledger import Ledger
 from ..judge.witness import Court, Rules, Witness
 from ..node import Node
@@ -80,6 +82,33 @@ class Broker(Protocol):
     def rules(self, plan: Plan) -> Rules: ...
     def subscriber(self, seat: Seat) -> Subscriber: ...
     def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]: ...
+
+
+class Program:
+    """What the drivers of programs share: one process on a free port of loopback, which ends with this one."""
+
+    needs_everybody_first = True
+    node: Node | None = None
+
+    def __init__(self, notes: list[str], promises: frozenset[Promise]) -> None:
+        self.notes = list(notes)
+        self.address = ("127.0.0.1", find_port())
+        self._promises = promises
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def _launch(self, *command: str) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *command, stderr=asyncio.subprocess.DEVNULL, preexec_fn=follow_parent()
+        )
+        await wait_for_port(self.address, self._process)
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+    def rules(self, plan: Plan) -> Rules:
+        return Rules(promises=self._promises)
 
 
 class Numbered:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ..judge.finding import Promise
-from ..judge.witness import Court, Rules
-from ..node import Node
+from ..judge.witness import Court
 from ..plan import Kind, Plan
+from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
+from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, SubjectPublisher, Subscriber
 
 PROMISES = frozenset({Promise.NO_LOSS, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
 KEEPALIVE_S = 30
@@ -35,34 +35,21 @@ def load_paho() -> Any:
         raise BrokerMissing("mosquitto is left out: Python's paho-mqtt is not installed") from None
 
 
-class MosquittoBroker:
+class MosquittoBroker(Program):
     """One broker process."""
 
     name = "mosquitto QoS 1"
     kinds = frozenset({Kind.SUBJECT, Kind.PATTERN})
-    needs_everybody_first = True
-    node: Node | None = None
 
     def __init__(self) -> None:
-        self.notes = list(NOTES)
-        self.address = ("127.0.0.1", find_port())
-        self._process: asyncio.subprocess.Process | None = None
+        super().__init__(NOTES, PROMISES)
         self._paho = load_paho()
         if shutil.which("mosquitto") is None:
             raise BrokerMissing("mosquitto is left out: the program is not on the path")
 
     async def start(self, directory: Path) -> None:
         file = _write_settings(directory, self.address[1])
-        self._process = await asyncio.create_subprocess_exec("mosquitto", "-c", str(file))
-        await wait_for_port(self.address, self._process)
-
-    async def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
-            await self._process.wait()
-
-    def rules(self, plan: Plan) -> Rules:
-        return Rules(promises=PROMISES)
+        await self._launch("mosquitto", "-c", str(file))
 
     def subscriber(self, seat: Seat) -> Subscriber:
         return MqttSubscriber(seat, self._paho)
@@ -71,28 +58,18 @@ class MosquittoBroker:
         return [MqttPublisher(plan, court, clock, self.address, self._paho)]
 
 
-class MqttSubscriber:
+class MqttSubscriber(Reading[threading.Event]):
     """A client with a session of its own; the library comes back by itself."""
 
     def __init__(self, seat: Seat, paho: Any) -> None:
+        super().__init__(threading.Event())
         self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
         self._seat, self._paho = seat, paho
         self._numbered = Numbered(seat)
-        self._may_read = threading.Event()
-        self._may_read.set()
 
     @property
     def has_joined(self) -> asyncio.Event:
         return self._numbered.has_joined
-
-    def stall(self, is_stalled: bool) -> None:
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
-    def go_at_full_speed(self) -> None:
-        self.stall(False)
 
     async def run(self) -> None:
         loop, paho = asyncio.get_running_loop(), self._paho

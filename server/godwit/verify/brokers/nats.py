@@ -15,29 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from ..judge.finding import Promise
-from ..judge.witness import Court, Rules
-from ..node import Node
+from ..judge.witness import Court
 from ..plan import Kind, Plan
+from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
+from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, SubjectPublisher, Subscriber
 
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
 NOTES = ["nats: has no gaps, merged values or reigns to be judged; publishes go straight to it and are not tried again"]
 OPTIONS = {"max_reconnect_attempts": -1, "reconnect_time_wait": 0.2, "ping_interval": 2, "max_outstanding_pings": 2}
 
 
-class NatsBroker:
+class NatsBroker(Program):
     """One server process."""
 
     name = "nats-server JetStream"
     kinds = frozenset({Kind.SUBJECT, Kind.PATTERN})
-    needs_everybody_first = True
-    node: Node | None = None
 
     def __init__(self) -> None:
-        self.notes = list(NOTES)
-        self.address = ("127.0.0.1", find_port())
-        self._process: asyncio.subprocess.Process | None = None
+        super().__init__(NOTES, PROMISES)
         try:
             self._nats: Any = importlib.import_module("nats")
         except ModuleNotFoundError:
@@ -46,22 +42,10 @@ class NatsBroker:
             raise BrokerMissing("nats is left out: nats-server is not on the path")
 
     async def start(self, directory: Path) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            *("nats-server", "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(self.address[1])),
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        await wait_for_port(self.address, self._process)
+        await self._launch("nats-server", "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(self.address[1]))
         client = await self._nats.connect(f"nats://127.0.0.1:{self.address[1]}")
         await client.jetstream().add_stream(name="verify", subjects=["verify.>"], storage="memory", max_msgs=1_000_000)
         await client.close()
-
-    async def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
-            await self._process.wait()
-
-    def rules(self, plan: Plan) -> Rules:
-        return Rules(promises=PROMISES)
 
     def subscriber(self, seat: Seat) -> Subscriber:
         return NatsSubscriber(seat, self._nats)
@@ -70,24 +54,14 @@ class NatsBroker:
         return [NatsPublisher(plan, court, clock, self.address, self._nats)]
 
 
-class NatsSubscriber:
+class NatsSubscriber(Reading[asyncio.Event]):
     """An ordered consumer; the library comes back, and begins a new consumer where the last one stood."""
 
     def __init__(self, seat: Seat, nats: Any) -> None:
+        super().__init__(asyncio.Event())
         self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
         self._seat, self._nats = seat, nats
         self._numbered = Numbered(seat)
-        self._may_read = asyncio.Event()
-        self._may_read.set()
-
-    def stall(self, is_stalled: bool) -> None:
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
-    def go_at_full_speed(self) -> None:
-        self.stall(False)
 
     async def run(self) -> None:
         async def lost(*_: object) -> None:

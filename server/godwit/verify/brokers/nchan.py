@@ -10,19 +10,20 @@ import asyncio
 import contextlib
 import shutil
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-import aiohttp
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Subprotocol
 
 from ..judge.finding import Promise
-from ..judge.witness import Court, Rules
-from ..node import Node
+from ..judge.witness import Court
 from ..plan import Kind, Plan
+from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Publishing, Seat, SubjectPublisher, Subscriber, find_port, wait_for_port
+from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, Subscriber
+from .post import PostPublisher, channel_of
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
@@ -31,35 +32,20 @@ DEAD_S = 5.0
 BACK_OFF_S = 0.2
 
 
-class NchanBroker:
+class NchanBroker(Program):
     """One nginx process with one worker."""
 
     name = "nchan"
     kinds = frozenset({Kind.SUBJECT})
-    needs_everybody_first = True
-    node: Node | None = None
 
     def __init__(self) -> None:
-        self.notes = list(NOTES)
-        self.address = ("127.0.0.1", find_port())
-        self._process: asyncio.subprocess.Process | None = None
+        super().__init__(NOTES, PROMISES)
         if shutil.which("nginx") is None or not MODULE.exists():
             raise BrokerMissing("nchan is left out: nginx with nchan is not installed")
 
     async def start(self, directory: Path) -> None:
         file = _write_settings(directory, self.address[1])
-        self._process = await asyncio.create_subprocess_exec(
-            "nginx", "-c", str(file), stderr=asyncio.subprocess.DEVNULL
-        )
-        await wait_for_port(self.address, self._process)
-
-    async def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
-            await self._process.wait()
-
-    def rules(self, plan: Plan) -> Rules:
-        return Rules(promises=PROMISES)
+        await self._launch("nginx", "-c", str(file))
 
     def subscriber(self, seat: Seat) -> Subscriber:
         return NchanSubscriber(seat)
@@ -68,25 +54,15 @@ class NchanBroker:
         return [NchanPublisher(plan, court, clock, self.address)]
 
 
-class NchanSubscriber:
+class NchanSubscriber(Reading[asyncio.Event]):
     """Each message says its id, and a returning subscriber says the last it had."""
 
     def __init__(self, seat: Seat) -> None:
+        super().__init__(asyncio.Event())
         self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
         self._url = f"ws://127.0.0.1:{seat.port}/sub/{channel_of(seat.mine.selector)}"
         self._numbered = Numbered(seat)
         self._last_id = ""
-        self._may_read = asyncio.Event()
-        self._may_read.set()
-
-    def stall(self, is_stalled: bool) -> None:
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
-    def go_at_full_speed(self) -> None:
-        self.stall(False)
 
     async def run(self) -> None:
         while True:
@@ -121,31 +97,15 @@ class NchanSubscriber:
         self._numbered.take(content)
 
 
-class NchanPublisher(SubjectPublisher):
-    """Publishes by HTTP, one request at a time on each channel, so that numbers and order agree."""
+class NchanPublisher(PostPublisher):
+    """Posts the content as it is."""
 
     def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int]) -> None:
         super().__init__(plan, court, clock)
         self._url = f"http://{address[0]}:{address[1]}/pub/"
-        self._turns = {subject: asyncio.Lock() for subject in plan.styles}
-        self._session: aiohttp.ClientSession | None = None
 
-    async def open(self) -> None:
-        self._session = aiohttp.ClientSession()
-
-    async def send(self, subject: str, content: bytes) -> bool:
-        assert self._session is not None, "it is open"
-        async with self._turns[subject], self._session.post(self._url + channel_of(subject), data=content) as answer:
-            return answer.status in (201, 202)
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-
-def channel_of(subject: str) -> str:
-    """A subject as the id of a channel."""
-    return subject.strip("/").replace("/", "_")
+    def request(self, subject: str, content: bytes) -> tuple[str, dict[str, Any]]:
+        return self._url + channel_of(subject), {"data": content}
 
 
 def _write_settings(directory: Path, port: int) -> Path:

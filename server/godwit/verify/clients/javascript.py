@@ -14,9 +14,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ...children import follow_parent
 from ...model import Gap, GapReason, Kind, Message, Outcome, Position
 from ..judge.witness import Witness
 from ..plan import SubscriberPlan
+from ..reading import Reading
 from ..timing import Clock
 from ..trace import Trace
 
@@ -32,25 +34,16 @@ def find_client() -> str | None:
     return beside.as_uri() if beside.exists() else os.environ.get("GODWIT_JAVASCRIPT_CLIENT")
 
 
-class JavascriptSubscriber:
-    """Run it as a task; cancel it to end."""
+class JavascriptSubscriber(Reading[asyncio.Event]):
+    """Run it as a task; cancel it to end. Stalled, nothing is read from the process: its own writing stops, and with it the reading
+    of its subscription.
+    """
 
     def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+        super().__init__(asyncio.Event())
         self.mine, self.witness, self.trace = mine, witness, trace
         self._url, self._clock = url, clock
-        self._may_read = asyncio.Event()
-        self._may_read.set()
         self._has_joined = False
-
-    def stall(self, is_stalled: bool) -> None:
-        """Nothing is read from the process: its own writing stops, and with it the reading of its subscription."""
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
-    def go_at_full_speed(self) -> None:
-        self.stall(False)
 
     async def run(self) -> None:
         mine = self.mine
@@ -62,7 +55,10 @@ class JavascriptSubscriber:
             "wire": mine.wire,
         }
         process = await asyncio.create_subprocess_exec(
-            *("node", str(PROGRAM), json.dumps(asked)), stdout=asyncio.subprocess.PIPE, limit=LINE_BYTES_MAX
+            *("node", str(PROGRAM), json.dumps(asked)),
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES_MAX,
+            preexec_fn=follow_parent(),
         )
         assert process.stdout is not None
         self.witness.asked(self._clock())

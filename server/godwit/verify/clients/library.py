@@ -12,6 +12,7 @@ from pathlib import Path
 from ...client import Client, Gap, Item, Message, PositionFile, Settings, Status
 from ..judge.witness import Witness
 from ..plan import Kind, SubscriberPlan
+from ..reading import Reading
 from ..timing import Clock
 from ..trace import Trace
 
@@ -28,27 +29,17 @@ ITEMS_PER_LIFE = 60
 """So many items a saving one reads before its program ends and begins again."""
 
 
-class ClientSubscriber:
+class ClientSubscriber(Reading[asyncio.Event]):
     """Run it as a task; cancel it to end."""
 
     def __init__(
         self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock, directory: Path
     ) -> None:
+        super().__init__(asyncio.Event())
         self.mine, self.witness, self.trace = mine, witness, trace
         self._url, self._clock = url, clock
         self._file = directory / f"{mine.name}.json"
-        self._may_read = asyncio.Event()
-        self._may_read.set()
         self._lives = 0
-
-    def stall(self, is_stalled: bool) -> None:
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
-    def go_at_full_speed(self) -> None:
-        self.stall(False)
 
     async def run(self) -> None:
         is_saving = self.mine.kind is Kind.SAVED

@@ -23,6 +23,7 @@ from ...client.wire.speak import WIRES
 from ...model import Gap, Message, Position
 from ..judge.witness import Witness
 from ..plan import SubscriberPlan
+from ..reading import Reading
 from ..timing import Clock
 from ..trace import Trace
 
@@ -35,32 +36,22 @@ FRAMES_QUEUED_MAX = 8  # between the socket and a reader that stopped
 SUBSCRIBE_ID = 1
 
 
-class WireSubscriber:
+class WireSubscriber(Reading[asyncio.Event]):
     """Run it as a task; cancel it to end."""
 
     def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+        super().__init__(asyncio.Event())
         self.mine, self.witness, self.trace = mine, witness, trace
         self._url, self._clock = f"{url}/v1/live", clock
         host, _, port = url.removeprefix("ws://").rpartition(":")
         self._address = host, int(port)
-        self._may_read = asyncio.Event()
-        self._may_read.set()
         self._mark: str | None = None
         self._heard_ms = 0
         self._socket: ClientConnection | None = None
         self.refusals = 0
 
-    # What harm asks of it
-
-    def stall(self, is_stalled: bool) -> None:
-        if is_stalled:
-            self._may_read.clear()
-        else:
-            self._may_read.set()
-
     def go_at_full_speed(self) -> None:
-        """Nothing more is published: a slow one may come to the end."""
-        self.stall(False)
+        super().go_at_full_speed()
         self._is_hurried = True
 
     _is_hurried = False

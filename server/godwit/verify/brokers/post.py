@@ -1,0 +1,49 @@
+"""A publisher that posts, for brokers that take publishes by HTTP: one request at a time on a subject, so that numbers and order agree."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+
+from ..judge.witness import Court
+from ..plan import Plan
+from ..timing import Clock
+from .broker import SubjectPublisher
+
+
+class PostPublisher(SubjectPublisher):
+    """A broker's own says what a request is, and whether its answer is an acknowledgement."""
+
+    def __init__(self, plan: Plan, court: Court, clock: Clock) -> None:
+        super().__init__(plan, court, clock)
+        self._turns = {subject: asyncio.Lock() for subject in plan.styles}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self._session = aiohttp.ClientSession()
+
+    async def send(self, subject: str, content: bytes) -> bool:
+        assert self._session is not None, "it is open"
+        async with self._turns[subject]:
+            url, body = self.request(subject, content)
+            async with self._session.post(url, **body) as answer:
+                return await self.is_acknowledged(answer)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def request(self, subject: str, content: bytes) -> tuple[str, dict[str, Any]]:
+        """Where it is posted, and the body as aiohttp takes it."""
+        raise AssertionError(f"{type(self).__name__} posts nothing: {subject}, {len(content)} bytes")
+
+    async def is_acknowledged(self, answer: aiohttp.ClientResponse) -> bool:
+        """By the status alone, where a broker has nothing more to say."""
+        return answer.status in (200, 201, 202)
+
+
+def channel_of(subject: str) -> str:
+    """A subject as the name of a channel, for brokers whose channels have no segments."""
+    return subject.strip("/").replace("/", "_")
