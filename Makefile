@@ -71,7 +71,7 @@ bench: .make/engine ## measure this node against the floor and the rivals found 
 
 sabotage: .make/engine ## put broken brokers under godwit verify; fails if one is not caught
 	cargo build --quiet --locked --release -p godwit-sabotage
-	$(BIN)/python -m tests.sabotage.table
+	$(BIN)/python -m tests.sabotage.table $(ARGS)
 
 docs: .make/venv ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -96,38 +96,41 @@ tools-test:
 tools-spark:
 	@.ci/tools run spark >/dev/null
 
+# Each step below runs alone in this tree, and its stamp is there only while what it made is whole.
 .make/venv: requirements.lock | tools-run
-	@mkdir -p .make
-	@test -x $(BIN)/python || { echo "making .venv"; "$$(.ci/tools run)" -m venv .venv; }
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@echo "installing requirements.lock"
-	@$(UV) pip install --quiet --require-hashes -r requirements.lock
-	@touch $@
+	@.ci/locked sh -ec 'rm -f $@; \
+		test -x $(BIN)/python || { echo "making .venv"; "$$(.ci/tools run)" -m venv .venv; }; \
+		test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
+		echo "installing requirements.lock"; \
+		$(UV) pip install --quiet --require-hashes -r requirements.lock; \
+		touch $@'
 
 .make/engine: .make/venv pyproject.toml $(RUST)
-	@echo "building the engine"
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --release --locked --uv
-	@touch $@
+	@.ci/locked sh -ec 'rm -f $@; \
+		echo "building the engine"; \
+		VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --locked --uv; \
+		touch $@'
 
 .make/pipelines: pipelines/requirements.lock pipelines/pyproject.toml | .make/venv tools-spark
-	@test -x $(SPARK)/python || { echo "making .venv-pipelines"; "$$(.ci/tools run)" -m venv --without-pip .venv-pipelines; }
-	@echo "installing pipelines/requirements.lock (Spark)"
-	@$(BIN)/uv pip install --quiet --python $(SPARK)/python --require-hashes -r pipelines/requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(SPARK)/python --no-deps --no-build-isolation -e pipelines
-	@touch $@
+	@.ci/locked sh -ec 'rm -f $@; \
+		test -x $(SPARK)/python || { echo "making .venv-pipelines"; "$$(.ci/tools run)" -m venv --without-pip .venv-pipelines; }; \
+		echo "installing pipelines/requirements.lock (Spark)"; \
+		$(BIN)/uv pip install --quiet --python $(SPARK)/python --require-hashes -r pipelines/requirements.lock; \
+		$(BIN)/uv pip install --quiet --python $(SPARK)/python --no-deps --no-build-isolation -e pipelines; \
+		touch $@'
 
 .make/node_modules: client/package-lock.json client/package.json
-	@mkdir -p .make
-	@echo "installing client/package-lock.json"
-	@cd client && npm ci --silent
-	@touch $@
+	@.ci/locked sh -ec 'rm -f $@; \
+		echo "installing client/package-lock.json"; \
+		cd client; npm ci --silent; cd ..; \
+		touch $@'
 
 .make/console: console/package-lock.json
-	@mkdir -p .make console/vendor
-	@echo "fetching the console's charts"
-	@npm ci --prefix console --silent --no-progress
-	@cp console/node_modules/uplot/dist/uPlot.esm.js console/node_modules/uplot/dist/uPlot.min.css console/vendor/
-	@touch $@
+	@.ci/locked sh -ec 'rm -f $@; mkdir -p console/vendor; \
+		echo "fetching the charts of the console"; \
+		npm ci --prefix console --silent --no-progress; \
+		cp console/node_modules/uplot/dist/uPlot.esm.js console/node_modules/uplot/dist/uPlot.min.css console/vendor/; \
+		touch $@'
 
 .make/chromium:
 	@mkdir -p .make

@@ -116,6 +116,7 @@ class Node:
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
         self._is_listening = False
+        self._has_started = False
         self._began = time.monotonic()
 
     async def start(self) -> Listeners:
@@ -135,6 +136,7 @@ class Node:
             raise
         self.health.change(Condition.READY)
         self._say_started(listening, admin)
+        self._has_started = True
         found = listening
         return Listeners(found.client, admin, found.mqtt, found.client_tls, found.mqtt_tls)
 
@@ -173,7 +175,8 @@ class Node:
             await self._admin.stop()
         await self._stop_authorizer()
         self._close_data()
-        read_logger().info("node_stopped")
+        if self._has_started:
+            read_logger().info("node_stopped")
 
     async def reload(self, config: Config) -> dict[str, Any]:
         """Takes over what a running node can, and names what waits for its next start.

@@ -4,6 +4,7 @@ drops in silence what a stalled reader has not taken.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from godwit.verify.scene import Scene, run_scene
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "target" / "release" / "godwit-sabotage"
 WIRE_KINDS = frozenset({Kind.SUBJECT, Kind.PATTERN, Kind.CONFLATED, Kind.SLOW})
+RUN_S_MAX = 180.0
+"""A run takes some 25 s; on a machine that is very busy its end is waited for, but not for ever."""
 SCALE = Scale(seconds=20, subscribers=60, publishers=4, rate=400, size=200)
 RIVAL_SCALE = replace(SCALE, subscribers=20, rate=600)
 
@@ -56,10 +59,11 @@ CULPRITS = (
 
 
 async def try_culprit(culprit: Culprit, seed: int) -> Scene:
-    """Raises BrokerMissing where it is not installed."""
+    """Raises BrokerMissing where it is not installed, TimeoutError where the run does not end."""
     broker = culprit.make()
     plan = make_plan(seed, culprit.scale, WIRE_KINDS & broker.kinds, culprit.harms)
-    return await run_scene(plan, broker, lambda scene: None)
+    async with asyncio.timeout(RUN_S_MAX):
+        return await run_scene(plan, broker, lambda scene: None)
 
 
 def is_caught(culprit: Culprit, scene: Scene) -> bool:
