@@ -249,12 +249,12 @@ impl Shard {
 
     pub(super) fn refuse(&mut self, socket: u32, id: &Id, refusal: &crate::command::Refusal) {
         self.counters.count_refused_command(refusal.code);
-        self.tell_refusal(socket, refusal);
+        self.tell_refusal(socket, refusal.code, &refusal.reason);
         self.reply(socket, id, &Reply::Error { code: refusal.code, reason: &refusal.reason });
     }
 
-    /// Operators see the last refusals; a flood of them costs no more than a few reports a second.
-    fn tell_refusal(&mut self, socket: u32, refusal: &crate::command::Refusal) {
+    /// Operators see the last refusals, of every wire; a flood of them costs no more than a few reports a second.
+    pub(super) fn tell_refusal(&mut self, socket: u32, code: Code, reason: &str) {
         let second = self.now_s();
         let told = if self.refusals_told.0 == second { self.refusals_told.1 } else { 0 };
         let connection_id = self.connection_id(socket);
@@ -263,8 +263,8 @@ impl Shard {
             connection: connection_id,
             identity: connection.access.as_ref().map_or_else(|| Arc::from(""), |access| Arc::clone(&access.identity)),
             address: connection.peer.address(),
-            code: refusal.code,
-            reason: refusal.reason.clone(),
+            code,
+            reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),
         };
         self.refusals_told = (second, told + 1);
         self.report(report);

@@ -21,6 +21,7 @@ impl Shard {
     pub(super) fn answer_refusal(&mut self, socket: u32, refused: &Refused) {
         self.commit();
         self.counters.count_refused_command(refused.code);
+        self.tell_refusal(socket, refused.code, &refused.reason);
         self.put_refusal(socket, refused);
     }
 

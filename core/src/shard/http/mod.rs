@@ -300,7 +300,8 @@ impl Shard {
         let exchange = connection.exchange();
         exchange.shape.is_last = true;
         exchange.lingers = true;
-        self.answer_refusal(socket, refused);
+        self.counters.count_refused_command(refused.code);
+        self.put_refusal(socket, refused);
         self.counters.count_refused(refused.code);
         self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
         self.begin_close(socket, refused.code as u16);

@@ -73,6 +73,7 @@ impl Shard {
                 }
                 Err(refusal) => {
                     self.commit();
+                    self.tell_refusal(socket, refusal.code, &refusal.reason);
                     let reply = Reply::Error { code: refusal.code, reason: &refusal.reason };
                     self.note_outcome(socket, &id, &reply, &reply);
                 }
@@ -144,6 +145,7 @@ impl Shard {
             }
             Outcome::Refused(code) if is_of_many => {
                 self.counters.count_refused_publish(self.connections.get(socket), code);
+                self.tell_refusal(socket, code, "");
                 let reply = Reply::Error { code, reason: code.sentence() };
                 self.note_outcome(socket, id, &reply, &reply);
             }
@@ -160,6 +162,7 @@ impl Shard {
             }
             Outcome::Refused(code) => {
                 self.counters.count_refused_publish(self.connections.get(socket), code);
+                self.tell_refusal(socket, code, "");
                 self.put_refusal(socket, &http::refuse(code, ""));
             }
         }

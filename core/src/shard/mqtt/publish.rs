@@ -41,6 +41,7 @@ impl Shard {
         if let Some(code) = refused {
             self.commit();
             self.counters.publishes_refused += 1;
+            self.tell_refusal(socket, code, "");
             self.settle_publish(socket, publish.qos, publish.packet_id, Err(code));
             return Ok(Step::Done);
         }
@@ -49,6 +50,7 @@ impl Shard {
             Err(fault) if publish.qos == Qos::AtMostOnce => return Err(fault),
             Err(_) => {
                 self.commit();
+                self.tell_refusal(socket, Code::ContentInvalid, "");
                 self.settle_publish(socket, publish.qos, publish.packet_id, Err(Code::ContentInvalid));
                 return Ok(Step::Done);
             }
@@ -149,6 +151,7 @@ impl Shard {
             }
             Outcome::Refused(code) => {
                 self.counters.publishes_refused += 1;
+                self.tell_refusal(socket, *code, "");
                 Err(*code)
             }
         };

@@ -37,6 +37,9 @@ impl Shard {
                 Ok((_, Verdict::Deny | Verdict::Ask)) => Err(Code::SubscribeForbidden),
                 Ok((selected, Verdict::Allow)) => self.subscribe_filter(socket, filter, packet, &selected),
             };
+            if let Err(code) = outcome {
+                self.tell_refusal(socket, code, "");
+            }
             codes.push(outcome.map_or_else(reason_of, |qos| Reason(qos as u8)));
         }
         self.say(socket, |mqtt, out| {

@@ -1,0 +1,63 @@
+"""The last refusals that operators see are those of every wire: a publish, a subscription, a packet, a request."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from godwit import testing
+from tests.mqtt.packets import V3, V5, Peer, connect, publish
+
+DEADLINE_S = 30
+
+
+async def wait_for_refusal(node: testing.RunningNode, *words: str) -> dict[str, object]:
+    """The newest that has all the words in its name or reason."""
+    async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as http:
+        while True:
+            async with http.get(f"{node.admin_url}/v1/refusals") as answer:
+                rows = (await answer.json())["rows"]
+            for row in rows:
+                if all(word in f"{row['code']} {row['name']} {row['reason']}" for word in words):
+                    assert row["address"].startswith("127.0.0.1:") and row["connection"]
+                    return dict(row)
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+async def test_what_mqtt_is_refused_is_told(version: int) -> None:
+    async with testing.node() as node:
+        assert node.mqtt is not None
+        address = (node.mqtt.host, node.mqtt.port)
+        with Peer(address, version) as peer:
+            peer.join(connect("a", version))
+            peer.send(publish("$node/x", b"1", 1, 9, version))
+            assert peer.receive()[0] >> 4 == 4
+            await wait_for_refusal(node, "4114", "PublishForbidden")
+            peer.send(publish("", b"1", 1, 10, version))
+            await wait_for_refusal(node, "4100", "CommandMalformed", "MQTT 0x")
+    async with testing.node({"access": {"entitlement": "basic", "publish_tokens": ["t" * 32]}}) as node:
+        assert node.mqtt is not None
+        with Peer((node.mqtt.host, node.mqtt.port), version) as peer:
+            peer.join(connect("b", version))
+            assert peer.granted(("$node/#", 0))[0] >= 0x80
+            row = await wait_for_refusal(node, "4113", "SubscribeForbidden")
+            assert row["identity"] == ""
+
+
+async def test_what_http_is_refused_is_told_once() -> None:
+    async with testing.node() as node, aiohttp.ClientSession() as http:
+        url = f"http://{node.client}/v1"
+        for method, path, code in (
+            ("POST", "messages?subject=no/slash", "4101"),
+            ("GET", "snapshot?subject=/no", "4162"),
+        ):
+            async with http.request(method, f"{url}/{path}", json=1 if method == "POST" else None) as answer:
+                assert (await answer.json())["code"] == int(code)
+            await wait_for_refusal(node, code)
+        many = [{"publish": "/a", "content": 1}, {"publish": "no/slash", "content": 1}, {"subscribe": "/a"}]
+        async with http.post(f"{url}/messages", json=many) as answer:
+            assert [row.get("error", 0) for row in await answer.json()] == [0, 4101, 4103]
+        await wait_for_refusal(node, "4103", "CommandUnknown")
+        async with http.get(f"{node.admin_url}/v1/refusals") as answer:
+            told = [row["code"] for row in (await answer.json())["rows"]]
+        assert sorted(told) == [4101, 4101, 4103, 4162]
