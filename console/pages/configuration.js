@@ -3,6 +3,7 @@
 import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";
 import { exact } from "../format.js";
+import { change } from "../parts/change.js";
 
 const SOURCES = { default: ["default", ""], file: ["file", "accent"], environment: ["env", "accent"], flag: ["flag", "accent"] };
 const REFRESH_EVERY = 10;
@@ -15,7 +16,9 @@ export class Configuration {
     this.list = element("div", { class: "stack" });
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Configuration"),
-        element("p", {}, "Defaults, then the file, then the environment, then flags: the last that names a value decides it."))),
+        element("p", {}, "Defaults, then the file, then the environment, then flags: the last that names a value decides it.")),
+        element("button", { type: "button", onclick: () => this.reload() }, "Read again")),
+      this.fault = element("div", { class: "fault", role: "alert" }), this.outcome = element("p", { class: "told", role: "status" }),
       element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
         element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only what was set"), this.count),
       this.list);
@@ -33,6 +36,17 @@ export class Configuration {
     this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", told.patterns, "No pattern differs.", "Every subject is kept as [limits] says."),
       this.makeTables("issuers", "issuer", told.issuers, "No issuer.", "Signed tokens are not taken."));
     this.filter();
+  }
+
+  // Reads the sources again: what a running node can take over is in force at once, the rest is named.
+  async reload() {
+    const words = "The node reads its file, environment and flags once more. What a running node can take over is in force at once; what waits for its next start is named. Where anything is wrong nothing changes.";
+    const { answer, fault = "" } = await change({ title: "Read the configuration again?", yes: "Read again", words }, "/v1/reload", { method: "POST" });
+    say(this.fault, fault);
+    if (!answer) return say(this.outcome, "");
+    this.beats = 0;
+    const list = (keys) => (keys.length ? keys.join(", ") : "nothing");
+    say(this.outcome, `Read again. Taken over: ${list(answer.taken_over)}. Waits for the next start: ${list(answer.waits_for_restart)}.${answer.tokens_gone ? ` Clients of ${exact(answer.tokens_gone)} tokens that are gone were closed.` : ""}`);
   }
 
   makeSection({ name, sentence, values }) {

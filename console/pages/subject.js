@@ -3,6 +3,7 @@
 import { ask } from "../admin.js";
 import { element, panel, say } from "../element.js";
 import { ago, bytes, exact, visible } from "../format.js";
+import { change } from "../parts/change.js";
 import { FieldChart } from "../parts/fields.js";
 import { Live } from "../parts/live.js";
 import { contentOf, Messages } from "../parts/messages.js";
@@ -27,8 +28,9 @@ export class Subject {
     this.form = new PublishForm(this.name, () => this.live);
     this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
     this.root = element("div", { class: "stack" },
-      element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject"))),
-      this.fault,
+      element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject")),
+        this.button = element("button", { type: "button", class: "danger", disabled: true, onclick: () => this.purge() }, "Purge")),
+      this.fault, this.outcome = element("p", { class: "told", role: "status" }),
       panel("Now", { id: "now" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
       this.fields.root,
       element("div", { class: "columns" },
@@ -92,7 +94,21 @@ export class Subject {
     if (!this.live) this.begin(node);
     const row = await ask("/v1/subject", { query: { subject: this.name } });
     say(this.fault, "");
+    this.button.disabled = false;
     for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], visible(show(row, node.time_ms)));
+  }
+
+  // Everything kept of it goes; its numbering does not, so that who comes back is told.
+  async purge() {
+    const words = "Its log and its snapshot go, for everybody and for good. Its numbering goes on: a client that comes back is told what it cannot be given.";
+    const { answer, fault = "" } = await change({ title: `Purge ${visible(this.name)}?`, yes: "Purge", isDanger: true, words }, "/v1/purge", { method: "POST", query: { subject: this.name } });
+    say(this.outcome, fault);
+    if (!answer) return;
+    say(this.outcome, `${exact(answer.purged)} messages are gone.`);
+    say(this.snapshot, "–");
+    say(this.snapshot_at, "");
+    this.hasFields = false;
+    this.merged = null;
   }
 
   togglePause() {

@@ -44,7 +44,7 @@ export class Chart {
         y: { range: (_, low, high) => (this.isFromZero ? [Math.min(0, low ?? 0), niceTop(high)] : around(low, high)) },
       },
       axes: [axis({ space: 70, size: 18, values: (_, ticks) => ticks.map((s) => clock(s * 1000, false).slice(0, this.isAnyTime || this.span < 120 ? 8 : 5)) }),
-        axis({ space: 32, size: 52, values: (_, ticks) => ticks.map((value) => this.show(value)) })],
+        axis({ space: 32, size: widthOf, values: (_, ticks) => ticks.map((value) => this.show(value)) })],
       series: [{}, ...this.lines.map((line) => ({
         stroke: () => readColour(`--${line.colour}`), width: 1.6, points: { show: false }, dash: line.isDashed ? [4, 3] : undefined,
         fill: line.isFilled ? () => `${readColour(`--${line.colour}`)}22` : undefined, spanGaps: false,
@@ -121,6 +121,9 @@ const axis = (options) => ({
   stroke: () => readColour("--quiet"), font: AXIS_FONT, gap: 4,
   grid: { stroke: () => readColour("--grid"), width: 1 }, ticks: { show: false }, ...options,
 });
+
+// As wide as the longest label needs, in steps, so that the plot does not jump with each new number.
+const widthOf = (_, labels) => Math.max(48, 8 * Math.ceil((10 + 6.4 * Math.max(0, ...(labels ?? []).map((label) => label.length))) / 8));
 
 function around(low, high) {
   const room = (high - low) * 0.12 || Math.abs(high) * 0.05 || 1;

@@ -16,6 +16,7 @@ export class Live {
     Object.assign(this, { port, onPush, onState });
     this.wanted = null;
     this.place = {};
+    this.unmarked = new Map(); // where each subject of a pattern stands, of those heard since the last mark
     this.waiting = new Map();
     this.next_id = 10;
     this.stop = onVisibility(() => (isHidden() ? this.leave() : this.wanted && this.connect()));
@@ -26,6 +27,7 @@ export class Live {
     this.end(false);
     this.wanted = { selector, options };
     this.place = {};
+    this.unmarked.clear();
     this.connect();
   }
 
@@ -82,6 +84,17 @@ export class Live {
     return this.send({ connect: { token, client: CLIENT } });
   }
 
+  // Whether a resume from a mark brought it again: what came after the mark comes twice.
+  hasHeard({ message, gap, at }) {
+    const subject = message ?? gap;
+    if (!at || subject === undefined) return false;
+    const [epoch, sequence] = at.split(".");
+    const stand = this.unmarked.get(subject);
+    if (message !== undefined && stand?.epoch === epoch && Number(sequence) <= stand.sequence) return true;
+    this.unmarked.set(subject, { epoch, sequence: Number(sequence) });
+    return false;
+  }
+
   take(told) {
     const waiting = this.waiting.get(told.id);
     if (waiting) {
@@ -90,7 +103,10 @@ export class Live {
     }
     if (told.error) return this.onState(`${told.name}: ${told.reason}`, true);
     if (told.ok === "subscribed") this.onState(`listening to ${this.wanted?.selector}`, false);
-    if (told.mark) this.place = { since: told.mark };
+    if (told.mark) {
+      this.place = { since: told.mark };
+      this.unmarked.clear();
+    } else if (told.pattern !== undefined && this.hasHeard(told)) return;
     else if (told.at && told.pattern === undefined) this.place = { after: told.at };
     if (told.ok === undefined || told.ok === "subscribed") this.onPush(told);
   }
