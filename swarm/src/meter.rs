@@ -9,6 +9,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Reading {
     pub(crate) cpu_ns: u64,
+    /// How often a thread went to sleep because it had nothing to do: each is one wake-up to come.
+    pub(crate) rests: u64,
     pub(crate) pss_kb: u64,
     #[serde(flatten)]
     pub(crate) machine: Machine,
@@ -28,6 +30,7 @@ pub(crate) fn read(pids: &[u32]) -> Reading {
     let mut reading = Reading { machine: machine(), ..Reading::default() };
     for &pid in pids {
         reading.cpu_ns += cpu_ns(pid);
+        reading.rests += rests(pid);
         reading.pss_kb += pss_kb(pid);
     }
     reading
@@ -40,6 +43,12 @@ pub(crate) fn cpu_ns(pid: u32) -> u64 {
         .filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok())
         .filter_map(|line| line.split(' ').next()?.parse::<u64>().ok())
         .sum()
+}
+
+fn rests(pid: u32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let told = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    told.filter_map(|text| text.lines().find_map(|line| count(line.strip_prefix("voluntary_ctxt_switches:")?))).sum()
 }
 
 fn pss_kb(pid: u32) -> u64 {
@@ -98,6 +107,9 @@ mod tests {
         }
         let reading = read(&[std::process::id()]);
         assert!(reading.cpu_ns > 0 && reading.pss_kb > 0, "{reading:?} {sum}");
+        let rests = reading.rests;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(rests > 0 && read(&[std::process::id()]).rests > rests, "sleeping is resting");
         assert!(reading.machine.kernel_kb > 0 && reading.machine.available_kb > 0, "{reading:?}");
     }
 

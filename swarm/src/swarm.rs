@@ -27,6 +27,8 @@ pub(crate) struct StepResult {
     pub(crate) seconds: f64,
     /// Of the server's processes, during the step.
     pub(crate) cpu_seconds: f64,
+    /// Of their threads, during the step: how often one had nothing to do.
+    pub(crate) rests: u64,
     /// Of the server's processes, at the step's end.
     pub(crate) pss_kb: u64,
     /// At the step's end.
@@ -331,6 +333,7 @@ impl Run {
             name: step.name().to_owned(),
             seconds: seconds - self.seconds,
             cpu_seconds: (reading.cpu_ns - self.reading.cpu_ns.min(reading.cpu_ns)) as f64 / 1e9,
+            rests: reading.rests.saturating_sub(self.reading.rests),
             pss_kb: reading.pss_kb,
             machine: reading.machine,
             counts: sums.since(&self.sums),

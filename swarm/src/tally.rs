@@ -20,6 +20,8 @@ pub(crate) struct Counts {
     pub(crate) snapshots: AtomicU64,
     pub(crate) published: AtomicU64,
     pub(crate) acked: AtomicU64,
+    /// Sends of publishers, for the mean of messages that reach the server at once.
+    pub(crate) writes: AtomicU64,
     /// Receives, for the mean of messages a write.
     pub(crate) reads: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -39,6 +41,7 @@ pub(crate) struct Sums {
     pub(crate) snapshots: u64,
     pub(crate) published: u64,
     pub(crate) acked: u64,
+    pub(crate) writes: u64,
     pub(crate) reads: u64,
     pub(crate) bytes: u64,
 }
@@ -56,6 +59,7 @@ impl Sums {
             snapshots: self.snapshots - before.snapshots,
             published: self.published - before.published,
             acked: self.acked - before.acked,
+            writes: self.writes - before.writes,
             reads: self.reads - before.reads,
             bytes: self.bytes - before.bytes,
         }
@@ -132,6 +136,7 @@ impl Tally {
             snapshots: sum(|c| &c.snapshots),
             published: sum(|c| &c.published),
             acked: sum(|c| &c.acked),
+            writes: sum(|c| &c.writes),
             reads: sum(|c| &c.reads),
             bytes: sum(|c| &c.bytes),
         }

@@ -314,6 +314,8 @@ impl Worker {
         self.dirty = dirty;
         for answer in sent.iter() {
             let client = &mut self.clients[answer.token as usize];
+            let is_write = matches!((client.role, answer.outcome), (Role::Publisher(_), Sending::Done(_)));
+            self.counts.writes += u64::from(is_write);
             match answer.outcome {
                 Sending::Done(bytes) if bytes == client.pending.len() => {
                     client.is_blocked = false;
@@ -347,6 +349,7 @@ impl Worker {
             (&shared.snapshots, counts.snapshots),
             (&shared.published, counts.published),
             (&shared.acked, counts.acked),
+            (&shared.writes, counts.writes),
             (&shared.reads, counts.reads),
             (&shared.bytes, counts.bytes),
             (&shared.slowest, slowest.map_or(u64::MAX, u64::from)),
