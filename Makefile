@@ -58,7 +58,7 @@ test-python: tools-test .make/engine .make/console .make/chromium .make/node_mod
 test-pipelines: tools-spark .make/pipelines
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
 
-test-all: test-rust .make/engine .make/console .make/chromium .make/node_modules .make/pipelines ## every test, the long ones too
+test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)
@@ -131,6 +131,11 @@ tools-spark:
 		npm ci --prefix console --silent --no-progress; \
 		cp console/node_modules/uplot/dist/uPlot.esm.js console/node_modules/uplot/dist/uPlot.min.css console/vendor/; \
 		touch $@'
+
+.make/promtool:
+	@mkdir -p .make
+	@.ci/promtool
+	@touch $@
 
 .make/chromium:
 	@mkdir -p .make

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Page, expect
 
+from godwit.children import follow_parent
 from godwit.config import Config, build_config
+from tests.house.source import ROOT
 
 
 def test_the_unit_is_one_that_systemd_takes(root: Path, tmp_path: Path) -> None:
@@ -58,35 +62,82 @@ def test_the_container_file_names_only_what_is_there(root: Path) -> None:
     serve.make_context("serve", words[1:])
 
 
-@pytest.mark.long
-def test_the_steps_of_the_container_file_make_a_node_that_serves(root: Path, tmp_path: Path) -> None:
-    """The same steps in a clean environment: no engine for containers is needed."""
-    source = tmp_path / "source"
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `deploy/wheel` makes of a clean clone, as the first stage of the container file does."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     subprocess.run(["git", "clone", "--quiet", str(root), str(source)], check=True)
-    for changed in ("deploy/wheel",):  # also before it is committed
+    for changed in ("deploy/wheel", "pyproject.toml"):  # also before it is committed
         shutil.copy(root / changed, source / changed)
     environment = {**os.environ, "CARGO_TARGET_DIR": str(root / "target")}
-    subprocess.run(["deploy/wheel", tmp_path / "wheels"], cwd=source, env=environment, check=True, timeout=900)
-    clean = tmp_path / "opt"
-    subprocess.run([sys.executable, "-m", "venv", clean], check=True)
-    wheel = next((tmp_path / "wheels").glob("godwit-*.whl"))
-    subprocess.run([clean / "bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
-    serve = [
-        clean / "bin/godwit",
-        "serve",
-        "--client",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-        "--data",
-        tmp_path / "d",
-    ]
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
-        assert node.stdout is not None
-        admin = re.search(r"admin=(\S+)", node.stdout.readline())
-        assert admin is not None
-        for path in ("/health/live", "/"):
-            with urllib.request.urlopen(f"http://{admin.group(1)}{path}", timeout=10) as answer:
-                assert answer.status == 200
-        node.terminate()
-        assert node.wait(60) == 0
+    subprocess.run(["deploy/wheel", folder / "wheels"], cwd=source, env=environment, check=True, timeout=1_500)
+    [made] = (folder / "wheels").glob("godwit-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel in it, as the second stage makes it."""
+    folder = tmp_path_factory.mktemp("opt") / "godwit"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
+    return folder
+
+
+@pytest.mark.long
+def test_the_wheel_holds_the_console_with_its_charts_and_nothing_of_its_tests(wheel: Path, root: Path) -> None:
+    with zipfile.ZipFile(wheel) as held:
+        names = set(held.namelist())
+    wanted = {
+        f"godwit/console/{path.relative_to(root / 'console')}"
+        for path in (root / "console").rglob("*")
+        if path.suffix in (".js", ".css", ".html", ".svg") and not {"node_modules", "vendor"} & set(path.parts)
+    }
+    assert len(wanted) > 20 and not wanted - names
+    assert {"godwit/console/vendor/uPlot.esm.js", "godwit/console/vendor/uPlot.min.css"} <= names
+    assert [name for name in names if name.startswith("godwit/_engine")]
+    assert not [name for name in names if "node_modules" in name or "/tests/" in name or "axe" in name]
+
+
+@pytest.mark.long
+async def test_the_steps_of_the_container_file_make_a_node_that_serves_its_console(
+    installed: Path, tmp_path: Path, page: Page
+) -> None:
+    """With the container's own arguments; no engine for containers is needed."""
+    text = (ROOT / "deploy/Containerfile").read_text()
+    words = [word for name in ("ENTRYPOINT", "CMD") for word in json.loads(read_line(text, name))]
+    assert words[0] == "/opt/godwit/bin/godwit"
+    fitted = {"0.0.0.0:8800": "127.0.0.1:0", "127.0.0.1:8801": "127.0.0.1:0", "/var/lib/godwit": str(tmp_path / "data")}
+    serve = [str(installed / "bin/godwit"), *(fitted.get(word, word) for word in words[1:])]
+    node = await asyncio.create_subprocess_exec(
+        *serve,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=tmp_path,
+        preexec_fn=follow_parent(),
+    )
+    try:
+        async with asyncio.timeout(120):
+            assert node.stdout is not None
+            admin = re.search(r"admin=(\S+)", (await node.stdout.readline()).decode())
+            assert admin is not None
+            health = re.search(r"urlopen\('http://127.0.0.1:8801(\S+)'", text)
+            assert health is not None
+            answer = await page.request.get(f"http://{admin.group(1)}{health.group(1)}")
+            assert answer.ok
+            await page.goto(f"http://{admin.group(1)}/")
+            await expect(page.locator("#condition")).to_have_text("ready", timeout=30_000)
+            await expect(page.locator(".chart canvas").first).to_be_visible(timeout=30_000)
+            assert (tmp_path / "data").is_dir()
+            node.terminate()  # STOPSIGNAL
+            assert await node.wait() == 0
+    finally:
+        if node.returncode is None:
+            node.kill()
+
+
+def read_line(text: str, name: str) -> str:
+    found = re.search(rf"^{name} (\[.*\])$", text, re.MULTILINE)
+    assert found is not None
+    return found.group(1)
