@@ -30,12 +30,9 @@ Runs = Callable[..., Outcome]
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Java process; tests take `spark`."""
     extra = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
-    settings = SETTINGS
-    if not ARCHIVE.exists() and "CI" not in os.environ and ARCHIVE.parent.is_dir():
-        settings = replace(
-            settings, java_options=f"-XX:ArchiveClassesAtExit={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
-        )
-    built = build_session(settings, name="tests", is_short=True, archive=ARCHIVE, extra=extra)
+    is_kept = ARCHIVE.exists() or ("CI" not in os.environ and ARCHIVE.parent.is_dir())
+    settings = replace(SETTINGS, class_archive=str(ARCHIVE) if is_kept else "")
+    built = build_session(settings, name="tests", is_short=True, extra=extra)
     yield built
     built.stop()
 

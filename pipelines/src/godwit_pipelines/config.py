@@ -149,3 +149,16 @@ def _known(key: str, source: str) -> str:
 def _nearest(name: str, among: Mapping[str, Any] | set[str]) -> str:
     found = difflib.get_close_matches(name, among, n=1, cutoff=0)
     return f"did you mean {found[0]}?" if found else ""
+
+
+def describe_config() -> str:
+    """The reference page: every setting with its default, bounds, variable and meaning."""
+    lines = ["| setting | default | bounds | variable | meaning |", "|---|---|---|---|---|"]
+    for key, found, default in list_options():
+        low, high = found.metadata["low"], found.metadata["high"]
+        bounds = f"{low:,.15g} to {high:,.15g}" if low is not None else " ".join(found.metadata["choices"])
+        shown = "" if default in ("", ()) or isinstance(default, Mapping) else f"`{_text(default)}`"
+        lines.append(
+            f"| `{key}` | {shown} | {bounds} | `{_PREFIX}{key.replace('.', '_').upper()}` | {found.metadata['about']} |"
+        )
+    return "\n".join(lines)

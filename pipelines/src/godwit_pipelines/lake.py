@@ -87,6 +87,34 @@ class Lake:
         rows = rows.option("quarantine", self.path("bronze.quarantine"))
         return rows.option("path", self.path(table.name)).option("partitions", ",".join(table.partitions))
 
+    def publishing(self, frame: DataFrame) -> DataStreamWriter:
+        """A streaming frame on its way into subjects: columns subject, content, and if need be kind, key, reply_to, retain,
+        guaranteed. Each row is one message, however often its batch runs. Where rows come out of a shuffle, give them a
+        `key` or sort them within partitions: else a repeated batch may have them in another order.
+        """
+        return (
+            self._paced(frame).writeStream.format("godwit_publish").options(**self._node_options()).outputMode("append")
+        )
+
+    def publish(self, frame: DataFrame, *, app: str, batch: int = 0) -> None:
+        """A batch frame into subjects, each row once per (app, batch): inside foreachBatch the query's name and the batch's id."""
+        writer = self._paced(frame).write.format("godwit_publish").options(**self._node_options()).mode("append")
+        writer.option("app", app).option("batch", str(batch)).save()
+
+    def _paced(self, frame: DataFrame) -> DataFrame:
+        return frame.coalesce(1) if self.config.node.messages_per_second else frame  # a pace is kept by one task
+
+    def _node_options(self) -> dict[str, str]:
+        node = self.config.node
+        return {
+            "url": node.url,
+            "token": node.token,
+            "timeoutS": str(node.timeout_s),
+            "messagesPerRequest": str(node.messages_per_request),
+            "messagesPerSecond": str(node.messages_per_second),
+            "ack": node.ack,
+        }
+
     def append(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
         """A batch frame into a table, once per (app, batch) when these are given (from foreachBatch: query name, batch id)."""
         delta.append(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)

@@ -32,8 +32,8 @@ ALWAYS = {
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a table's files are named, not discovered
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.log.level": "ERROR",
 }
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java flags that halve the start of a session; a stream that runs for hours is better off without."""
 
@@ -43,15 +43,12 @@ def build_session(
     *,
     name: str = "godwit",
     is_short: bool = False,
-    archive: Path | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed;
-    `archive` is a Java class archive, used if it is there.
-    """
+    """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
     builder = SparkSession.builder.master(settings.master).appName(name)
-    for key, value in spark_conf(settings, is_short=is_short, archive=archive).items():
+    for key, value in spark_conf(settings, is_short=is_short).items():
         builder = builder.config(key, value)
     for key, value in {**settings.conf, **(extra or {})}.items():
         builder = builder.config(key, value)
@@ -60,12 +57,14 @@ def build_session(
     return spark
 
 
-def spark_conf(settings: SparkSettings, *, is_short: bool = False, archive: Path | None = None) -> dict[str, str]:
+def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
     """The settings of a session, by Spark's names."""
     local = settings.master.startswith("local")
-    java = ["-XX:-UsePerfData", "-Dio.netty.tryReflectionSetAccessible=true", *([SHORT_LIVED] if is_short else [])]
-    if archive is not None and archive.exists():
-        java.append(f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off")
+    java = ["-XX:-UsePerfData", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", *([SHORT_LIVED] if is_short else [])]
+    if settings.class_archive:
+        archive = Path(settings.class_archive).absolute()
+        java.append(f"-XX:{'SharedArchiveFile' if archive.exists() else 'ArchiveClassesAtExit'}={archive}")
+        java.append("-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off")
     java.append(settings.java_options)
     conf = {
         **ALWAYS,
@@ -95,7 +94,8 @@ def spark_conf(settings: SparkSettings, *, is_short: bool = False, archive: Path
 def register_all(spark: SparkSession) -> None:
     """Make the formats of this package known to a session: godwit, godwit_delta, godwit_publish."""
     from .delta import DeltaFormat
+    from .publish import PublishFormat
     from .source import JournalSource
 
-    for format_class in (JournalSource, DeltaFormat):
+    for format_class in (JournalSource, DeltaFormat, PublishFormat):
         spark.dataSource.register(format_class)

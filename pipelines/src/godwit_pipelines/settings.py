@@ -59,6 +59,9 @@ class SparkSettings:
         4, "Partitions of a shuffle; a stream keeps those of its first run.", low=1, high=1e5
     )
     java_options: str = option("", "Further flags of the driver's Java.")
+    class_archive: str = option(
+        "", "File of a Java class archive, which halves the start; made by the first run that ends."
+    )
     ui_port: int = option(0, "Port of Spark's own page; 0 has none.", low=0, high=65535)
     conf: Mapping[str, str] = option({}, "Further settings of Spark, by their own names.")
 
@@ -69,6 +72,9 @@ class NodeSettings:
 
     url: str = option("http://127.0.0.1:8800", "The node's client port.")
     token: str = option("", "What the node is shown as Authorization: Bearer.", secret=True)
+    ack: str = option(
+        "", "What a publish waits for: cached, replicated or disk.", choices=("", "cached", "replicated", "disk")
+    )
     timeout_s: float = option(60.0, "How long a publish is tried again before the job fails.", low=0.1, high=86_400)
     messages_per_request: int = option(500, "Most messages of one request.", low=1, high=1000)
     messages_per_second: float = option(0.0, "Most messages a second of one job; 0 has no bound.", low=0, high=1e9)

@@ -5,13 +5,16 @@ Owns what a job of batches and a foreachBatch need; streams write through the fo
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from ..tables.table import Table
 from .columns import arrow_schema
-from .commits import is_committed, is_table, open_or_create, properties
+from .commits import commit_files, is_committed, is_table, open_or_create, properties
+from .files import write_files
 
 
 def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
@@ -43,11 +46,6 @@ def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: in
 
 def write_rows(path: str, rows: pa.Table, table: Table, *, app: str = "", batch: int = -1) -> None:
     """A few rows that are already here, as a report's, appended without Spark."""
-    from pathlib import Path
-
-    from .commits import commit_files
-    from .files import write_files
-
     files = write_files(rows.to_batches(), Path(path), arrow_schema(table.schema), table.partitions)
     if files:
         commit_files(path, table.schema, table.partitions, files, app=app, batch=batch)

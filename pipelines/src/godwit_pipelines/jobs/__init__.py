@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import land
+from . import land, maintain, reconcile
 from .job import Job, Outcome, Run
 
-JOBS: dict[str, Job] = {module.JOB.name: module.JOB for module in (land,)}
+JOBS: dict[str, Job] = {module.JOB.name: module.JOB for module in (land, reconcile, maintain)}
 
 __all__ = ["JOBS", "Job", "Outcome", "Run"]

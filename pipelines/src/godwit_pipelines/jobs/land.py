@@ -13,9 +13,10 @@ from .job import Job, Outcome, Run
 
 def run(run: Run) -> Outcome:
     """Land the streams that are there, or those that --option streams=a,b names."""
-    for stream in streams_of(run):
+    streams = streams_of(run)
+    for stream in streams:
         run.start(run.lake.landing(stream, run.journal_stream(stream)), f"land-{stream}")
-    return Outcome()
+    return Outcome("" if streams else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet")
 
 
 def streams_of(run: Run) -> list[str]:
@@ -24,6 +25,8 @@ def streams_of(run: Run) -> list[str]:
     for name in named:
         if name not in SCHEMAS:
             raise ConfigInvalid("--option streams", name, f"is no stream; there are {', '.join(SCHEMAS)}")
+    if not run.config.journal.paths:
+        raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
     if named:
         return named
     written = [stream for stream in SCHEMAS if find_folders(",".join(run.config.journal.paths), stream)]

@@ -3,7 +3,8 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest or latest).
-A schema of fewer columns may be given; the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
+A schema of fewer columns may be given;
+the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
 """
 

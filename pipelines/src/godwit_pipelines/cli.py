@@ -1,0 +1,257 @@
+"""The command `godwit-pipelines`: runs jobs, lists them, shows tables.
+
+Owns what a person types and reads. Mistakes are told in a sentence before Spark starts; exit codes are those of errors.py, and 1
+where a job found what must not be.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table as Grid
+
+from . import __version__
+from .config import describe_config, load_config
+from .errors import EXIT_FOUND, ConfigInvalid, PipelineError, TableMissing
+from .jobs import JOBS, Job, Outcome, Run
+from .settings import Config
+from .tables import TABLES
+
+_SETTINGS = [
+    click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
+    click.option("--lake", help="Folder of the tables (lake.path)."),
+    click.option("--master", help="local[N], or spark://HOST:PORT of a cluster (spark.master)."),
+    click.option(
+        "--set", "more", multiple=True, metavar="SECTION.NAME=VALUE", help="Any other setting; may be repeated."
+    ),
+]
+
+
+def settings(command: Any) -> Any:
+    """The options that every command which needs a configuration has."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def read_config(file: Path | None, more: tuple[str, ...], **flags: str | None) -> Config:
+    given = {key.replace("__", "."): value for key, value in flags.items() if value}
+    for each in more:
+        key, equals, value = each.partition("=")
+        if not equals:
+            raise ConfigInvalid("--set", each, "must be SECTION.NAME=VALUE")
+        given[key] = value
+    return load_config(file, os.environ, given)
+
+
+class Commands(click.Group):
+    """Turns what the pipelines raise on purpose into a sentence and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PipelineError as error:
+            click.echo(f"godwit-pipelines: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="godwit-pipelines")
+def main() -> None:
+    """Land the journals of Godwit nodes in open tables, and learn from them."""
+
+
+@main.command()
+@click.argument("job")
+@settings
+@click.option(
+    "--journal", multiple=True, metavar="DATA", help="A node's data directory, or a glob of several; may be repeated."
+)
+@click.option("--once", is_flag=True, help="Work off what there is, and end (the default).")
+@click.option("--every", metavar="TIME", help="Go on, working so often: 10s, 500ms, 5m.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="What this job takes; see `list`.")
+def run(
+    job: str,
+    file: Path | None,
+    lake: str | None,
+    master: str | None,
+    more: tuple[str, ...],
+    journal: tuple[str, ...],
+    once: bool,
+    every: str | None,
+    options: tuple[str, ...],
+) -> None:
+    """Run JOB, once or for as long as it is left running."""
+    found = find_job(job)
+    if once and every:
+        raise ConfigInvalid("--every", every, "goes without --once")
+    every_s = parse_time(every) if every else None
+    config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
+    outcome = run_job(found, config, every_s, parse_options(found, options))
+    if outcome.text:
+        click.echo(outcome.text)
+    if outcome.found:
+        sys.exit(EXIT_FOUND)
+
+
+def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
+    """Start Spark, run the job, end Spark. A job that goes on ends with SIGINT or SIGTERM, between two batches."""
+    from .lake import Lake
+    from .metrics import Figures, serving
+    from .progress import translate, wait_all, watcher
+    from .quiet import quiet_start
+    from .session import build_session
+
+    console = Console(stderr=True)
+    stop = Stopping()
+    figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
+    with serving(figures, config.metrics.address):
+        with console.status("starting Spark"), quiet_start():
+            spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None)
+        try:
+            spark.streams.addListener(figures)
+            given = Run(
+                spark=spark,
+                config=config,
+                lake=Lake(spark, config),
+                every_s=every_s,
+                job=job.name,
+                options=options,
+                say=lambda text: console.print(text, highlight=False),
+                watch=watcher(console),
+            )
+            outcome = job.run(given) or Outcome()
+            if job.kind == "stream" and every_s is not None:
+                console.print(
+                    f"{job.name}: {len(given.queries)} queries run every {every_s:g} s; end with ^C", highlight=False
+                )
+                wait_all(given.queries, stop.is_asked)
+            while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
+                outcome = job.run(given) or Outcome()
+            return outcome
+        except PipelineError:
+            raise
+        except Exception as error:
+            raised = translate(error)
+            if isinstance(raised, PipelineError):
+                raise raised from error
+            raise
+        finally:
+            spark.stop()
+
+
+class Stopping:
+    """Whether somebody asked this process to end."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: setattr(self, "asked", True))
+
+    def is_asked(self) -> bool:
+        return self.asked
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until asked; returns whether it was."""
+        deadline = time.monotonic() + seconds
+        while not self.asked and time.monotonic() < deadline:
+            time.sleep(min(0.2, seconds))
+        return self.asked
+
+
+def find_job(name: str) -> Job:
+    if name not in JOBS:
+        near = difflib.get_close_matches(name, JOBS, n=1, cutoff=0)
+        raise ConfigInvalid("job", name, f"is no job; there are {', '.join(JOBS)}", hint=f"did you mean {near[0]}?")
+    return JOBS[name]
+
+
+def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for each in given:
+        name, _, value = each.partition("=")
+        if name not in job.options:
+            takes = ", ".join(job.options) or "none"
+            near = difflib.get_close_matches(name, job.options, n=1, cutoff=0)
+            hint = f"did you mean {near[0]}?" if near else ""
+            raise ConfigInvalid("--option", each, f"is none of {job.name}, which takes {takes}", hint=hint)
+        options[name] = value
+    return options
+
+
+def parse_time(text: str) -> float:
+    """`10s`, `500ms`, `5m`, `1h`, or seconds."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = text, "s"
+    for each in units:
+        if text.endswith(each) and text[: -len(each)].replace(".", "", 1).isdigit():
+            number, unit = text[: -len(each)], each
+    try:
+        seconds = float(number) * units[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise ConfigInvalid("--every", text, "must be a time up to a day, as 10s, 500ms or 5m")
+    return seconds
+
+
+@main.command("list")
+@click.option("--tables", is_flag=True, help="The tables instead of the jobs.")
+def list_jobs(tables: bool) -> None:
+    """The jobs, what each reads and writes, and its options; or the tables."""
+    console = Console()
+    grid = Grid(box=None, pad_edge=False)
+    if tables:
+        for head in ("table", "written by", "key", "what it holds"):
+            grid.add_column(head, overflow="fold")
+        for table in TABLES.values():
+            grid.add_row(table.name, table.job, ", ".join(table.key), table.about)
+    else:
+        for head in ("job", "kind", "what it does", "reads", "options"):
+            grid.add_column(head, overflow="fold")
+        for job in JOBS.values():
+            options = "\n".join(f"{name}: {about}" for name, about in job.options.items())
+            grid.add_row(job.name, job.kind, job.about, ", ".join(job.reads), options)
+    console.print(grid)
+
+
+@main.command()
+@click.argument("table")
+@settings
+@click.option(
+    "--rows", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many rows, the newest first."
+)
+@click.option("--where", default="", help="Which rows, in SQL: \"subject = '/rooms/kitchen'\".")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object on each line, for programs.")
+def show(
+    table: str,
+    file: Path | None,
+    lake: str | None,
+    master: str | None,
+    more: tuple[str, ...],
+    rows: int,
+    where: str,
+    as_json: bool,
+) -> None:
+    """Show the newest rows of TABLE."""
+    from .showing import show_table
+
+    if table not in TABLES:
+        near = difflib.get_close_matches(table, TABLES, n=1, cutoff=0)
+        raise TableMissing(f"{table} is no table; did you mean {near[0]}? `list --tables` has them all")
+    config = read_config(file, more, lake__path=lake, spark__master=master)
+    show_table(TABLES[table], config, Console(), rows, where, as_json)
+
+
+@main.command("settings")
+def settings_page() -> None:
+    """Every setting with its default, bounds and meaning, as Markdown."""
+    click.echo(describe_config())

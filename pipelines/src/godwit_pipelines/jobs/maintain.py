@@ -1,0 +1,107 @@
+"""`maintain`: keeps the tables small and lawful: compacts small files, lets old days go, removes what nobody needs, erases a person.
+
+One table after the other, outside of any streaming process; a stream that reads a table is told nothing twice by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from ..delta.columns import arrow_schema
+from ..delta.table_files import live_files
+from ..delta.writing import write_rows
+from ..errors import ConfigInvalid
+from ..tables import DATE, TABLES, Table
+from .job import Job, Outcome, Run
+
+
+def run(run: Run) -> Outcome:
+    """All tables that are there, or the one that --option table=NAME names."""
+    named = run.options.get("table", "")
+    if named and named not in TABLES:
+        raise ConfigInvalid("--option table", named, "is no table", hint="`list --tables` has them all")
+    tables = [TABLES[named]] if named else list(TABLES.values())
+    there = [table for table in tables if run.lake.exists(table.name)]
+    person = run.options.get("erase", "")
+    if person:
+        return erase(run, there, person)
+    lines = [f"{table.name}: {done}" for table in there if (done := maintain(run, table))]
+    return Outcome("\n".join(lines) or "nothing to do")
+
+
+def maintain(run: Run, table: Table) -> str:
+    """One table; returns what was done."""
+    path, settings, done = run.lake.path(table.name), run.config.maintain, []
+    days = settings.keep_days.get(table.name)
+    if days is not None and table.day:
+        oldest = (datetime.now(UTC) - timedelta(days=float(days))).date()
+        removed = DeltaTable(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
+        done += [f"{removed:,} rows of days before {oldest} let go"] if removed else []
+    for day in small_days(path, settings.compact_files_min, settings.compact_bytes):
+        made = DeltaTable(path).optimize.compact(
+            partition_filters=[(DATE, "=", day)] if day else None, target_size=settings.compact_bytes
+        )
+        if made["numFilesRemoved"]:
+            done.append(f"{made['numFilesRemoved']} files made {made['numFilesAdded']}" + (f" of {day}" if day else ""))
+    done += vacuum(path, settings.vacuum_hours)
+    return ", ".join(done)
+
+
+def small_days(path: str, files_min: int, bytes_max: int) -> list[str]:
+    """The days with many small files; one without a name is the whole of a table that has no days."""
+    counted: dict[str, int] = {}
+    for file in live_files(path):
+        if file["size_bytes"] < bytes_max:
+            day = str(file.get(f"partition.{DATE}") or "")
+            counted[day] = counted.get(day, 0) + 1
+    return sorted(day for day, count in counted.items() if count >= files_min)
+
+
+def vacuum(path: str, hours: float) -> list[str]:
+    """Remove files that are no longer part of the table, and those that a crash left."""
+    table = DeltaTable(path)
+    gone = table.vacuum(retention_hours=int(hours), dry_run=False, enforce_retention_duration=False, full=True)
+    table.create_checkpoint()
+    return [f"{len(gone)} files removed"] if gone else []
+
+
+def erase(run: Run, tables: list[Table], person: str) -> Outcome:
+    """Remove a person from every table, files and all, and write down that it was done. Journals keep their rows until
+    retention lets them go: a table that is landed again has them again.
+    """
+    now, rows, lines = datetime.now(UTC), [], []
+    for table in tables:
+        if not table.persons:
+            continue
+        path = run.lake.path(table.name)
+        text = person.replace("'", "''")
+        where = " OR ".join(f"`{column}` = '{text}'" for column in table.persons)
+        removed = DeltaTable(path).delete(where)["num_deleted_rows"] or 0
+        vacuum(path, 0.0)
+        digest = hashlib.sha256(person.encode()).hexdigest()
+        rows.append(
+            {"time": now, "person": digest, "table": table.name, "rows": removed, "version": DeltaTable(path).version()}
+        )
+        lines.append(f"{table.name}: {removed:,} rows removed")
+    proof = TABLES["ops.erasures"]
+    write_rows(run.lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
+    return Outcome("\n".join(lines) or "no table that names persons is there")
+
+
+JOB = Job(
+    name="maintain",
+    about="compacts small files, lets old days go, removes what nobody needs; --option erase=WHO erases a person",
+    run=run,
+    reads=tuple(TABLES),
+    writes=(*TABLES,),
+    kind="batch",
+    every_s=3600.0,
+    options={
+        "table": "The one table; all if it is not given.",
+        "erase": "An identity, client, address or recipient to be removed from every table, files and all.",
+    },
+)

@@ -1,0 +1,92 @@
+"""Ranges of offsets held against each other. Pure.
+
+Owns the arithmetic of `reconcile`: what a journal holds, less its own holes, against what a table holds and what is in
+quarantine. Invariant: every offset of the journal is in exactly one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+
+class Extent(NamedTuple):
+    """Rows with offsets from `first` up to, not including, `next`."""
+
+    first: int
+    next: int
+    rows: int
+
+
+class Finding(NamedTuple):
+    """One row of ops.landing."""
+
+    stream: str
+    node: str
+    kind: str
+    first: int
+    next: int
+    rows: int
+
+    def describe(self) -> str:
+        where = f"{self.stream} of {self.node}: {self.first:,} to {self.next - 1:,}"
+        return {
+            "whole": f"{self.stream} of {self.node}: {self.rows:,} rows landed, none missing",
+            "behind": f"{where} not landed yet",
+            "hole": f"{where} MISSING from bronze.{self.stream}",
+            "repeat": f"{where} REPEATED in bronze.{self.stream} ({self.rows:,} rows)",
+            "quarantined": f"{where} in quarantine",
+        }[self.kind]
+
+
+def extents_of(files: Iterable[dict[str, Any]]) -> dict[str, list[Extent]]:
+    """The files of a bronze table by node. A file of several nodes, or without bounds, becomes an extent that is not plain."""
+    found: dict[str, list[Extent]] = {}
+    for file in files:
+        low, high, rows = file.get("min.offset"), file.get("max.offset"), file.get("num_records") or 0
+        is_known = low is not None and high is not None
+        first, last = file.get("min.node"), file.get("max.node")
+        extent = Extent(int(low or 0), int(high or 0) + 1, rows) if is_known and first == last else Extent(0, 0, -1)
+        for node in {first, last} - {None}:
+            found.setdefault(str(node), []).append(extent)
+    return found
+
+
+def compare(
+    stream: str,
+    node: str,
+    held: Extent,
+    holes: Sequence[tuple[int, int]],
+    landed: Sequence[Extent],
+    quarantined: Sequence[int],
+) -> list[Finding]:
+    """What became of a journal's rows. `landed` are dense and share no offset; one with more rows than offsets has repeats.
+    Rows that landed and that retention has let go since are no matter.
+    """
+    known = [
+        *(Extent(first, next, 0) for first, next in holes),
+        *(Extent(offset, offset + 1, 0) for offset in quarantined),
+    ]
+    findings = [Finding(stream, node, "quarantined", first, next, next - first) for first, next in joined(quarantined)]
+    at = held.first
+    faults = [Finding(stream, node, "repeat", *extent) for extent in landed if extent.rows > extent.next - extent.first]
+    for extent in sorted([*landed, *known]):
+        if extent.first > at:
+            faults.append(Finding(stream, node, "hole", at, extent.first, 0))
+        at = max(at, extent.next)
+    if not faults and at > held.first:
+        findings.append(Finding(stream, node, "whole", held.first, at, sum(extent.rows for extent in landed)))
+    if at < held.next:
+        findings.append(Finding(stream, node, "behind", at, held.next, 0))
+    return findings + faults
+
+
+def joined(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Successive offsets as ranges."""
+    ranges: list[tuple[int, int]] = []
+    for offset in sorted(offsets):
+        if ranges and ranges[-1][1] == offset:
+            ranges[-1] = (ranges[-1][0], offset + 1)
+        else:
+            ranges.append((offset, offset + 1))
+    return ranges

@@ -1,0 +1,96 @@
+"""`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
+
+Reads no rows: bounds and counts of the bronze files are in their table's log. Only where the files' bounds overlap or leave
+something out are the offsets themselves looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from ..delta.columns import arrow_schema
+from ..delta.table_files import live_files
+from ..delta.writing import write_rows
+from ..schemas import SCHEMAS
+from ..source.parts import Journals
+from ..tables import TABLES
+from .job import Job, Outcome, Run
+from .ranges import Extent, Finding, compare, extents_of
+
+
+def run(run: Run) -> Outcome:
+    """Check every stream of every node, write down what was found, say it."""
+    now = datetime.now(UTC)
+    findings: list[Finding] = []
+    for stream in SCHEMAS:
+        findings += check_stream(run, stream)
+    table = TABLES["ops.landing"]
+    rows = [{**finding._asdict(), "time": now, "date": now.date()} for finding in findings]
+    write_rows(run.lake.path(table.name), pa.Table.from_pylist(rows, arrow_schema(table.schema)), table)
+    faults = [finding for finding in findings if finding.kind in ("hole", "repeat")]
+    lines = [finding.describe() for finding in findings]
+    return Outcome("\n".join(lines) or "no node has written a journal yet", len(faults))
+
+
+def check_stream(run: Run, stream: str) -> list[Finding]:
+    """What is whole, behind, missing, repeated or quarantined of a stream, node by node."""
+    journals = Journals(",".join(run.config.journal.paths), stream)
+    journals.look()
+    landed = extents_of(live_files(run.lake.path(f"bronze.{stream}")))
+    findings: list[Finding] = []
+    for node, folder in sorted(journals.folders.items()):
+        held = Extent(folder.first, folder.next, folder.next - folder.first)
+        holes = [hole for segment in folder.sealed for hole in segment.holes]
+        extents = landed.get(node, [])
+        if not are_plain(extents):
+            extents = read_extents(run, stream, node)
+        quarantined = quarantined_offsets(run, stream, node)
+        findings += compare(stream, node, held, holes, extents, quarantined)
+    return findings
+
+
+def are_plain(extents: list[Extent]) -> bool:
+    """Whether each file has every offset between its bounds, and no two share one: then bounds say it all."""
+    ordered = sorted(extents)
+    return all(extent.rows == extent.next - extent.first for extent in ordered) and all(
+        before.next <= after.first for before, after in itertools.pairwise(ordered)
+    )
+
+
+def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
+    """The runs of successive offsets that the bronze table holds: read, where the files' bounds are not enough."""
+    rows = run.lake.read(f"bronze.{stream}").where(F.col("node") == node)
+    counted = rows.groupBy("offset").count()
+    numbered = counted.selectExpr(
+        "offset", "count", "offset - row_number() OVER (PARTITION BY count ORDER BY offset) AS start"
+    )
+    grouped = numbered.groupBy("start", "count").agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+    found = grouped.select("first", "last", "count").collect()
+    return [Extent(row["first"], row["last"] + 1, (row["last"] + 1 - row["first"]) * row["count"]) for row in found]
+
+
+def quarantined_offsets(run: Run, stream: str, node: str) -> list[int]:
+    table = "bronze.quarantine"
+    if not run.lake.exists(table):
+        return []
+    rows = run.lake.read(table).where((F.col("stream") == stream) & (F.col("node") == node))
+    return sorted(row["offset"] for row in rows.select("offset").distinct().collect())
+
+
+JOB = Job(
+    name="reconcile",
+    about="what the journals hold against what landed: every hole and repeat is named, and one found ends with 1",
+    run=run,
+    reads=(
+        *(f"journal.{stream}" for stream in SCHEMAS),
+        *(f"bronze.{stream}" for stream in SCHEMAS),
+        "bronze.quarantine",
+    ),
+    writes=("ops.landing",),
+    kind="batch",
+    every_s=300.0,
+)

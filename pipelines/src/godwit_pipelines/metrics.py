@@ -1,0 +1,161 @@
+"""What streaming queries say of themselves, as OpenMetrics: rows, batches, how long they took, how far behind they are.
+
+Owns the figures and the text; Spark calls `Figures` after every batch. Who reads the text, at an address or in a file, is
+told by the settings. Invariant: counters only rise while a process lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from .errors import ConfigInvalid
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_FIGURES = {
+    "rows": ("counter", "Rows that the query has taken in."),
+    "batches": ("counter", "Batches that the query has finished."),
+    "busy_seconds": ("counter", "Time spent in batches."),
+    "failures": ("counter", "Times that the query ended with an error."),
+    "running": ("gauge", "1 while the query runs."),
+    "batch_seconds": ("gauge", "How long the last batch took."),
+    "rows_per_second": ("gauge", "Rows of the last batch in each second that it took."),
+    "behind_rows": ("gauge", "Rows of the journals that are there and not yet taken in."),
+    "last_batch_timestamp_seconds": ("gauge", "When the last batch began."),
+    "state_rows": ("gauge", "Rows that the query remembers between batches."),
+    "state_bytes": ("gauge", "Memory that these rows take."),
+}
+
+
+class Figures(StreamingQueryListener):
+    """The figures of every query of a session, by the query's name."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file
+        self.lock = threading.Lock()
+        self.queries: dict[str, dict[str, float]] = {}
+        self.names: dict[str, str] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        with self.lock:
+            self.names[str(event.id)] = event.name or str(event.id)
+            self._of(str(event.id))["running"] = 1
+        self._write()
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.take(str(event.progress.id), json.loads(event.progress.json))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing came, so nothing is to be said."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        with self.lock:
+            figures = self._of(str(event.id))
+            figures["running"] = 0
+            figures["failures"] += 1 if event.exception else 0
+        self._write()
+
+    def take(self, query: str, progress: dict[str, Any]) -> None:
+        """A batch's account of itself, as Spark gives it."""
+        with self.lock:
+            figures = self._of(query)
+            seconds = progress.get("batchDuration", 0) / 1000
+            rows = progress.get("numInputRows", 0)
+            figures["rows"] += rows
+            figures["batches"] += 1
+            figures["busy_seconds"] += seconds
+            figures["batch_seconds"] = seconds
+            figures["rows_per_second"] = rows / seconds if seconds else 0
+            figures["behind_rows"] = behind(progress)
+            figures["last_batch_timestamp_seconds"] = datetime.fromisoformat(progress["timestamp"]).timestamp()
+            states = progress.get("stateOperators", [])
+            figures["state_rows"] = sum(state.get("numRowsTotal", 0) for state in states)
+            figures["state_bytes"] = sum(state.get("memoryUsedBytes", 0) for state in states)
+        self._write()
+
+    def text(self) -> str:
+        """All figures, as OpenMetrics."""
+        with self.lock:
+            lines: list[str] = []
+            for name, (kind, about) in _FIGURES.items():
+                full = f"godwit_pipelines_{name}"
+                lines += [f"# TYPE {full} {kind}", f"# HELP {full} {about}"]
+                end = "_total" if kind == "counter" else ""
+                for query, figures in sorted(self.queries.items()):
+                    label = query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                    lines.append(f'{full}{end}{{query="{label}"}} {figures[name]:.15g}')
+        return "\n".join([*lines, "# EOF", ""])
+
+    def _of(self, query: str) -> dict[str, float]:
+        return self.queries.setdefault(self.names.get(query, query), dict.fromkeys(_FIGURES, 0.0))
+
+    def _write(self) -> None:
+        if self.file is not None:
+            fresh = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+            fresh.write_text(self.text(), "utf-8")
+            fresh.replace(self.file)
+
+
+def behind(progress: dict[str, Any]) -> int:
+    """Rows that the sources have and the query has not: of those sources that count rows."""
+    total = 0
+    for source in progress.get("sources", []):
+        ends, latest = (_nodes(source.get(name)) for name in ("endOffset", "latestOffset"))
+        total += sum(max(0, next - ends.get(node, next)) for node, next in latest.items())
+    return total
+
+
+def _nodes(offset: Any) -> dict[str, int]:
+    offset = json.loads(offset) if isinstance(offset, str) else offset
+    nodes = offset.get("nodes", {}) if isinstance(offset, dict) else {}
+    return {node: int(next) for node, next in nodes.items()}
+
+
+@contextmanager
+def serving(figures: Figures, address: str) -> Iterator[int]:
+    """Answer /metrics at HOST:PORT while the block lasts; gives the port. An empty address has none."""
+    if not address:
+        yield 0
+        return
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise ConfigInvalid("metrics.address", address, "must be HOST:PORT")
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.split("?")[0] == "/metrics"
+            body = figures.text().encode() if found else b"Only /metrics is here.\n"
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", CONTENT_TYPE if found else "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Requests are not logged."""
+
+    try:
+        server = ThreadingHTTPServer((host.strip("[]") or "127.0.0.1", int(port)), Answers)
+    except OSError as error:
+        raise ConfigInvalid("metrics.address", address, f"cannot be listened on: {error.strerror}") from error
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,110 @@
+"""Shows how far queries are, and waits for them.
+
+Owns the bars on a terminal and the lines where there is none; a query's failure is turned into what the pipelines raise.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from . import errors
+from .metrics import behind
+
+_RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
+_LOOK_S = 0.25
+
+
+def watcher(console: Console) -> Callable[[StreamingQuery], None]:
+    """Waits for a query that ends by itself, with a bar where somebody looks."""
+    return lambda query: watch(query, console)
+
+
+def watch(query: StreamingQuery, console: Console) -> None:
+    """Wait until the query has worked off what there was; raises what it failed with."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TextColumn("{task.fields[rate]:,.0f}/s"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(query.name or "", total=None, rate=0.0)
+        counted = Counted()
+        try:
+            while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # takes parts of a second, too
+                counted.take(query.recentProgress)
+                progress.update(
+                    task, completed=counted.rows, total=counted.rows + counted.behind or None, rate=counted.rate
+                )
+        except StreamingQueryException as error:
+            raise translate(error) from error
+        counted.take(query.recentProgress)
+        progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
+    if not console.is_terminal:
+        console.print(f"{query.name}: {counted.rows:,} rows in {counted.seconds:.1f} s", highlight=False)
+
+
+class Counted:
+    """A query's batches added up, each once."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.behind = 0
+        self.seconds = 0.0
+        self.rate = 0.0
+        self.last = -1
+
+    def take(self, batches: list[Any]) -> None:
+        for batch in batches:
+            told: dict[str, Any] = batch if isinstance(batch, dict) else batch.jsonValue
+            if told["batchId"] <= self.last:
+                continue
+            self.last = told["batchId"]
+            self.rows += told.get("numInputRows", 0)
+            self.seconds += told.get("batchDuration", 0) / 1000
+            self.behind = behind(told)
+            self.rate = self.rows / self.seconds if self.seconds else 0.0
+
+
+def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]) -> None:
+    """Wait while queries go on; when asked to stop, each finishes its batch. Raises what the first of them failed with."""
+    while queries and not is_asked_to_stop():
+        for query in queries:
+            if not query.isActive:
+                failure = query.exception()
+                if failure is not None:
+                    raise translate(failure) from failure
+                return
+        time.sleep(_LOOK_S)
+    for query in queries:
+        stop_gently(query)
+
+
+def stop_gently(query: StreamingQuery, wait_s: float = 30.0) -> None:
+    """Stop a query between two batches if there is such a moment soon; a batch that is cut short is done again."""
+    deadline = time.monotonic() + wait_s
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    query.stop()
+
+
+def translate(error: BaseException) -> Exception:
+    """What a worker raised on purpose, found in what Spark says of it; else the error as it is."""
+    found = _RAISED.findall(str(error))
+    if not found:
+        return error if isinstance(error, Exception) else RuntimeError(str(error))
+    name, text = found[-1]
+    kind = getattr(errors, name, errors.PipelineError)
+    raised: Exception = kind.__new__(kind)
+    raised.args = (text.strip(),)
+    return raised

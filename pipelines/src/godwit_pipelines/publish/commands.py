@@ -1,0 +1,82 @@
+"""Rows as `publish` commands of the protocol (chapter 4), joined to bodies of requests. Pure.
+
+Owns the texts and the keys. Invariant: the same row at the same place of the same batch becomes the same command.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import PublishFailed
+
+BODY_BYTES_MAX = 900_000
+"""Below the node's default for a body, 1 MiB."""
+COLUMNS = ("subject", "content", "kind", "key", "reply_to", "retain", "guaranteed")
+"""What a frame may have; the first two it must have."""
+
+
+class Command(NamedTuple):
+    """One message, and what it is called in an error."""
+
+    text: str
+    subject: str
+
+
+def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
+    """One row: `subject`, `content` (text or bytes), and if it has them `kind` (json, text or bytes), `key`, `reply_to`, `retain`,
+    `guaranteed`.
+    """
+    subject, content, kind = row["subject"], row["content"], row.get("kind") or "json"
+    parts = [f'"publish":{json.dumps(subject)}', content_of(subject, kind, content)]
+    parts.append(f'"key":{json.dumps(text_of(row.get("key")) or key)}')
+    parts += [
+        f'"{name}":{json.dumps(row[name])}'
+        for name in ("reply_to", "retain", "guaranteed")
+        if row.get(name) is not None
+    ]
+    if ack:
+        parts.append(f'"ack":{json.dumps(ack)}')
+    return Command("{" + ",".join(parts) + "}", subject)
+
+
+def content_of(subject: str, kind: str, content: Any) -> str:
+    """JSON goes as it stands: parsing and writing it again would change numbers."""
+    if kind == "bytes":
+        raw = content.encode() if isinstance(content, str) else bytes(content or b"")
+        return f'"bytes":"{base64.b64encode(raw).decode()}"'
+    text = text_of(content) or ""
+    if kind == "text":
+        return f'"text":{json.dumps(text)}'
+    if kind != "json":
+        raise PublishFailed(f"{subject}: {kind!r} is no kind of content; there are json, text and bytes")
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise PublishFailed(f"{subject}: the content is no JSON: {error}") from error
+    return f'"content":{text}'
+
+
+def text_of(value: Any) -> str | None:
+    return value.decode("utf-8") if isinstance(value, bytes | bytearray) else value
+
+
+def key_of(query: str, batch: int, partition: int, row: int) -> str:
+    """The place of a row. By row and not by request, so that another size of requests after a restart changes nothing."""
+    return f"{query}/{batch}/{partition}/{row}"
+
+
+def bodies_of(commands: Iterable[Command], count_max: int) -> Iterator[list[Command]]:
+    """The commands of each request, in order."""
+    held: list[Command] = []
+    size = 0
+    for command in commands:
+        if held and (len(held) >= count_max or size + len(command.text) > BODY_BYTES_MAX):
+            yield held
+            held, size = [], 0
+        held.append(command)
+        size += len(command.text) + 1
+    if held:
+        yield held

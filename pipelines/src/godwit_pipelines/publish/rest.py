@@ -1,0 +1,121 @@
+"""One task's conversation with a node: requests over a connection that is kept, tried again until they are answered.
+
+Owns patience: what may succeed later is tried again with growing pauses until the time is up; what may not fails at once and
+names the message. Invariant: when `send` returns, every command of it has a position.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import ConfigInvalid, PublishFailed
+from .commands import Command
+
+_PAUSE_S, _PAUSE_S_MAX = 0.1, 5.0
+_ANSWER_S = 30.0
+
+
+class Node:
+    """A node's REST endpoint."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        timeout_s: float = 60.0,
+        per_second: float = 0.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = url
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigInvalid("node.url", url, "must be http://HOST:PORT or https://HOST:PORT")
+        self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self.host, self.port = parts.hostname, parts.port
+        self.path = parts.path.rstrip("/") + "/v1/messages"
+        self.fields = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self.timeout_s = timeout_s
+        self.per_second = per_second
+        self.sleep = sleep
+        self.connection: http.client.HTTPConnection | None = None
+        self.due = time.monotonic()
+        self.repeats = 0
+
+    def send(self, commands: list[Command]) -> None:
+        """Publish them, in order; those that the node asks to send again are, with all after them."""
+        self._keep_pace(len(commands))
+        deadline, pause = time.monotonic() + self.timeout_s, _PAUSE_S
+        while True:
+            commands, why, wait_s = self._try(commands)
+            if not commands:
+                return
+            pause = min(_PAUSE_S_MAX, pause * 2)
+            wait_s = max(wait_s, pause * random.uniform(0.5, 1.0))
+            if time.monotonic() + wait_s > deadline:
+                raise PublishFailed(f"{self.url} did not take {len(commands)} messages in {self.timeout_s:g} s: {why}")
+            self.sleep(wait_s)
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+    def _keep_pace(self, count: int) -> None:
+        if self.per_second:
+            now = time.monotonic()
+            self.due = max(self.due, now - 1.0)  # a pause is not made up for by a burst of more than a second
+            if self.due > now:
+                self.sleep(self.due - now)
+            self.due += count / self.per_second
+
+    def _try(self, commands: list[Command]) -> tuple[list[Command], str, float]:
+        """What is left to be sent, why, and how long the node asks to wait."""
+        try:
+            status, retry_after, body = self._request("[" + ",".join(command.text for command in commands) + "]")
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            return commands, str(error) or type(error).__name__, 0.0
+        answer = self._parse(status, body)
+        if status != 200:
+            if isinstance(answer, dict) and not answer.get("retry", status in (429, 500, 502, 503, 504)):
+                raise PublishFailed(
+                    f"{self.url} refused to publish: {status} {answer.get('title', '')} {answer.get('detail', '')}"
+                )
+            return commands, f"{status} {body[:200].decode('utf-8', 'replace')}", retry_after
+        if not isinstance(answer, list) or len(answer) != len(commands):
+            raise PublishFailed(
+                f"{self.url} answered {body[:200]!r}, which is no outcome for each of {len(commands)} messages"
+            )
+        for index, (outcome, command) in enumerate(zip(answer, commands, strict=True)):
+            self.repeats += bool(outcome.get("repeat"))
+            if "error" in outcome:
+                if not outcome.get("retry"):
+                    raise PublishFailed(
+                        f"{command.subject}: {outcome.get('name')} ({outcome['error']}): {outcome.get('reason')}"
+                    )
+                return commands[index:], f"{outcome.get('name')}: {outcome.get('reason')}", retry_after
+        return [], "", 0.0
+
+    def _parse(self, status: int, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except ValueError:
+            if status == 200:
+                raise PublishFailed(f"{self.url} answered what is no JSON: {body[:200]!r}") from None
+            return None
+
+    def _request(self, body: str) -> tuple[int, float, bytes]:
+        if self.connection is None:
+            self.connection = self.kind(self.host, self.port, timeout=_ANSWER_S)
+        self.connection.request("POST", self.path, body.encode(), self.fields)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        retry_after = answer.headers.get("Retry-After", "0")
+        return answer.status, float(retry_after) if retry_after.isdecimal() else 0.0, content

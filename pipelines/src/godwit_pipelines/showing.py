@@ -1,0 +1,82 @@
+"""Shows rows of a table on a terminal, without Spark: Arrow reads the live files."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from .delta import is_table
+from .errors import ConfigInvalid, TableMissing
+from .settings import Config
+from .tables import Table
+
+_CELL = 60
+_COLUMN = 12  # narrower columns cannot be read: then each row is shown downwards
+
+
+def show_table(table: Table, config: Config, console: Console, rows: int, where: str, as_json: bool) -> None:
+    """The newest rows, those with the latest time first where the table has one."""
+    path = str(Path(config.lake.path).absolute().joinpath(*table.name.split(".")))
+    if not is_table(path):
+        raise TableMissing(
+            f"{table.name} is not in {config.lake.path} yet: `godwit-pipelines run {table.job}` writes it"
+        )
+    found = select(path, table, rows, where)
+    if as_json:
+        for row in found.to_pylist():
+            click.echo(json.dumps(row, default=plain, ensure_ascii=False))
+        return
+    if found.num_columns * _COLUMN > console.width:
+        for row in found.to_pylist():
+            console.print(
+                "\n".join(f"[bold]{name}[/bold] {escape(cell(value))}" for name, value in row.items()),
+                "",
+                highlight=False,
+            )
+        console.print(f"{found.num_rows} of {DeltaTable(path).count():,} rows", highlight=False)
+        return
+    grid = Grid(title=f"{table.name}: {table.about}", title_justify="left", show_lines=False)
+    for name in found.schema.names:
+        grid.add_column(name, overflow="fold")
+    for row in found.to_pylist():
+        grid.add_row(*(escape(cell(value)) for value in row.values()))
+    console.print(grid)
+    console.print(f"{found.num_rows} of {DeltaTable(path).count():,} rows", highlight=False)
+
+
+def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
+    order = f"ORDER BY `{table.day}` DESC" if table.day else ""
+    query = f"SELECT * FROM shown {'WHERE ' + where if where else ''} {order} LIMIT {rows}"
+    try:
+        return pa.table(QueryBuilder().register("shown", DeltaTable(path)).execute(query).read_all())
+    except Exception as error:  # what the engine raises has no narrower kind
+        raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {error}") from error
+
+
+def plain(value: Any) -> str:
+    """What JSON does not know."""
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def cell(value: Any) -> str:
+    text = (
+        ""
+        if value is None
+        else value
+        if isinstance(value, str)
+        else plain(value)
+        if isinstance(value, bytes)
+        else str(value)
+    )
+    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
