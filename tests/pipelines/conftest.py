@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,8 @@ from godwit_pipelines.settings import Config, SparkSettings
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / ".make" / "spark.jsa"
 SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g")
+hypothesis.settings.register_profile("godwit", deadline=None, max_examples=60, derandomize=True)
+hypothesis.settings.load_profile("godwit")
 Runs = Callable[..., Outcome]
 
 

@@ -1,30 +1,106 @@
-"""`land`: the bronze tables equal the journals, whatever happens on the way."""
+"""`land` and what keeps its tables right: they equal the journals, and `reconcile` says so or names what is missing."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
+from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.errors import ConfigInvalid
+from godwit_pipelines.jobs import Outcome
 from godwit_pipelines.lake import Lake
-from tests.pipelines.conftest import Runs
 from tests.pipelines.journals import message, write_messages
 
+Runs = Callable[..., Outcome]
 
-def test_every_row_of_every_node_lands_once_and_as_it_was(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+
+def wrong_rows(lake: Lake) -> int:
+    """Rows that are not what the writer made of their offset."""
+    content = F.get_json_object(F.col("content").cast("string"), "$.n").cast("long")
+    sequence = F.floor(F.col("offset") / 10) + 1
+    return lake.read("bronze.messages").where((content != F.col("offset")) | (F.col("sequence") != sequence)).count()
+
+
+def landed(lake: Lake) -> dict[str, tuple[int, int]]:
+    """Rows, and distinct offsets, of each node."""
+    counts = lake.read("bronze.messages").groupBy("node").agg(F.count("*"), F.count_distinct("offset")).collect()
+    return {row[0]: (row[1], row[2]) for row in counts}
+
+
+def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     first = write_messages(tmp_path / "node-1", 1000, node="a")
-    write_messages(tmp_path / "node-2", 300, node="b")
+    second = write_messages(tmp_path / "node-2", 300, node="b")
+    path = tmp_path / "node-2/journal/messages" / second.segments[0]["file"]
+    whole = path.read_bytes()
+    at = whole.index(b"thermometer", len(whole) // 2)
+    path.write_bytes(whole[:at] + b"T" + whole[at + 1 :])
     run_job("land")
     run_job("land")
     first.write([message(offset) for offset in range(1000, 1100)])
     run_job("land")
-    landed = lake.read("bronze.messages")
-    assert {(row["node"], row["count"]) for row in landed.groupBy("node").count().collect()} == {
-        ("a", 1100),
-        ("b", 300),
-    }
-    wrong = landed.where(
-        (F.get_json_object(F.col("content").cast("string"), "$.n").cast("long") != F.col("offset"))
-        | (F.col("sequence") != F.floor(F.col("offset") / 10) + 1)
+    assert landed(lake) == {"a": (1100, 1100), "b": (299, 299)} and wrong_rows(lake) == 0
+    damaged = lake.read("bronze.quarantine").collect()
+    assert [(row["stream"], row["node"], row["fault"]) for row in damaged] == [("messages", "b", "crc")]
+    assert "hermometer" in json.loads(damaged[0]["row"])["publisher"]
+
+    first.write([message(offset) for offset in range(1100, 1110)])
+    outcome = run_job("reconcile")
+    assert outcome.found == 0
+    assert "messages of a: 1,100 to 1,109 not landed yet" in outcome.text
+    assert "messages of b: 299 rows landed, none missing" in outcome.text and "in quarantine" in outcome.text
+
+    DeltaTable(lake.path("bronze.messages")).delete("node = 'a' AND offset >= 40 AND offset < 43")
+    outcome = run_job("reconcile")
+    assert outcome.found == 1 and "messages of a: 40 to 42 MISSING from bronze.messages" in outcome.text
+    again = lake.read("bronze.messages").where("node = 'b' AND offset IN (200, 201)").drop("date")
+    lake.append("bronze.messages", again, app="by-hand", batch=0)
+    lake.append("bronze.messages", again, app="by-hand", batch=0)
+    outcome = run_job("reconcile")
+    assert outcome.found == 2 and "messages of b: 200 to 201 REPEATED in bronze.messages (4 rows)" in outcome.text
+    assert lake.read("ops.landing").where("kind = 'hole'").count() == 2
+
+
+def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    writer = write_messages(tmp_path / "node-1", 30, node="a")
+    for start in range(30, 60, 10):
+        run_job("land")
+        writer.write([message(offset, publisher="mallory") for offset in range(start, start + 10)])
+    run_job("land")
+    files = len(live_files(lake.path("bronze.messages")))
+    orphan = Path(lake.path("bronze.messages"), "date=2026-11-21", "orphan.parquet")
+    orphan.write_bytes(b"left by a crash")
+    assert files > 3
+    stream = (
+        lake.stream("bronze.messages").writeStream.format("noop").option("checkpointLocation", str(tmp_path / "place"))
     )
-    assert wrong.count() == 0 and lake.read("bronze.quarantine").count() == 0
+
+    def told() -> int:
+        query = stream.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return sum(
+            (each if isinstance(each, dict) else each.jsonValue)["numInputRows"] for each in query.recentProgress
+        )
+
+    assert told() == 60
+    DeltaTable(lake.path("bronze.messages")).optimize.compact()
+    assert len(live_files(lake.path("bronze.messages"))) < files and told() == 0
+    outcome = run_job("maintain", erase="mallory")
+    assert "bronze.messages: 30 rows removed" in outcome.text
+    assert lake.read("bronze.messages").count() == 30 and told() == 0
+    for path in Path(lake.path("bronze.messages")).rglob("*.parquet"):
+        assert b"mallory" not in path.read_bytes()
+    assert not orphan.exists() and lake.read("ops.erasures").where("rows = 30").count() == 1
+    writer.write([message(60)])
+    run_job("land")
+    assert told() == 1
+
+
+def test_what_cannot_be_landed_is_said(tmp_path: Path, run_job: Runs) -> None:
+    with pytest.raises(ConfigInvalid, match="mesages"):
+        run_job("land", streams="mesages")
+    assert "no node has written a journal" in run_job("land").text

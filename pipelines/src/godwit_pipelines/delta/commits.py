@@ -13,8 +13,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
-from .columns import delta_schema
-from .files import Written, remove_files
+from .columns import arrow_schema, delta_schema
+from .files import Written, bounded_columns, remove_files
 
 _CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "50",
@@ -31,7 +31,9 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
     wanted = delta_schema(schema)
     if not is_table(path):
         Path(path).mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(path, wanted, mode="ignore", partition_by=list(partitions), configuration=_CONFIGURATION)
+        bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(arrow_schema(schema)))}
+        configuration = _CONFIGURATION | bounded
+        DeltaTable.create(path, wanted, mode="ignore", partition_by=list(partitions), configuration=configuration)
     table = DeltaTable(path)
     present = {field.name for field in table.schema().fields}
     gained = [field for field in wanted.fields if field.name not in present]

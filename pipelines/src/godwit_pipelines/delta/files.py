@@ -158,6 +158,7 @@ def text(value: Any) -> str | None:
 def statistics(path: Path, rows: int) -> str:
     """Bounds and nulls of the columns whose bounds are short, from the file's own footer, as the log keeps them."""
     footer = pq.read_metadata(path)
+    counted = set(bounded_columns(footer.schema.to_arrow_schema()))
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -165,7 +166,7 @@ def statistics(path: Path, rows: int) -> str:
         found = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
         name = found[0].path_in_schema if found else ""
         bounds = [column.statistics for column in found]
-        if "." in name or not bounds or not all(each is not None and each.has_null_count for each in bounds):
+        if name not in counted or not bounds or not all(each is not None and each.has_null_count for each in bounds):
             continue
         nulls[name] = sum(each.null_count for each in bounds)
         valued = [each for each in bounds if each.has_min_max]
@@ -174,6 +175,15 @@ def statistics(path: Path, rows: int) -> str:
         if valued and len(low) == len(high) == len(bounds):
             least[name], most[name] = min(low), max(high)
     return json.dumps({"numRecords": rows, "minValues": least, "maxValues": most, "nullCount": nulls})
+
+
+def bounded_columns(schema: pa.Schema) -> list[str]:
+    """The columns whose bounds the log keeps: numbers and times, and of texts those that name machines. What persons are called
+    has no place in a log that outlives them.
+    """
+    texts = ("node", "run")
+    kinds = (pa.types.is_integer, pa.types.is_timestamp)
+    return [field.name for field in schema if field.name in texts or any(is_kind(field.type) for is_kind in kinds)]
 
 
 def _short(value: Any) -> Any:

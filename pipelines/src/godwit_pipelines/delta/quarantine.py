@@ -30,7 +30,8 @@ class Sorter:
             sound = batch.select([name for name in batch.schema.names if name != FAULT])
             if faults.null_count < len(faults):
                 is_sound = pc.is_null(faults)
-                self.damaged += [self.describe(row) for row in batch.filter(pc.invert(is_sound)).to_pylist()]
+                damaged = numbered(batch.filter(pc.invert(is_sound)))
+                self.damaged += [self.describe(row) for row in damaged.to_pylist()]
                 sound = sound.filter(is_sound)
             yield sound
 
@@ -46,6 +47,14 @@ class Sorter:
             "row": json.dumps(left, default=_text, ensure_ascii=False),
             "date": row.get("date") or row["time"].date(),
         }
+
+
+def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Times but the row's own as microseconds: a damaged one may lie outside of any calendar."""
+    for index, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type) and field.name != "time":
+            batch = batch.set_column(index, field.name, batch.column(index).view(pa.int64()))
+    return batch
 
 
 def _text(value: Any) -> str:

@@ -54,6 +54,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.options = dict(options)
         self.path = options.get("path", "")
         if not self.path:
             raise ConfigInvalid("path", "", "must name the table's folder")
@@ -61,6 +62,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.last: int | None = None
         """The version at which an availableNow query ends."""
+        self.newest = -1
 
     def initialOffset(self) -> dict[str, Any]:
         version = self._newest()
@@ -103,7 +105,12 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_file(Path(self.path), partition.file, to_arrow_schema(self.schema, timezone="UTC"))
 
     def _newest(self) -> int:
-        return DeltaTable(self.path, without_files=True).version() if is_table(self.path) else -1
+        """The newest version; after the first look, commits are counted on from there."""
+        if self.newest < 0:
+            self.newest = DeltaTable(self.path).version() if is_table(self.path) else -1
+        while self.newest >= 0 and Path(self.path, "_delta_log", f"{self.newest + 1:020}.json").exists():
+            self.newest += 1
+        return self.newest
 
     def _files(self, place: Mapping[str, Any]) -> list[Appended]:
         if place["version"] < 0:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from ..delta.columns import arrow_schema
+from ..delta.erasing import erase_rows
 from ..delta.table_files import live_files
 from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
@@ -78,9 +79,7 @@ def erase(run: Run, tables: list[Table], person: str) -> Outcome:
         if not table.persons:
             continue
         path = run.lake.path(table.name)
-        text = person.replace("'", "''")
-        where = " OR ".join(f"`{column}` = '{text}'" for column in table.persons)
-        removed = DeltaTable(path).delete(where)["num_deleted_rows"] or 0
+        removed = erase_rows(path, table, table.persons, person)
         vacuum(path, 0.0)
         digest = hashlib.sha256(person.encode()).hexdigest()
         rows.append(

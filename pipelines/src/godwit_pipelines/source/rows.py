@@ -207,9 +207,18 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
         for index in np.flatnonzero(given != offsets):
             faults[index] = f"offset: the row says {given[index]}"
         batch = batch.set_column(batch.schema.get_field_index("offset"), "offset", pa.array(offsets))
+        batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
     columns = [batch.column(field.name) for field in reading.schema]
     return pa.RecordBatch.from_arrays([*columns, fault], names=[*reading.schema.names, FAULT])
+
+
+def sound_times(batch: pa.RecordBatch, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part) -> pa.Array:
+    """The times, those of damaged rows replaced by one nearby: a row is laid out by its day, and a day must be one."""
+    times = batch.column("time").view(pa.int64()).to_numpy(zero_copy_only=False).copy()
+    sound = np.flatnonzero(~wrong)
+    times[wrong] = times[sound[0]] if len(sound) else part.time
+    return pa.array(times).view(pa.timestamp("us", "UTC"))
 
 
 def lost_rows(part: Part, schema: pa.Schema, offsets: Offsets, why: str) -> pa.RecordBatch:

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import JournalBroken, JournalMissing
+from .checksum import CHECKSUM, checksums
 from .ipc import Found, FramingBroken, list_batches
 
 FORMAT = 1
@@ -203,11 +205,20 @@ def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
 
 
 def read_node(segment: OpenSegment) -> str:
-    """The node that a segment's first row names; empty while there is none."""
+    """The node that a segment's first sound row names; empty while there is none."""
     if not segment.batches:
         return ""
-    with segment.path.open("rb") as file:
-        schema = pa.ipc.read_schema(pa.ipc.read_message(file))
-        file.seek(segment.batches[0].start)
-        batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
-    return str(batch.column("node")[0].as_py())
+    try:
+        with segment.path.open("rb") as file:
+            schema = pa.ipc.read_schema(pa.ipc.read_message(file))
+            file.seek(segment.batches[0].start)
+            batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+        batch.validate(full=True)
+        sound = np.flatnonzero(checksums(batch) == batch.column(CHECKSUM).to_numpy(zero_copy_only=False))
+        return str(batch.column("node")[int(sound[0])].as_py())
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
+        raise JournalBroken(
+            f"{segment.path}: its beginning is damaged, and no manifest says whose it is: {error}"
+        ) from error

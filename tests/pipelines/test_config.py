@@ -1,0 +1,79 @@
+"""Settings: where they come from, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from godwit_pipelines.config import describe_config, list_options, load_config
+from godwit_pipelines.errors import ConfigInvalid
+
+FILE = """
+[journal]
+paths = ["/var/lib/godwit"]
+rows_per_batch = 5000
+[spark]
+conf = { "spark.eventLog.enabled" = true, "spark.task.maxFailures" = 2 }
+[maintain]
+keep_days = { "bronze.access" = 30 }
+"""
+
+
+def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(FILE)
+    environment = {"GODWIT_PIPELINES_JOURNAL_ROWS_PER_BATCH": "6000", "GODWIT_PIPELINES_LAKE_PATH": "env", "HOME": "/"}
+    config = load_config(file, environment, {"lake.path": "flag"})
+    assert config.journal.paths == ("/var/lib/godwit",) and config.journal.rows_per_batch == 6000
+    assert config.lake.path == "flag" and config.sources["lake.path"] == "a flag"
+    assert dict(config.spark.conf) == {"spark.eventLog.enabled": "true", "spark.task.maxFailures": "2"}
+    assert dict(config.maintain.keep_days) == {"bronze.access": "30"}
+    assert load_config(None, {"GODWIT_PIPELINES_CONFIG": str(file)}).journal.rows_per_batch == 5000
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("journal.rows_per_batch", "0", "from 1 to 1,000,000,000"),
+        ("journal.rows_per_batch", "many", "whole number"),
+        ("journal.verify", "perhaps", "true or false"),
+        ("node.timeout_s", "nan", "a number from"),
+        ("node.ack", "sometimes", "must be one of"),
+        ("spark.conf", "a", "NAME=VALUE"),
+        ("lake.pth", "x", "did you mean lake.path?"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_bounds(key: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigInvalid, match=said.replace("?", r"\?")):
+        load_config(None, {}, {key: value})
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[journl]\npath='x'", "did you mean journal"),
+        ("[lake]\npaths='x'", "did you mean lake.path"),
+        ("[lake]\npath=5", "must be a text"),
+        ("[journal]\npaths='x", "is not TOML"),
+        ("[journal]\npaths=[5]", "list of texts"),
+        ("[journal]\nrows_per_batch=true", "whole number"),
+    ],
+)
+def test_a_file_that_cannot_be_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigInvalid, match=said) as raised:
+        load_config(file, {})
+    assert "x.toml" in str(raised.value) and raised.value.exit_code == 2
+
+
+def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(ConfigInvalid, match="GODWIT_PIPELINES_LAKE_PATH"):
+        load_config(None, {"GODWIT_PIPELINES_LAKE_PTH": "x"})
+
+
+def test_every_setting_has_a_sentence_and_is_in_the_reference() -> None:
+    page = describe_config()
+    for key, found, _ in list_options():
+        assert found.metadata["about"].endswith(".") and f"`{key}`" in page

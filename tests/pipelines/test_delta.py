@@ -1,0 +1,153 @@
+"""Tables without Spark: commits that are made once, rows that are gone for good, and a table told as it grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+from godwit_pipelines.delta.columns import arrow_schema
+from godwit_pipelines.delta.commits import commit_files, open_or_create
+from godwit_pipelines.delta.erasing import erase_rows
+from godwit_pipelines.delta.files import write_files
+from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.delta.tail import TailReader
+from godwit_pipelines.errors import TableMissing
+from godwit_pipelines.tables import TABLES
+from tests.pipelines.journals import START, message
+
+TABLE = TABLES["bronze.messages"]
+SCHEMA = arrow_schema(TABLE.schema)
+
+
+def write(path: Path, offsets: range, *, app: str = "query", batch: int = 0, **fields: Any) -> bool:
+    rows = [
+        {"node": "a", "offset": offset, "crc": 0, "date": START.date(), **message(offset, **fields)}
+        for offset in offsets
+    ]
+    files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
+    return commit_files(str(path), TABLE.schema, TABLE.partitions, files, app=app, batch=batch)
+
+
+def offsets_of(path: Path) -> list[int]:
+    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("offset").to_pylist())
+
+
+def test_a_batch_is_committed_once_the_first_too_and_a_repeat_leaves_no_file(tmp_path: Path) -> None:
+    assert write(tmp_path, range(10)) and not write(tmp_path, range(10))
+    assert write(tmp_path, range(10, 20), batch=1) and not write(tmp_path, range(10), batch=0)
+    assert write(tmp_path, range(20, 25), app="another")
+    assert offsets_of(tmp_path) == list(range(25))
+    assert len(list(tmp_path.rglob("*.parquet"))) == len(live_files(str(tmp_path))) == 3
+
+
+def test_a_file_of_a_task_that_failed_is_removed(tmp_path: Path) -> None:
+    def batches() -> Any:
+        yield from pa.Table.from_pylist([{"offset": 1, "date": START.date()}], SCHEMA).to_batches()
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_files(batches(), tmp_path, SCHEMA, TABLE.partitions)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_rows_of_several_days_lie_in_a_folder_each(tmp_path: Path) -> None:
+    days = [START.date().replace(day=day) for day in (20, 21, 20)]
+    rows = [{"node": "a", "offset": offset, "date": day} for offset, day in enumerate(days)]
+    files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), tmp_path, SCHEMA, TABLE.partitions)
+    assert {(each.partition["date"], each.rows) for each in files} == {("2026-11-20", 2), ("2026-11-21", 1)}
+
+
+def test_bounds_of_offsets_are_in_the_log_and_names_of_persons_are_not(tmp_path: Path) -> None:
+    write(tmp_path, range(5, 15), publisher="mallory")
+    DeltaTable(str(tmp_path)).optimize.compact()
+    file = live_files(str(tmp_path))[0]
+    assert (file["min.offset"], file["max.offset"], file["min.node"], file["num_records"]) == (5, 14, "a", 10)
+    assert "mallory" not in "".join(path.read_text() for path in (tmp_path / "_delta_log").glob("*.json"))
+
+
+def test_who_is_erased_is_in_no_file_and_in_no_log(tmp_path: Path) -> None:
+    write(tmp_path, range(10))
+    write(tmp_path, range(10, 20), batch=1, publisher="mallory")
+    write(tmp_path, range(20, 30), batch=2)
+    untouched = {file["path"] for file in live_files(str(tmp_path))}
+    assert erase_rows(str(tmp_path), TABLE, TABLE.persons, "mallory") == 10
+    assert erase_rows(str(tmp_path), TABLE, TABLE.persons, "mallory") == 0
+    assert offsets_of(tmp_path) == [*range(10), *range(20, 30)]
+    assert len(untouched & {file["path"] for file in live_files(str(tmp_path))}) == 2
+    table = DeltaTable(str(tmp_path))
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
+    table.create_checkpoint()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"mallory" in path.read_bytes()]
+
+
+def tell(reader: TailReader, place: dict[str, Any], limit: ReadLimit) -> tuple[dict[str, Any], list[int]]:
+    """One micro-batch: where it ends and the offsets it told, by a reader made anew as a worker's is."""
+    end = reader.latestOffset(place, limit)
+    tasks = TailReader(reader.options, TABLE.schema).partitions(place, end)
+    return end, sorted(
+        offset for task in tasks for batch in reader.read(task) for offset in batch.column("offset").to_pylist()
+    )
+
+
+def test_a_table_is_told_as_it_stands_and_then_as_it_grows(tmp_path: Path) -> None:
+    options = {"path": str(tmp_path / "table")}
+    reader = TailReader(options, TABLE.schema)
+    place, told = tell(reader, reader.initialOffset(), ReadAllAvailable())
+    assert told == []  # nothing is there yet
+    path = tmp_path / "table"
+    write(path, range(10))
+    place, told = tell(reader, place, ReadAllAvailable())
+    assert told == list(range(10))
+    for batch in (1, 2, 3):
+        write(path, range(batch * 10, batch * 10 + 10), batch=batch)
+    place, told = tell(reader, place, ReadMaxRows(20))
+    assert told == list(range(10, 30))
+    DeltaTable(str(path)).optimize.compact()
+    place, told = tell(reader, place, ReadAllAvailable())
+    assert told == list(range(30, 40))
+    erase_rows(str(path), TABLE, ("subject",), "/rooms/3")
+    write(path, range(40, 50), batch=4)
+    place, told = tell(reader, place, ReadAllAvailable())
+    assert told == list(range(40, 50))
+
+
+def test_who_comes_late_begins_with_the_snapshot_even_when_the_log_is_gone(tmp_path: Path) -> None:
+    for batch in range(4):
+        write(tmp_path, range(batch * 10, batch * 10 + 10), batch=batch)
+    table = DeltaTable(str(tmp_path))
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
+    table.create_checkpoint()
+    reader = TailReader({"path": str(tmp_path)}, TABLE.schema)
+    begun = reader.initialOffset()
+    for commit in sorted((tmp_path / "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()
+    place, told = tell(reader, begun, ReadAllAvailable())
+    assert told == list(range(40))
+    with pytest.raises(TableMissing, match="no longer in its log"):
+        tell(reader, {"version": 1, "files": 0, "snapshot": False}, ReadAllAvailable())
+    assert tell(reader, place, ReadAllAvailable()) == (place, [])
+
+
+def test_a_column_that_a_table_gains_is_null_in_the_rows_before(tmp_path: Path) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    write(tmp_path, range(3))
+    wider = StructType([*TABLE.schema.fields, StructField("weight", LongType(), False, {"comment": "New."})])
+    open_or_create(str(tmp_path), wider, TABLE.partitions)
+    rows = [{"node": "a", "offset": 3, "date": START.date(), "weight": 5}]
+    files = write_files(
+        pa.Table.from_pylist(rows, arrow_schema(wider)).to_batches(), tmp_path, arrow_schema(wider), TABLE.partitions
+    )
+    commit_files(str(tmp_path), wider, TABLE.partitions, files, app="query", batch=1)
+    assert sorted(map(str, DeltaTable(str(tmp_path)).to_pyarrow_table().column("weight").to_pylist())) == [
+        "5",
+        "None",
+        "None",
+        "None",
+    ]

@@ -1,0 +1,59 @@
+"""What landed held against what the journals hold: every offset is in one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined
+
+
+def kinds(
+    held: Extent, landed: list[Extent], holes: Sequence[tuple[int, int]] = (), quarantined: Sequence[int] = ()
+) -> set[tuple[str, int, int]]:
+    return {
+        (found.kind, found.first, found.next) for found in compare("messages", "a", held, holes, landed, quarantined)
+    }
+
+
+def test_a_whole_landing_is_said() -> None:
+    assert kinds(Extent(0, 100, 100), [Extent(0, 60, 60), Extent(60, 100, 40)]) == {("whole", 0, 100)}
+
+
+def test_every_hole_is_named_and_the_rest_is_behind() -> None:
+    found = kinds(Extent(0, 100, 100), [Extent(10, 20, 10), Extent(30, 60, 30)])
+    assert found == {("hole", 0, 10), ("hole", 20, 30), ("behind", 60, 100)}
+
+
+def test_a_repeat_is_named() -> None:
+    assert ("repeat", 5, 6) in kinds(Extent(0, 10, 10), [Extent(0, 5, 5), Extent(5, 6, 2), Extent(6, 10, 4)])
+
+
+def test_what_the_journal_lost_or_the_quarantine_has_is_no_hole() -> None:
+    found = kinds(Extent(0, 30, 30), [Extent(0, 10, 10), Extent(15, 20, 5), Extent(22, 30, 8)], [(10, 15)], [20, 21])
+    assert found == {("quarantined", 20, 22), ("whole", 0, 30)}
+
+
+def test_what_landed_before_retention_let_it_go_is_no_matter() -> None:
+    assert kinds(Extent(50, 100, 50), [Extent(0, 60, 60), Extent(60, 90, 30)]) == {
+        ("whole", 50, 90),
+        ("behind", 90, 100),
+    }
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 20), st.integers(20, 60))
+def test_holes_are_exactly_the_offsets_that_did_not_land(landed: set[int], first: int, next: int) -> None:
+    extents = [Extent(start, end, end - start) for start, end in joined(sorted(landed))]
+    found = compare("messages", "a", Extent(first, next, next - first), [], extents, [])
+    missing = {offset for each in found if each.kind in ("hole", "behind") for offset in range(each.first, each.next)}
+    last = max(landed, default=-1)
+    assert {offset for offset in missing if offset < next} == set(range(first, next)) - landed
+    assert all(each.first > last for each in found if each.kind == "behind")
+
+
+def test_files_of_one_node_are_extents_and_those_of_several_are_not_plain() -> None:
+    file = {"min.offset": 5, "max.offset": 9, "num_records": 5, "min.node": "a", "max.node": "a"}
+    assert extents_of([file]) == {"a": [Extent(5, 10, 5)]}
+    assert extents_of([file | {"max.node": "b"}]) == {"a": [Extent(0, 0, -1)], "b": [Extent(0, 0, -1)]}

@@ -1,0 +1,168 @@
+"""Finding rows in a journal's folder: by the manifest, and of open segments by their whole batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from godwit_pipelines.errors import ConfigInvalid, JournalBroken, JournalMissing
+from godwit_pipelines.source.parts import Journals, find_folders
+from godwit_pipelines.source.segments import StreamFolder
+from tests.pipelines.journals import JournalWriter, message, write_messages
+
+
+def look(data: Path, stream: str = "messages") -> StreamFolder:
+    folder = StreamFolder(data / "journal" / stream, stream)
+    folder.look()
+    return folder
+
+
+def rows(first: int, next: int) -> list[dict[str, object]]:
+    return [message(offset) for offset in range(first, next)]
+
+
+def test_what_is_there_ends_at_the_last_whole_batch(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    assert (look(tmp_path).first, look(tmp_path).next) == (0, 400)
+    writer.close()
+    path = tmp_path / "journal/messages" / f"{300:020}.arrows"
+    whole = path.read_bytes()
+    seen = set()
+    for size in range(len(whole), 0, -101):
+        path.write_bytes(whole[:size])
+        seen.add(look(tmp_path).next)
+    assert seen == {300, 350, 400}
+
+
+def test_only_what_is_new_is_looked_at(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    folder = look(tmp_path)
+    before = folder.open[0].batches
+    writer.write(rows(400, 450))
+    folder.look()
+    assert folder.next == 450 and folder.open[0].batches is before and len(before) == 3
+
+
+def test_a_segment_that_is_sealed_meanwhile_goes_on_under_its_new_name(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    folder = look(tmp_path)
+    writer.seal()
+    folder.look()
+    assert (
+        folder.next == 400 and not folder.open and [segment.next for segment in folder.sealed] == [100, 200, 300, 400]
+    )
+    writer.write(rows(400, 410))
+    folder.look()
+    assert folder.next == 410 and [type(each).__name__ for each in folder.segments_of(399, 401)] == [
+        "Segment",
+        "OpenSegment",
+    ]
+
+
+def test_an_open_file_beside_its_sealed_one_is_ignored(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 100, segments=1)
+    writer.seal(remove=False)
+    folder = look(tmp_path)
+    assert folder.next == 100 and not folder.open
+
+
+def test_rows_past_the_first_of_the_next_file_do_not_count(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path)
+    writer.write(rows(0, 10))
+    writer.write(rows(10, 20))
+    writer.close()
+    writer.next = 15
+    writer.write(rows(15, 40))
+    folder = look(tmp_path)
+    assert folder.next == 40
+    assert [(segment.first, segment.next) for segment in folder.open] == [(0, 15), (15, 40)]
+    assert [count for _, count in [(found.start, found.rows) for found, _ in folder.open[0].batches_of(0, 15)]] == [
+        10,
+        5,
+    ]
+
+
+def test_blocks_that_were_allocated_and_not_written_are_a_tail(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 100, segments=1)
+    with (tmp_path / "journal/messages" / f"{50:020}.arrows").open("ab") as file:
+        file.write(bytes(4096))
+    assert look(tmp_path).next == 100
+    writer.close()
+
+
+def test_a_row_that_retention_let_go_is_missed_by_name(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    writer.retain(150)
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    assert journals.firsts() == {"node-a": 100}
+    with pytest.raises(JournalMissing, match=r"node node-a: rows 50 to 99 of messages were let go"):
+        journals.parts({"node-a": 50}, {"node-a": 400})
+    kept = journals.parts({"node-a": 50}, {"node-a": 400}, may_lose=True)
+    assert kept[0].first == 100 and kept[-1].next == 400
+
+
+def test_rows_that_no_segment_has_are_an_error(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    writer.close()
+    path = tmp_path / "journal/messages" / f"{300:020}.arrows"
+    path.rename(path.with_name(f"{320:020}.arrows"))
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    with pytest.raises(JournalBroken, match=r"rows 300 to 319 of messages are in no segment"):
+        journals.parts({}, journals.nexts())
+    path.with_name(f"{320:020}.arrows").unlink()
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    with pytest.raises(JournalBroken, match="ends at 300, before 400"):
+        journals.parts({}, {"node-a": 400})
+
+
+def test_tasks_cover_every_offset_once(tmp_path: Path) -> None:
+    write_messages(tmp_path, 1003, segments=4, batch=7)
+    journals = Journals(str(tmp_path), "messages", rows_per_task=60)
+    journals.look()
+    parts = journals.parts({"node-a": 11}, {"node-a": 990})
+    assert [part.first for part in parts] == [11, *(part.next for part in parts[:-1])] and parts[-1].next == 990
+    assert max(part.next - part.first for part in parts) < 2 * 60
+
+
+def test_two_journals_of_one_node_are_refused(tmp_path: Path) -> None:
+    write_messages(tmp_path / "one", 20)
+    write_messages(tmp_path / "two", 20)
+    with pytest.raises(ConfigInvalid, match="two journals of the node node-a"):
+        Journals(str(tmp_path / "*"), "messages").look()
+
+
+def test_paths_are_data_directories_journals_lists_and_globs(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_messages(tmp_path / name, 8, node=name)
+    expected = [tmp_path / name / "journal/messages" for name in ("one", "two")]
+    assert find_folders(str(tmp_path / "*"), "messages") == expected
+    assert find_folders(f"{tmp_path}/one, {tmp_path}/two/journal", "messages") == expected
+    assert find_folders(str(tmp_path / "one"), "access") == [] == find_folders(str(tmp_path / "none-*"), "access")
+    with pytest.raises(JournalMissing, match="no data directory"):
+        find_folders(str(tmp_path / "three"), "messages")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"stream": "access"},
+        {"next": 7},
+        {"first": 600},
+        {"segments": [{"file": "x", "first": 0, "next": 5}]},
+        {"segments": [{"file": "../../../etc/passwd", "first": 0, "next": 5}]},
+        {"segments": 5},
+        {"node": None, "segments": [{}]},
+    ],
+)
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    write_messages(tmp_path, 400)
+    path = tmp_path / "journal/messages/manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(JournalBroken):
+        look(tmp_path)

@@ -1,0 +1,98 @@
+"""The format `godwit` in Spark: in batch with filters, as a stream with limits, restarts and losses."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.pipelines.journals import START, message, write_messages
+
+SCHEMA = "offset long, node string, subject string, fault string"
+
+
+def read(spark: SparkSession, data: Path, **options: str) -> DataFrame:
+    return spark.read.format("godwit").option("path", str(data)).options(**options).load()
+
+
+def test_filters_are_handed_down_and_prune_segments(tmp_path: Path, spark: SparkSession) -> None:
+    write_messages(tmp_path, 400, segments=3)
+    rows = read(spark, tmp_path)
+    for condition, count, parts in [
+        ((F.col("offset") >= 250) & (F.col("offset") < 260), 10, 1),
+        (F.col("offset").isin(5, 350), 2, 2),
+        (F.col("arrival") <= 99, 100, 2),  # of the open segment no bounds are known
+        (
+            (F.col("time") >= START + timedelta(milliseconds=150))
+            & (F.col("time") < START + timedelta(milliseconds=200)),
+            50,
+            2,
+        ),
+        ((F.col("subject") == "/rooms/3") & (F.col("offset") < 100), 10, 1),
+        (F.col("subject").startswith("/rooms/3") & F.col("key").isNull() & (F.col("offset") < 30), 2, 1),
+        (F.col("node") == "elsewhere", 0, 0),
+    ]:
+        found = rows.where(condition)
+        assert (found.count(), found.rdd.getNumPartitions()) == (count, parts), condition
+
+
+def test_a_narrower_schema_is_read_with_every_row_still_checked(tmp_path: Path, spark: SparkSession) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    path = tmp_path / "journal/messages" / writer.segments[1]["file"]
+    whole = path.read_bytes()
+    at = whole.index(b"thermometer", len(whole) // 2)
+    path.write_bytes(whole[:at] + b"T" + whole[at + 1 :])
+    rows = spark.read.format("godwit").option("path", str(tmp_path)).schema(SCHEMA).load()
+    assert rows.columns == ["offset", "node", "subject", "fault"]
+    assert rows.where("fault = 'crc'").count() == 1 and rows.count() == 400
+    unchecked = (
+        spark.read.format("godwit").option("path", str(tmp_path)).option("verify", "false").schema(SCHEMA).load()
+    )
+    assert unchecked.where("fault is not null").count() == 0
+
+
+def progress(query: Any) -> list[tuple[int, dict[str, int]]]:
+    """Rows and the end of each batch that had any."""
+    told = [each if isinstance(each, dict) else each.jsonValue for each in query.recentProgress]
+    ends = [
+        (each["numInputRows"], json.loads(each["sources"][0]["endOffset"])["nodes"])
+        for each in told
+        if each["numInputRows"]
+    ]
+    return ends
+
+
+def test_a_stream_takes_shares_goes_on_from_its_place_and_says_what_was_lost(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    first = write_messages(tmp_path / "one", 400, node="one")
+    write_messages(tmp_path / "two", 100, node="two")
+
+    def run(**options: str) -> list[tuple[int, dict[str, int]]]:
+        rows = (
+            spark.readStream.format("godwit").option("path", f"{tmp_path}/one,{tmp_path}/two").options(**options).load()
+        )
+        writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "place"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return progress(query)
+
+    batches = run(maxRowsPerBatch="250")
+    assert [count for count, _ in batches] == [250, 250]
+    assert batches[0][1] == {"one": 200, "two": 50} and batches[-1][1] == {"one": 400, "two": 100}
+    first.write([message(offset) for offset in range(400, 410)])
+    assert run() == [(10, {"one": 410, "two": 100})]
+    first.seal()
+    first.write([message(offset) for offset in range(410, 500)])
+    first.seal()
+    first.write([message(offset) for offset in range(500, 510)])
+    first.retain(500)
+    with pytest.raises(StreamingQueryException, match=r"rows 410 to 499 of messages were let go by retention"):
+        run()
+    assert run(failOnDataLoss="false") == [(10, {"one": 510, "two": 100})]
