@@ -23,7 +23,7 @@ def read(spark: SparkSession, data: Path, **options: str) -> DataFrame:
 
 def test_filters_are_handed_down_and_prune_segments(tmp_path: Path, spark: SparkSession) -> None:
     write_messages(tmp_path, 400, segments=3)
-    rows = read(spark, tmp_path)
+    rows = read(spark, tmp_path, pushFilters="true")
     for condition, count, parts in [
         ((F.col("offset") >= 250) & (F.col("offset") < 260), 10, 1),
         (F.col("offset").isin(5, 350), 2, 2),
@@ -40,6 +40,8 @@ def test_filters_are_handed_down_and_prune_segments(tmp_path: Path, spark: Spark
     ]:
         found = rows.where(condition)
         assert (found.count(), found.rdd.getNumPartitions()) == (count, parts), condition
+    whole = read(spark, tmp_path)
+    assert (whole.where("offset < 10").count(), whole.count()) == (10, 400)  # filters of one scan are not another's
 
 
 def test_a_narrower_schema_is_read_with_every_row_still_checked(tmp_path: Path, spark: SparkSession) -> None:

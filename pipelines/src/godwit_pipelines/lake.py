@@ -36,9 +36,10 @@ class Lake:
         given = self.config.lake.checkpoints
         return str((Path(given).absolute() if given else self.folder / "_checkpoints") / query)
 
-    def journal(self, stream: str, **options: str) -> DataFrame:
-        """A stream of the journals as it stands."""
-        return self.spark.read.format("godwit").options(**self._journal_options(stream), **options).load()
+    def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
+        """A stream of the journals as it stands; `where`, a condition in SQL, rules out segments before they are read."""
+        reader = self.spark.read.format("godwit").options(**self._journal_options(stream), **options)
+        return reader.option("pushFilters", "true").load().where(where) if where else reader.load()
 
     def journal_stream(self, stream: str, **options: str) -> DataFrame:
         """A stream of the journals as it grows."""

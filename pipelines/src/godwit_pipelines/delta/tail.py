@@ -101,7 +101,8 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             place = {"version": place["version"] + 1, "files": 0, "snapshot": False}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, FileTask)
+        if not isinstance(partition, FileTask):  # None: no partitions
+            return iter(())
         return read_file(Path(self.path), partition.file, to_arrow_schema(self.schema, timezone="UTC"))
 
     def _newest(self) -> int:

@@ -44,9 +44,9 @@ class Run:
     watch: Callable[[StreamingQuery], None] = StreamingQuery.awaitTermination  # type: ignore[assignment]  # waits, and may show progress
     queries: list[StreamingQuery] = field(default_factory=list)
 
-    def journal(self, stream: str) -> DataFrame:
-        """A stream of the journals as it stands."""
-        return self.lake.journal(stream)
+    def journal(self, stream: str, where: str = "") -> DataFrame:
+        """A stream of the journals as it stands, or the rows for which a condition in SQL holds."""
+        return self.lake.journal(stream, where)
 
     def journal_stream(self, stream: str) -> DataFrame:
         """A stream of the journals as it grows."""

@@ -2,7 +2,8 @@
 
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
-Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest or latest).
+Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest or latest),
+pushFilters (see PruningReader).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
@@ -61,6 +62,7 @@ class Options:
         self.rows_per_task = _count(known, "rowsPerTask", _ROWS_PER_TASK)
         self.may_lose = not _claim(known, "failOnDataLoss", True)
         self.verify = _claim(known, "verify", True)
+        self.push_filters = _claim(known, "pushFilters", False)
         self.starting = known.get("startingoffsets", "earliest")
         if self.starting not in ("earliest", "latest"):
             raise ConfigInvalid("startingOffsets", self.starting, "must be earliest or latest")
@@ -94,7 +96,8 @@ class JournalSource(DataSource):
         return stream_columns(Options(self.options).stream)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return JournalReader(Options(self.options), schema)
+        options = Options(self.options)
+        return PruningReader(options, schema) if options.push_filters else JournalReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return JournalStreamReader(Options(self.options), schema)
@@ -119,11 +122,6 @@ class JournalReader(DataSourceReader):
         self.options = options
         self.reading = reading_of(options, schema)
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        taken, left = take_filters(filters, stream_columns(self.options.stream).names)
-        self.reading = replace(self.reading, filters=tuple(taken))
-        return left
-
     def partitions(self) -> list[InputPartition]:
         journals = self.options.journals()
         journals.look()
@@ -134,8 +132,22 @@ class JournalReader(DataSourceReader):
         return [Task(part) for part in journals.parts({}, ends, filters=self.reading.filters)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Task)
-        return read_part(partition.part, self.reading)
+        return (
+            read_part(partition.part, self.reading) if isinstance(partition, Task) else iter(())
+        )  # None: no partitions
+
+
+class PruningReader(JournalReader):
+    """The same, with Spark's filters applied here, so that segments they rule out are not read at all.
+
+    Only for a frame that is always filtered, as Lake.journal makes it: Spark up to 4.3 keeps the filters of one scan for another scan
+    of the same frame that has none, and would leave rows out of it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        taken, left = take_filters(filters, stream_columns(self.options.stream).names)
+        self.reading = replace(self.reading, filters=tuple(taken))
+        return left
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -188,8 +200,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(part) for part in self.journals.parts(starts, ends, may_lose=self.options.may_lose)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Task)
-        return read_part(partition.part, self.reading)
+        return (
+            read_part(partition.part, self.reading) if isinstance(partition, Task) else iter(())
+        )  # None: no partitions
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: what a query has read is in its checkpoint, and the journal's retention asks nobody."""

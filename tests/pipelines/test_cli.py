@@ -1,0 +1,70 @@
+"""The command, as far as it goes without Spark: mistakes are told in a sentence, with their exit code, at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from godwit_pipelines.cli import main, parse_time
+from godwit_pipelines.errors import ConfigInvalid
+from godwit_pipelines.jobs import JOBS
+from godwit_pipelines.tables import TABLES
+from tests.pipelines.test_delta import write
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, words, env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
+
+
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        (("run", "lnd"), 2, "did you mean land?"),
+        (("run", "land", "--every", "soon"), 2, "must be a time"),
+        (("run", "land", "--once", "--every", "1s"), 2, "goes without --once"),
+        (("run", "land", "--option", "stream=x"), 2, "did you mean streams?"),
+        (("run", "land", "--set", "lake.pth=x"), 2, "did you mean lake.path?"),
+        (("run", "land", "--set", "lake"), 2, "SECTION.NAME=VALUE"),
+        (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
+        (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
+        (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], code: int, said: str) -> None:
+    result = call(*words)
+    assert (result.exit_code, said in result.output) == (code, True), result.output
+    assert "Traceback" not in result.output
+
+
+def test_jobs_and_tables_are_listed() -> None:
+    listed = call("list")
+    assert listed.exit_code == 0 and all(name in listed.output for name in JOBS)
+    assert all(name in call("list", "--tables").output for name in TABLES)
+    assert "| `lake.path` | `lake` |" in call("settings").output
+
+
+def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -> None:
+    write(tmp_path / "bronze" / "messages", range(30))
+    lake = ("--lake", str(tmp_path))
+    shown = call("show", "bronze.messages", *lake, "--rows", "2")
+    assert shown.exit_code == 0 and "2 of 30 rows" in shown.output and "/rooms/9" in shown.output
+    lines = call("show", "bronze.messages", *lake, "--json", "--where", "`offset` < 3").output.splitlines()
+    assert sorted(json.loads(line)["offset"] for line in lines) == [0, 1, 2]
+    wrong = call("show", "bronze.messages", *lake, "--where", "nothing = 1")
+    assert wrong.exit_code == 2 and "is no condition" in wrong.output
+
+
+def test_times_are_read_with_their_units() -> None:
+    assert [parse_time(text) for text in ("10s", "500ms", "5m", "1h", "2", "0.5s")] == [10, 0.5, 300, 3600, 2, 0.5]
+    for text in ("", "s", "-1s", "2d", "1e9"):
+        with pytest.raises(ConfigInvalid):
+            parse_time(text)
+
+
+def test_every_job_names_tables_that_are_declared() -> None:
+    for job in JOBS.values():
+        names = [name for name in (*job.reads, *job.writes) if not name.startswith(("journal.", "/", "subjects"))]
+        assert all(name in TABLES for name in names), job.name

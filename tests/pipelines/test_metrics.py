@@ -1,0 +1,53 @@
+"""Figures of streaming queries: what Spark tells of a batch, added up, as OpenMetrics at an address and in a file."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from godwit_pipelines.errors import ConfigInvalid
+from godwit_pipelines.metrics import CONTENT_TYPE, Figures, behind, serving
+
+
+def batch(rows: int, end: dict[str, int], latest: dict[str, int]) -> dict[str, Any]:
+    offset = {"stream": "messages", "nodes": end}
+    return {
+        "batchDuration": 500,
+        "numInputRows": rows,
+        "timestamp": "2026-11-21T12:00:00.000Z",
+        "sources": [{"endOffset": json.dumps(offset), "latestOffset": json.dumps({"nodes": latest})}],
+        "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 700}],
+    }
+
+
+def test_batches_add_up(tmp_path: Path) -> None:
+    figures = Figures(tmp_path / "metrics.txt")
+    figures.names["id"] = 'a "name"'
+    figures.take("id", batch(100, {"a": 100}, {"a": 130, "b": 5}))
+    figures.take("id", batch(30, {"a": 130, "b": 5}, {"a": 130, "b": 5}))
+    lines = (tmp_path / "metrics.txt").read_text().splitlines()
+    label = '{query="a \\"name\\""}'
+    assert f"godwit_pipelines_rows_total{label} 130" in lines and f"godwit_pipelines_batches_total{label} 2" in lines
+    assert f"godwit_pipelines_behind_rows{label} 0" in lines and f"godwit_pipelines_rows_per_second{label} 60" in lines
+    assert f"godwit_pipelines_last_batch_timestamp_seconds{label} 1795262400" in lines
+    assert f"godwit_pipelines_state_rows{label} 7" in lines and lines[-1] == "# EOF"
+
+
+def test_how_far_behind_counts_what_the_sources_have_more() -> None:
+    assert behind(batch(1, {"a": 100, "b": 3}, {"a": 130, "b": 5})) == 32
+    assert behind({"sources": [{"endOffset": None, "latestOffset": None}, {"endOffset": '{"version": 3}'}]}) == 0
+
+
+def test_the_figures_are_answered_at_an_address() -> None:
+    with (
+        serving(Figures(), "127.0.0.1:0") as port,
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        assert answer.headers["Content-Type"] == CONTENT_TYPE and answer.read().endswith(b"# EOF\n")
+    for address in ("nowhere", "host:port", "1.2.3.4:99999"):
+        with pytest.raises(ConfigInvalid, match=r"metrics.address"), serving(Figures(), address):
+            pass
