@@ -13,6 +13,7 @@ CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p g
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
 SPARK := .venv-pipelines/bin
 ARGS ?=
+PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
@@ -53,7 +54,7 @@ test-javascript: tools-test .make/engine .make/node_modules
 	cd client && npm run --silent test
 
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
-	$(BIN)/pytest -q -m "not long" $(ARGS)
+	$(BIN)/pytest -q -m "not long" $(PARALLEL) $(ARGS)
 
 test-pipelines: tools-spark .make/pipelines
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)

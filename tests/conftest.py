@@ -5,7 +5,11 @@ Fixtures that only one folder needs live in that folder's own conftest. No test 
 
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("house", deadline=None)  # no test depends on how fast the machine is
+hypothesis.settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ class Kept(Audit):
             raise RuntimeError("no disk")
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.events) < count:
                 self.told.clear()
                 await self.told.wait()

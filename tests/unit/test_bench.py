@@ -26,7 +26,7 @@ def step(name: str, **values: Any) -> dict[str, Any]:
     return {"name": name, "latency": latency, **counts, **values}
 
 
-@pytest.mark.parametrize("load", LOADS.values(), ids=str)
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("size", [1.0, 0.01])
 def test_every_plan_has_subscribers_or_publishers_and_named_steps(load: Load, size: float) -> None:
     for shape in load.shapes(size):

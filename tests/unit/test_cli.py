@@ -95,7 +95,7 @@ def serve_with(monkeypatch: pytest.MonkeyPatch, engine: type[FakeEngine]) -> "as
 
 
 async def wait_for_line(capsys: pytest.CaptureFixture[str], word: str) -> str:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         seen = ""
         while word not in seen:
             await asyncio.sleep(0.001)  # standard output has no event to wait for

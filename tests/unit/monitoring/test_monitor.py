@@ -166,7 +166,7 @@ async def test_a_reading_that_fails_does_not_end_the_next(monkeypatch: pytest.Mo
     monkeypatch.setattr(monitor, "turn", turn)
     with structlog.testing.capture_logs() as logs:
         monitor.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await read_again.wait()
         await monitor.stop()
         await monitor.stop()
