@@ -3,6 +3,7 @@
 //     GodwitError
 //     ├── SubjectInvalid      a name or pattern that the contract does not allow
 //     ├── PositionInvalid     a text that is no position
+//     ├── PositionFileInvalid a file of saved positions that cannot be read
 //     ├── CommandRefused      the node answered one command with an error code; the session lives
 //     ├── SessionClosed       the session ended with a closing code that forbids coming back
 //     └── ClientError         the root of what only the client raises
@@ -49,6 +50,23 @@ export class PositionInvalid extends GodwitError {
       `${JSON.stringify(text.slice(0, 80))} is no position: two decimal numbers below 2^64 joined by a dot, such as 7.42`,
     );
     this.text = text;
+  }
+}
+
+/** A file that holds no saved positions. It is left as it is: what it was may matter more than a fresh start. */
+export class PositionFileInvalid extends GodwitError {
+  static {
+    this.prototype.name = "PositionFileInvalid";
+  }
+
+  /**
+   * @param {string} path
+   * @param {string} why
+   */
+  constructor(path, why) {
+    super(`${path} holds no saved positions (${why}): repair it, or move it away to start without`);
+    this.path = path;
+    this.why = why;
   }
 }
 

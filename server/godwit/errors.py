@@ -4,6 +4,7 @@
     ├── ConfigInvalid          the operator's mistake: key, value, bound, hint; exit 2 before a port opens
     ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
     ├── PositionInvalid        a text that is no position (also a ValueError)
+    ├── PositionFileInvalid    a file of saved positions that cannot be read (also a ValueError)
     ├── CommandRefused         the node answered one command with an error code; the session lives
     ├── SessionClosed          the session ended with a closing code, which says whether to come back
     ├── AuthorizerFailed       a user's authorizer raised, was late, or answered something else
@@ -52,6 +53,14 @@ class PositionInvalid(GodwitError, ValueError):
     def __init__(self, text: str) -> None:
         self.text = text
         super().__init__(f"{text[:80]!r} is no position: two decimal numbers below 2^64 joined by a dot, such as 7.42")
+
+
+class PositionFileInvalid(GodwitError, ValueError):
+    """A file that holds no saved positions. It is left as it is: what it was may matter more than a fresh start."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"{path} holds no saved positions ({why}): repair it, or move it away to start without")
 
 
 class CommandRefused(GodwitError):

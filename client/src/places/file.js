@@ -2,11 +2,11 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 
-import { PositionInvalid } from "../errors.js";
+import { PositionFileInvalid } from "../errors.js";
 
 /** @typedef {import("./store.js").SavedStand} SavedStand */
 
-/** A file that does not exist is empty; one that cannot be read throws. */
+/** A file that does not exist is empty; one that cannot be read throws PositionFileInvalid. */
 export class PositionFile {
   #path;
   /** @type {Map<string, SavedStand>} */
@@ -22,9 +22,11 @@ export class PositionFile {
     try {
       read = JSON.parse(text);
     } catch (error) {
-      throw new PositionInvalid(`${path}: ${error}`);
+      throw new PositionFileInvalid(path, error instanceof Error ? error.message : String(error));
     }
-    if (read === null || typeof read !== "object" || Array.isArray(read)) throw new PositionInvalid(`${path}: no object`);
+    if (read === null || typeof read !== "object" || Array.isArray(read)) {
+      throw new PositionFileInvalid(path, "not a JSON object");
+    }
     this.#saved = new Map(Object.entries(read));
   }
 

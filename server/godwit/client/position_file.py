@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
-from ..errors import PositionInvalid
+from ..errors import PositionFileInvalid
 
 
 class PositionFile(MutableMapping[str, object]):
     """A mapping that `save` writes to its file. A file that does not exist is empty; one that cannot be read
-    raises.
+    raises PositionFileInvalid.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -23,9 +23,9 @@ class PositionFile(MutableMapping[str, object]):
             try:
                 read = json.loads(self._path.read_bytes())
             except ValueError as error:
-                raise PositionInvalid(f"{self._path}: {error}") from error
+                raise PositionFileInvalid(str(self._path), str(error)) from error
             if not isinstance(read, dict):
-                raise PositionInvalid(f"{self._path}: not a JSON object")
+                raise PositionFileInvalid(str(self._path), "not a JSON object")
             self._saved = read
 
     def save(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from godwit.client import PositionFile, PositionInvalid, Stand
+from godwit.client import PositionFile, PositionFileInvalid, PositionInvalid, Stand
 from godwit.model import Position
 
 
@@ -31,7 +31,7 @@ def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
 def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> None:
     path = tmp_path / "positions.json"
     path.write_text(content)
-    with pytest.raises(PositionInvalid, match="positions.json"):
+    with pytest.raises(PositionFileInvalid, match=r"positions\.json holds no saved positions"):
         PositionFile(path)
 
 

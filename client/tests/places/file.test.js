@@ -1,0 +1,21 @@
+// Saved positions: a file that is broken is refused by name and left as it is.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { PositionFileInvalid } from "../../src/errors.js";
+import { PositionFile } from "../../src/places/file.js";
+
+test("a broken file is refused at the start, by name", (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "godwit-places-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "positions.json");
+  for (const content of ["", "[]", "{", "null"]) {
+    writeFileSync(path, content);
+    assert.throws(() => new PositionFile(path), (error) => error instanceof PositionFileInvalid && error.path === path);
+    assert.equal(readFileSync(path, "utf8"), content);
+  }
+});
