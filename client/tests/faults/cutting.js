@@ -2,7 +2,7 @@
 //
 // Publishers and all kinds of subscribers work through a proxy that breaks connections inside frames, handshakes and
 // acknowledgements. At the end the ledger of acknowledged publishes is compared with what each subscriber was given.
-// SEED=7 repeats a run; LONG=1 cuts a thousand times.
+// SEED=7 repeats a run; LONG=1 cuts a thousand times, CUTS=n as often as that.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ import { startNode } from "../integration/node_process.js";
 import { seeded, startProxy } from "./cutting_proxy.js";
 import { Ledger, Reader } from "./ledger.js";
 
-const CUTS = process.env.LONG ? 1_000 : 100;
+const CUTS = Number(process.env.CUTS ?? (process.env.LONG ? 1_000 : 100));
 const SUBJECTS = Array.from({ length: 8 }, (_, n) => `/load/${n}`);
 const MEAN_BYTES = 60_000; // of a connection's life
 const PADDINGS = [...Array(300).fill(0), ...Array(10).fill(3_000), 30_000]; // a few fill many packets
@@ -87,8 +87,23 @@ const lag = async (place) => {
 /** Over HTTP there is one wire. */
 const wayOf = (transport, wire) => ({ transport, wire: transport === "auto" ? wire : "json" });
 
-async function play(port, random, folder, transport) {
+/** What a run that hangs was waiting for: who stands where, and what its client says of itself. */
+function waitsFor({ proxy, ledger, places }) {
+  const lines = places.map(({ name, reader, heads, clients }) => {
+    const short = [...heads()].filter(([subject, head]) => (reader.stands.get(subject) ?? 0) < head);
+    const behind = short.map(([subject, head]) => `${subject} ${reader.stands.get(subject) ?? 0} of ${head}`).join(", ");
+    return `${name}: ${clients.map(({ isConnected }) => (isConnected ? "connected" : "away")).join(" ") || "no client"}; ${behind || "has all"}`;
+  });
+  return [`${proxy.cuts} cuts, ${ledger.total} messages`, ...lines].join("\n  ");
+}
+
+/**
+ * @param {import("node:test").TestContext} t whatever happens, nothing that was started outlives it: a child or a socket
+ * that does would keep this process, and the run of all tests, from ending
+ */
+async function play(t, port, random, folder, transport) {
   const proxy = await startProxy(port, random, MEAN_BYTES);
+  t.after(() => proxy.stop());
   const ledger = new Ledger();
   let [isDone, isOver] = [false, false];
   const places = Object.entries({
@@ -109,6 +124,8 @@ async function play(port, random, folder, transport) {
     const heads = () => ledger.heads((subject) => matches(selector, subject));
     return { ...place, name, ready, heads, clients: place.clients, running: way(place) };
   });
+  t.signal.addEventListener("abort", () => isOver || console.error(waitsFor({ proxy, ledger, places })));
+  t.after(() => places.map(({ clients: each }) => each.map((client) => client.close())));
   const failed = Promise.race(places.map(({ running }) => running.then(() => new Promise(() => {}))));
   await Promise.race([Promise.all(places.map(({ ready }) => ready)), failed]);
 
@@ -119,6 +136,7 @@ async function play(port, random, folder, transport) {
     }
   };
   const clients = ["json", "binary"].map((wire) => new Client(proxy.url, { ...wayOf(transport, wire), settings: QUICK, log: silent }));
+  t.after(() => clients.map((client) => client.close()));
   const publishers = Array.from({ length: 6 }, async (_, number) => {
     for (let count = 0; proxy.cuts < CUTS; count++) {
       await readersKeepUp();
@@ -144,8 +162,10 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 export function cutAtRandom(transport) {
   test(`cut at random, nothing is missed and nothing repeated, by ${transport} (SEED=${seed})`, { timeout: CUTS * 1_000 + 60_000 }, async (t) => {
     const node = await startNode({ "node.shards": 3, "limits.log_messages_max": LOG_MESSAGES_MAX });
+    t.after(() => node.kill());
     const folder = mkdtempSync(join(tmpdir(), "godwit-"));
-    const { proxy, ledger, places } = await play(node.port, seeded(seed), folder, transport);
+    t.after(() => rmSync(folder, { recursive: true }));
+    const { proxy, ledger, places } = await play(t, node.port, seeded(seed), folder, transport);
     ledger.check();
     for (const { name, reader, heads } of places) {
       reader.check(heads());
@@ -160,6 +180,5 @@ export function cutAtRandom(transport) {
     assert.ok(proxy.cuts >= CUTS && ledger.total > CUTS);
     assert.equal(node.child.exitCode, null);
     assert.equal(await node.terminate(), 0);
-    rmSync(folder, { recursive: true });
   });
 }

@@ -27,7 +27,9 @@ export async function startProxy(port, random, meanBytes) {
     const reset = () => {
       for (const socket of [here, there]) {
         sockets.delete(socket);
-        if (!socket.destroyed) socket.resetAndDestroy();
+        // Of one that is ending Node 20 loses the handle when it is reset: the program would spin at its exit, for ever.
+        if (socket.writableEnded) socket.destroy();
+        else if (!socket.destroyed) socket.resetAndDestroy();
       }
     };
     for (const [from, to] of [[here, there], [there, here]]) {

@@ -7,7 +7,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
-const PYTHON = process.env.GODWIT_PYTHON ?? `${ROOT}.venv/bin/python`;
+const { GODWIT_PYTHON: CHOSEN, ...ENVIRONMENT } = process.env; // a node refuses variables of its name that it does not know
+const PYTHON = CHOSEN ?? `${ROOT}.venv/bin/python`;
 const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did not start
 
 /**
@@ -18,7 +19,7 @@ export async function startNode(settings = {}) {
   if (!existsSync(PYTHON)) throw new Error(`${PYTHON} is missing: run make setup`);
   const options = Object.entries(settings).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
   const words = ["-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options];
-  const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "pipe"], env: ENVIRONMENT });
   let errors = "";
   child.stderr.on("data", (text) => (errors = (errors + text).slice(-ERRORS_CHARACTERS_MAX)));
   const exited = once(child, "exit");
