@@ -122,8 +122,8 @@ export class Streaming {
     } else {
       this.#isOneByOne = true;
     }
+    this.#isDue = false; // it may have been due when these have joined, which they never will
     this.change();
-    this.#isDue = true;
   }
 
   /**

@@ -1,0 +1,138 @@
+// A link over HTTP against answers made up: tokens shown, refusals told to whom they concern, answers that are too large or none.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { httpTransport } from "../../src/transport/http/http_link.js";
+
+const LIMITS = { timeout: 10_000 };
+
+/** An answer as fetch gives it. */
+const answer = (status, body, headers = {}) => new Response(body, { status, headers });
+const problem = (status, code, title, headers = {}) =>
+  answer(status, JSON.stringify({ title, status, detail: "because", code, retry: status >= 429 }), headers);
+const events = (...texts) =>
+  answer(200, new ReadableStream({ start: (to) => texts.forEach((text) => to.enqueue(new TextEncoder().encode(text))) }), {
+    "content-type": "text/event-stream",
+  });
+
+/** A link whose requests are answered by `reply`; what it asked, told, and how it ended. */
+function open(way, reply, frameBytesMax = 10_000) {
+  const asked = [];
+  const told = [];
+  const waiting = [];
+  const ring = () => waiting.splice(0).forEach((each) => each());
+  let end = null;
+  const ask = async (url, request) => {
+    asked.push({ url, ...request });
+    const given = await reply(new URL(url), request, asked.length);
+    request.signal?.addEventListener("abort", () => given.body?.locked || given.body?.cancel());
+    return given;
+  };
+  const link = httpTransport(way, { ask, now: () => performance.now() })("ws://n:1/v1/live", { subprotocol: "", frameBytesMax, streamTimeoutMs: 300 }, {
+    opened: () => {},
+    frame: (text) => (told.push(JSON.parse(text)), ring()),
+    drained: () => {},
+    closed: (found) => ((end = found), ring()),
+  });
+  const say = (...commands) => link.send(commands.length === 1 ? JSON.stringify(commands[0]) : JSON.stringify(commands));
+  const until = async (found) => {
+    while (!found()) await new Promise((resolve) => waiting.push(resolve));
+    return found();
+  };
+  return { link, say, asked, told, ended: () => until(() => end), heard: (test) => until(() => told.flat().find(test)) };
+}
+
+test("each request shows the token of the last connect", LIMITS, async () => {
+  const { link, say, asked, heard, ended } = open("poll", () => answer(200, "[]"));
+  say({ id: 1, connect: { token: "one" } });
+  await heard(({ id }) => id === 1);
+  say({ id: 2, connect: { token: "two" } });
+  await heard(({ id }) => id === 2);
+  assert.deepEqual(asked.map(({ url, headers }) => [url, headers.Authorization]), [
+    ["http://n:1/v1/messages", "Bearer one"],
+    ["http://n:1/v1/messages", "Bearer two"],
+  ]);
+  assert.ok(asked.every(({ url }) => !url.includes("one") && !url.includes("two")), "a token stands in no address");
+  link.close(1000, "");
+  assert.equal((await ended()).code, 1000);
+});
+
+for (const [code, status, title] of [[4002, 401, "TokenInvalid"], [4005, 401, "TokenRevoked"], [4200, 503, "Draining"]]) {
+  test(`a refusal with ${code} ends the link with that code`, LIMITS, async () => {
+    const { say, ended } = open("sse", () => problem(status, code, title, status === 503 ? { "retry-after": "2" } : {}));
+    say({ id: 1, connect: { token: "t" } });
+    const end = await ended();
+    assert.equal(end.code, code);
+    if (status === 503) assert.equal(JSON.parse(end.reason).reconnect_after_ms, 2000);
+  });
+}
+
+test("a refusal of somebody between, which is no node's, is a connection that failed", LIMITS, async () => {
+  const { say, ended } = open("poll", () => answer(502, "<html>bad gateway</html>"));
+  say({ id: 1, connect: {} });
+  assert.equal((await ended()).code, null);
+});
+
+test("what answers something else to an empty array of publishes is no node", LIMITS, async () => {
+  const { say, ended } = open("poll", () => answer(200, "<html>welcome</html>"));
+  say({ id: 1, connect: {} });
+  assert.match((await ended()).reason, /no node/);
+});
+
+for (const way of /** @type {const} */ (["sse", "poll"])) {
+  test(`by ${way} a subscription that is refused is told alone, and the others go on`, LIMITS, async () => {
+    const { link, say, heard, told } = open(way, (url) => {
+      if (url.search.includes("/secret")) return problem(403, 4113, "SubscribeForbidden");
+      if (way === "poll") return url.search.includes("wait=0") ? answer(200, "[]", { "godwit-position": "7.0" }) : new Promise(() => {});
+      return events('event: subscribed\nid: 7.0\ndata: {"ok":"subscribed","subject":"/a","at":"7.0","outcome":"live","count":0}\n\n');
+    });
+    say({ id: 1, subscribe: "/secret" }, { id: 2, subscribe: "/a" });
+    assert.deepEqual(await heard(({ id }) => id === 1), { id: 1, error: 4113, name: "SubscribeForbidden", reason: "because", retry: false });
+    assert.equal((await heard(({ id }) => id === 2)).ok, "subscribed");
+    assert.equal(told.flat().filter(({ error }) => error).length, 1);
+    link.abort();
+  });
+}
+
+test("publishes that are refused together are tried one by one, and the one that is to blame is told", LIMITS, async () => {
+  const { link, say, heard, asked } = open("poll", (_, { body }) => {
+    const commands = JSON.parse(body);
+    if (commands.some(({ publish }) => publish === "/huge")) return problem(413, 4156, "BodyTooBig");
+    return answer(200, JSON.stringify(commands.map(({ id }) => ({ id, ok: "published", at: `7.${id}` }))));
+  });
+  say({ id: 1, publish: "/a", content: 1 }, { id: 2, publish: "/huge", content: 2 }, { id: 3, publish: "/a", content: 3 });
+  assert.equal((await heard(({ id }) => id === 2)).error, 4156);
+  assert.equal((await heard(({ id }) => id === 1)).at, "7.1");
+  assert.equal((await heard(({ id }) => id === 3)).at, "7.3");
+  assert.equal(asked.length, 4, "all at once, then each alone");
+  link.abort();
+});
+
+test("an event that is larger than allowed ends the link", LIMITS, async () => {
+  const { say, ended } = open("sse", () => events(`data: {"message":"/a","text":"${"x".repeat(20_000)}"}\n\n`));
+  say({ id: 1, subscribe: "/a" });
+  assert.match((await ended()).reason, /more than 10000/);
+});
+
+test("a stream that is none, and one by which nothing comes, end the link; of the latter another way may work", LIMITS, async () => {
+  const none = open("sse", () => answer(200, "<html></html>", { "content-type": "text/html" }));
+  none.say({ id: 1, subscribe: "/a" });
+  assert.match((await none.ended()).reason, /no stream of events/);
+  const mute = open("sse", () => events());
+  mute.say({ id: 1, subscribe: "/a" });
+  assert.equal((await mute.ended()).isUnusable, true);
+});
+
+test("a stream that a node closes ends the link with the code it says", LIMITS, async () => {
+  const { say, ended } = open("sse", () => events('event: closed\ndata: {"closed":4003,"name":"TokenExpired","reason":"late","retry":false}\n\n'));
+  say({ id: 1, subscribe: "/a" });
+  assert.deepEqual(await ended(), { code: 4003, reason: "late" });
+});
+
+test("what needs a WebSocket is refused in words", LIMITS, async () => {
+  const { link, say, heard } = open("poll", () => answer(200, "[]"));
+  say({ id: 1, watch: "/a/*" });
+  assert.match((await heard(({ id }) => id === 1)).reason, /watch needs a WebSocket/);
+  link.abort();
+});
