@@ -1,0 +1,61 @@
+// What one subscription asks for over HTTP: its query, its place, and when it is too long.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Wanted, gapOf, isRoomFor, markOf, queryOf } from "../../src/transport/http/wanted.js";
+
+const MARK = "a1.7.99";
+const want = (subscribe, rest = {}) => new Wanted({ id: 1, subscribe, ...rest });
+
+test("a subject is asked for from its position, a pattern from its mark or its map", () => {
+  const cases = [
+    [want("/a/b"), "subject=/a/b"],
+    [want("/a b?&é"), "subject=/a%20b%3F%26%C3%A9"],
+    [want("/a", { after: "7.42" }), "subject=/a&after=7.42"],
+    [want("/a/**", { since: MARK }), `subject=/a/**&since=${MARK}`],
+    [want("/a/*", { after: { "/a/b": "7.1" } }), `subject=/a/*&after=${encodeURIComponent('{"/a/b":"7.1"}').replaceAll("%2F", "/").replaceAll("%3A", ":")}`],
+  ];
+  for (const [wanted, query] of cases) assert.equal(queryOf([wanted]), query);
+  const both = [want("/a", { on_gap: "oldest" }), want("/b", { on_gap: "oldest" })];
+  assert.equal(queryOf(both), "subject=/a&subject=/b&on_gap=oldest");
+});
+
+test("its place moves with what it is told, and a gap of a whole pattern takes it away", () => {
+  const subject = want("/a", { after: "7.1" });
+  subject.passed({ message: "/a", at: "7.2" });
+  subject.passed({ message: "/a" });
+  assert.equal(subject.place, "7.2");
+  const pattern = want("/a/*", { since: MARK });
+  pattern.passed({ message: "/a/b", at: "7.3", pattern: "/a/*" });
+  assert.equal(pattern.place, MARK, "a pattern's place is a mark");
+  pattern.passed({ gap: "/a/b", at: "7.9", pattern: "/a/*" });
+  assert.equal(pattern.place, MARK, "the gap of one subject leaves it");
+  pattern.passed({ gap: "/a/*", pattern: "/a/*" });
+  assert.equal(pattern.place, null);
+});
+
+test("a map that is too long to be asked for is left out and owed as a gap", () => {
+  const places = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`/long/subject/${n}`, "7.1"]));
+  const pattern = want("/long/**", { after: places });
+  assert.equal(queryOf([pattern]), "subject=/long/**");
+  assert.equal(pattern.isCut, true);
+  assert.deepEqual(JSON.parse(gapOf("/long/**")), { gap: "/long/**", reason: "unknown", missed: null, pattern: "/long/**" });
+  pattern.isServed = true;
+  assert.equal(queryOf([pattern]), "subject=/long/**", "a map is for the join alone");
+  assert.equal(isRoomFor(Array.from({ length: 100 }, () => want("/a"))), true);
+  assert.equal(isRoomFor(Array.from({ length: 400 }, () => want("/a"))), false);
+});
+
+test("an id of several subscriptions holds a mark, one of a subject does not", () => {
+  assert.equal(markOf(`${MARK}.0badcafe`), MARK);
+  for (const id of [null, "", "7.42", MARK, `${MARK}.a.b`]) assert.equal(markOf(id), null);
+});
+
+test("subscriptions share a stream where they are served alike, and join together where they begin alike", () => {
+  assert.equal(want("/a").groupKey, want("/b").groupKey);
+  assert.notEqual(want("/a").groupKey, want("/b", { conflate_ms: 100 }).groupKey);
+  assert.notEqual(want("/a").groupKey, want("/b", { on_gap: "oldest" }).groupKey);
+  assert.notEqual(want("/a").joinKey, want("/b", { last: 3 }).joinKey);
+  assert.notEqual(want("/a").joinKey, want("/b", { snapshot: false }).joinKey);
+});
