@@ -31,6 +31,9 @@ pub struct Sealed {
     pub arrival_min: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_max: Option<u64>,
+    /// Offsets of it that are gone, `[first, next]` each: damaged, or never known to have been written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<(u64, u64)>,
 }
 
 /// What stands in `manifest.json`.
@@ -43,10 +46,8 @@ pub struct Manifest {
     pub first: u64,
     /// The offset after the last sealed row.
     pub next: u64,
+    /// Oldest first; each begins where the one before it ends.
     pub segments: Vec<Sealed>,
-    /// Offsets that are gone, `[first, next]` each: damaged, or never known to have been written.
-    #[serde(default)]
-    pub holes: Vec<(u64, u64)>,
 }
 
 /// A segment that is no IPC file yet.
@@ -92,7 +93,6 @@ impl Segments {
             first: 0,
             next: 0,
             segments: Vec::new(),
-            holes: Vec::new(),
         };
         Self { folder: directory.join(stream.name()), manifest, unsealed: Vec::new() }
     }
@@ -129,28 +129,10 @@ impl Segments {
         self.manifest.segments.insert(place, sealed);
     }
 
-    /// Says that offsets are gone; neighbours become one.
-    pub(crate) fn add_hole(&mut self, first: u64, next: u64) {
-        if first >= next {
-            return;
-        }
-        self.manifest.holes.push((first, next));
-        self.manifest.holes.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::new();
-        for &(first, next) in &self.manifest.holes {
-            match merged.last_mut() {
-                Some(last) if first <= last.1 => last.1 = last.1.max(next),
-                _ => merged.push((first, next)),
-            }
-        }
-        self.manifest.holes = merged;
-    }
-
-    /// Rows before this offset are no longer kept, and holes before it are nobody's any more.
+    /// Rows before this offset are no longer kept.
     pub(crate) fn raise_first(&mut self, first: u64) {
         self.manifest.first = self.manifest.first.max(first);
-        let first = self.manifest.first;
-        self.manifest.holes.retain(|hole| hole.1 > first);
+        self.manifest.next = self.manifest.next.max(first);
     }
 
     /// The segment that now has this many bytes of whole batches.
@@ -174,21 +156,5 @@ impl Segments {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holes_that_touch_become_one() {
-        let mut segments = Segments::new(Path::new("d"), Stream::Access, "n");
-        for (first, next) in [(10, 20), (30, 40), (20, 25), (5, 11), (40, 40)] {
-            segments.add_hole(first, next);
-        }
-        assert_eq!(segments.manifest.holes, [(5, 25), (30, 40)]);
-        segments.raise_first(25);
-        assert_eq!((segments.manifest.first, segments.manifest.holes), (25, vec![(30, 40)]));
     }
 }

@@ -16,6 +16,9 @@ pub trait Disk: Debug + Send + Sync {
     /// Holds the lock of a file until the answer is dropped; `WouldBlock` when somebody else does.
     fn lock(&self, file: &Path) -> io::Result<Box<dyn Any + Send>>;
 
+    /// A name of the time since the machine was started; none where it has none.
+    fn boot(&self) -> Option<String>;
+
     /// The names of the files in a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
 

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Stream;
+use crate::boot;
 use crate::catalog::Catalog;
 use crate::chain::read_chain;
 use crate::disk::Disk;
@@ -15,15 +16,12 @@ use crate::lane::Closed;
 use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
-use crate::recover::{Recovered, recover};
+use crate::recover::recover;
 use crate::reigns::{Follows, Reign};
 use crate::seal::{Sealer, wall_ms};
 use crate::settings::{Retention, Settings};
 use crate::writer::{Moment, Writer};
 
-/// Offsets that are left out after a run that did not end in order: rows of the open segment that a reader may have seen and the disk did
-/// not keep had some of them, and none is given twice.
-pub const SKIPPED: u64 = 1_000_000;
 /// How often what is too old is looked for.
 const RETAIN_EVERY: Duration = Duration::from_secs(10);
 const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -108,7 +106,17 @@ impl Journal {
         };
         past.reigns = read_chain(&reader)?;
         past.follows = find_last(&past.reigns, &reader);
-        let next = begin_offsets(&catalog, &recovered, past.follows);
+        let is_whole =
+            past.follows.is_none_or(|follows| follows.is_clean) || boot::is_same(&*disk, &settings.directory);
+        for of in &mut recovered {
+            of.settle(&*disk, &catalog, is_whole)?;
+            if !is_whole {
+                // Readers find no segment that does not begin where the one before it ends.
+                of.closed.retain(|closed| sealer.seal(*closed).is_err());
+            }
+        }
+        boot::remember(&*disk, &settings.directory);
+        let next: Vec<u64> = recovered.iter().map(|of| of.next).collect();
         let damaged = recovered.iter().map(|of| of.damaged).sum();
         progress.add_damaged(damaged);
         let mut writer = Writer::new(settings, &progress, &disk, &catalog, &next);
@@ -186,22 +194,6 @@ fn find_last(reigns: &[Reign], reader: &Reader) -> Option<Follows> {
     Some(Follows { run: last.run, arrival: last.ended.unwrap_or(held), is_clean: last.ended.is_some() })
 }
 
-/// Where each stream goes on.
-fn begin_offsets(catalog: &Catalog, recovered: &[Recovered], follows: Option<Follows>) -> Vec<u64> {
-    let is_clean = follows.is_some_and(|follows| follows.is_clean);
-    Stream::ALL
-        .into_iter()
-        .zip(recovered)
-        .map(|(stream, of)| {
-            if is_clean || (of.next == 0 && follows.is_none()) {
-                return of.next;
-            }
-            catalog.lock(stream).add_hole(of.next, of.next + SKIPPED);
-            of.next + SKIPPED
-        })
-        .collect()
-}
-
 /// Monotonic time from the journal's start.
 #[derive(Clone, Copy, Debug)]
 struct Clock(Instant);
@@ -273,8 +265,12 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
             Err(RecvTimeoutError::Timeout) => false,
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => true,
         };
-        // What cannot be sealed now is tried again; it can be read as it is.
-        waiting.retain(|closed| sealer.seal(*closed).is_err());
+        // What cannot be sealed now is tried again, in order; it can be read as it is.
+        let mut is_well = true;
+        waiting.retain(|closed| {
+            is_well = is_well && sealer.seal(*closed).is_ok();
+            !is_well
+        });
         if retained.elapsed() >= RETAIN_EVERY {
             retained = Instant::now();
             for (stream, bounds) in &retention {

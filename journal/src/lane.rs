@@ -52,6 +52,8 @@ pub(crate) struct Lane {
     segment: Option<OpenSegment>,
     /// A file that holds nothing that counts, and whose name is needed.
     refuse: Option<PathBuf>,
+    /// A segment that was given up, with rows that stand.
+    abandoned: Option<Closed>,
     failure: Option<String>,
     journaled_arrival: u64,
     synced_arrival: u64,
@@ -78,6 +80,7 @@ impl Lane {
             written: 0,
             segment: None,
             refuse: None,
+            abandoned: None,
             failure: None,
             journaled_arrival: 0,
             synced_arrival: 0,
@@ -189,6 +192,7 @@ impl Lane {
         let mut segments = self.catalog.lock(self.stream);
         if synced > segment.first {
             segments.close_open(segment.first, synced);
+            self.abandoned = Some(Closed { stream: self.stream, first: segment.first, next: synced });
         } else {
             segments.forget_unsealed(segment.first);
             self.refuse = Some(segment.path);
@@ -214,6 +218,9 @@ impl Lane {
 
     /// Ends the open segment where it is large or old enough, or `must`; it has to be synced whole.
     pub(crate) fn rotate(&mut self, now_ms: u64, bytes_max: u64, age_ms_max: u64, must: bool) -> Option<Closed> {
+        if self.abandoned.is_some() {
+            return self.abandoned.take();
+        }
         let segment = self.segment.as_ref()?;
         let is_due = segment.bytes >= bytes_max || now_ms.saturating_sub(segment.opened_ms) >= age_ms_max || must;
         if !is_due || self.failure.is_some() {

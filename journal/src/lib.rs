@@ -5,6 +5,7 @@
 //! Start with [`Journal::open`]; put rows into its [`Queue`], wait for its [`Progress`], read with its [`Reader`].
 #![forbid(unsafe_code)]
 
+mod boot;
 mod catalog;
 mod chain;
 mod decode;
@@ -26,10 +27,11 @@ mod writer;
 
 pub use catalog::{Manifest, Sealed};
 pub use encode::table::schema_of;
-pub use journal::{Journal, OpenError, Past, SKIPPED};
+pub use journal::{Journal, OpenError, Past};
 pub use progress::Progress;
 pub use queue::Queue;
 pub use reader::{Budget, Loaded, Page, Reader, Room};
+pub use recover::SKIPPED;
 pub use reigns::{Follows, Reign};
 pub use schema::{Field, Stream, Type};
 pub use segment::FileName;

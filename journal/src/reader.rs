@@ -14,7 +14,7 @@ use crate::Stream;
 use crate::catalog::Catalog;
 use crate::decode::facts::parse_run;
 use crate::decode::scan::{Wanted, scan};
-use crate::disk::{Disk, read_range};
+use crate::disk::{Disk, ReadAt, read_range};
 use crate::index::Index;
 use crate::progress::Progress;
 use crate::segment::FileName;
@@ -33,6 +33,7 @@ pub struct Reader {
 /// One file that has rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
+    pub(crate) stream: Stream,
     pub(crate) path: PathBuf,
     pub(crate) first: u64,
     /// Rows at or past it do not count.
@@ -61,7 +62,8 @@ impl Reader {
 
     /// Offsets that are gone, by damage or with a run that did not end in order.
     pub fn holes(&self, stream: Stream) -> Vec<(u64, u64)> {
-        self.catalog.lock(stream).manifest.holes.clone()
+        let segments = self.catalog.lock(stream);
+        segments.manifest.segments.iter().flat_map(|sealed| sealed.holes.clone()).collect()
     }
 
     /// The last arrival of a run that the journal holds.
@@ -87,6 +89,7 @@ impl Reader {
     pub(crate) fn sources(&self, stream: Stream) -> Vec<Source> {
         let segments = self.catalog.lock(stream);
         let sealed = segments.manifest.segments.iter().map(|sealed| Source {
+            stream,
             path: segments.path(&sealed.file),
             first: sealed.first,
             next: sealed.next,
@@ -98,6 +101,7 @@ impl Reader {
             is_sealed: true,
         });
         let unsealed = segments.unsealed.iter().map(|open| Source {
+            stream,
             path: segments.path(&FileName::Open { first: open.first }.text()),
             first: open.first,
             next: open.next.unwrap_or(u64::MAX),
@@ -146,29 +150,31 @@ impl Reader {
         next: u64,
         each: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
-        let Some(file) = self.open(source)? else { return Ok(ControlFlow::Continue(())) };
+        let Some((file, limit)) = self.open(source)? else { return Ok(ControlFlow::Continue(())) };
         let mut flow = ControlFlow::Continue(());
-        let Source { bytes: limit, first: begin, next: end, .. } = *source;
-        let found = scan(&*file, Wanted { limit, first: begin, next: end, from: first }, &mut |batch, _| {
+        let Source { stream, first: begin, next: end, .. } = *source;
+        let found = scan(&*file, Wanted { stream, limit, first: begin, next: end, from: first }, &mut |batch, _| {
             if let Some(batch) = page::cut(batch, first, next) {
                 flow = each(batch);
             }
             flow
         })?;
-        self.progress.add_damaged(found.damaged);
+        let is_short = flow.is_continue() && first <= begin && source.is_sealed && found.rows < source.rows;
+        self.progress.add_damaged(if is_short { source.rows - found.rows } else { found.damaged });
         Ok(flow)
     }
 
-    fn open(&self, source: &Source) -> io::Result<Option<Box<dyn crate::disk::ReadAt>>> {
-        let sealed = FileName::Sealed { first: source.first, next: source.next }.text();
-        match self.disk.open(&source.path) {
+    /// The file of a source and how much of it counts; none where it has been let go.
+    fn open(&self, source: &Source) -> io::Result<Option<(Box<dyn ReadAt>, u64)>> {
+        let opened = match self.disk.open(&source.path) {
             // It was sealed since we looked.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !source.is_sealed => {
-                match self.disk.open(&source.path.with_file_name(sealed)) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    opened => opened.map(Some),
-                }
+                let sealed = FileName::Sealed { first: source.first, next: source.next }.text();
+                self.disk.open(&source.path.with_file_name(sealed)).map(|file| (file, u64::MAX))
             }
+            opened => opened.map(|file| (file, source.bytes)),
+        };
+        match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }

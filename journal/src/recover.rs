@@ -5,13 +5,16 @@ use std::io;
 use std::ops::ControlFlow;
 
 use crate::Stream;
-use crate::catalog::{Catalog, Segments, Unsealed};
+use crate::catalog::{Catalog, Sealed, Segments, Unsealed};
 use crate::decode::facts::Facts;
 use crate::decode::scan::{Scan, Wanted, scan};
 use crate::disk::Disk;
 use crate::lane::Closed;
 use crate::seal::remove_if_there;
 use crate::segment::FileName;
+
+/// Offsets that are left out where a power cut may have taken rows that a reader has seen: none is given twice.
+pub const SKIPPED: u64 = 1_000_000;
 
 /// What became of one stream.
 #[derive(Debug, Default)]
@@ -43,22 +46,26 @@ pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog) -> io:
     drop_missing(&mut segments, &names, stream, &mut recovered);
     take_in_sealed(disk, &mut segments, &names, stream, &mut recovered)?;
     take_in_open(disk, &mut segments, &names, stream, &mut recovered)?;
-    let holes = segments.manifest.holes.iter().map(|hole| hole.1);
-    recovered.next = holes.chain([recovered.next, segments.manifest.next, segments.manifest.first]).max().unwrap_or(0);
+    recovered.next = recovered.next.max(segments.manifest.next).max(segments.manifest.first);
     Ok(recovered)
 }
 
 /// Segments that the manifest names and that are not there: let go (the oldest), or taken away by somebody.
 fn drop_missing(segments: &mut Segments, names: &BTreeSet<String>, stream: Stream, recovered: &mut Recovered) {
-    let (there, missing): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut segments.manifest.segments).into_iter().partition(|sealed| names.contains(&sealed.file));
-    segments.manifest.segments = there;
-    for sealed in missing {
-        recovered.say(stream, format!("{} is not there; its rows are gone", sealed.file));
-        if sealed.first <= segments.manifest.first {
+    let mut is_oldest = true;
+    for sealed in std::mem::take(&mut segments.manifest.segments) {
+        if names.contains(&sealed.file) {
+            is_oldest = false;
+            segments.manifest.segments.push(sealed);
+            continue;
+        }
+        if is_oldest {
             segments.raise_first(sealed.next);
         } else {
-            segments.add_hole(sealed.first, sealed.next);
+            // It stays named, so that nobody takes its offsets for rows that were never there.
+            recovered.say(stream, format!("{} is not there; its rows are gone", sealed.file));
+            let holes = vec![(sealed.first, sealed.next)];
+            segments.manifest.segments.push(Sealed { rows: 0, holes, ..sealed });
         }
     }
 }
@@ -79,18 +86,10 @@ fn take_in_sealed(
             remove_if_there(disk, &segments.path(&FileName::Index { first, next }.text()))?;
             continue;
         }
-        let (found, facts, bytes) = read_whole(disk, segments, name, first, next)?;
+        let (found, facts, bytes) = read_whole(disk, segments, stream, name, (first, next))?;
         recovered.damaged += found.damaged;
-        for (first, next) in found.holes {
-            segments.add_hole(first, next);
-        }
-        segments.add_hole(found.next, next);
-        if facts.rows > 0 {
-            recovered.say(stream, format!("{name} was sealed and not yet named in the manifest; it is now"));
-            segments.add_sealed(facts.into_sealed(name.clone(), first, next, bytes));
-        } else {
-            recovered.say(stream, format!("{name} holds no row that is whole; its rows are gone"));
-        }
+        recovered.say_of(stream, name, &found);
+        segments.add_sealed(facts.into_sealed(name.clone(), (first, next), bytes, found.all_holes(next)));
     }
     Ok(())
 }
@@ -114,21 +113,19 @@ fn take_in_open(
         }
         let sealed_after = segments.manifest.segments.iter().map(|sealed| sealed.first).filter(|other| *other > first);
         let bound = firsts.range(first + 1..).next().copied().into_iter().chain(sealed_after).min();
-        let (found, facts, _) = read_whole(disk, segments, &name, first, bound.unwrap_or(u64::MAX))?;
+        let (found, facts, _) = read_whole(disk, segments, stream, &name, (first, bound.unwrap_or(u64::MAX)))?;
         recovered.damaged += found.damaged;
         recovered.say_of(stream, &name, &found);
-        if facts.rows == 0 {
+        let is_last = firsts.last() == Some(&first);
+        if facts.rows == 0 && !is_last {
             remove_if_there(disk, &segments.path(&name))?;
             continue;
         }
-        // Rows up to the bound that are not there were written and never known to be kept: the next file begins where that did.
-        let next = found.next;
+        // Rows up to where the next file begins that are not there were damaged.
+        let next = bound.unwrap_or(found.next);
         segments.unsealed.push(Unsealed { first, next: Some(next), bytes: found.bytes });
         recovered.closed.push(Closed { stream, first, next });
         recovered.next = recovered.next.max(next);
-        if let Some(bound) = bound {
-            segments.add_hole(next, bound);
-        }
         recovered.facts.push(facts);
     }
     Ok(())
@@ -144,14 +141,14 @@ fn open_first(name: &str) -> Option<u64> {
 fn read_whole(
     disk: &dyn Disk,
     segments: &Segments,
+    stream: Stream,
     name: &str,
-    first: u64,
-    next: u64,
+    (first, next): (u64, u64),
 ) -> io::Result<(Scan, Facts, u64)> {
     let file = disk.open(&segments.path(name))?;
     let bytes = file.length()?;
     let mut facts = Facts::default();
-    let found = scan(&*file, Wanted { limit: bytes, first, next, from: 0 }, &mut |batch, _| {
+    let found = scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0 }, &mut |batch, _| {
         facts.add(&batch);
         ControlFlow::Continue(())
     })?;
@@ -159,6 +156,23 @@ fn read_whole(
 }
 
 impl Recovered {
+    /// Ends what the last run left open before rows that the disk may not have kept: their offsets are not given again. Without
+    /// rows to end, or where nothing was lost, a file that has none is in the way.
+    pub(crate) fn settle(&mut self, disk: &dyn Disk, catalog: &Catalog, is_whole: bool) -> io::Result<()> {
+        let Some(last) = self.closed.last_mut() else { return Ok(()) };
+        let mut segments = catalog.lock(last.stream);
+        if !is_whole {
+            last.next += SKIPPED;
+            self.next = last.next;
+            segments.close_open(last.first, last.next);
+        } else if last.next == last.first {
+            remove_if_there(disk, &segments.path(&FileName::Open { first: last.first }.text()))?;
+            segments.forget_unsealed(last.first);
+            self.closed.pop();
+        }
+        Ok(())
+    }
+
     fn say(&mut self, stream: Stream, what: String) {
         self.said.push(format!("{}: {what}", stream.name()));
     }

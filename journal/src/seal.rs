@@ -2,6 +2,7 @@
 //! removed. And letting the oldest go. Owns the order of these steps, in which a crash between any two loses nothing.
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
@@ -13,7 +14,7 @@ use crate::Stream;
 use crate::catalog::Catalog;
 use crate::decode::facts::Facts;
 use crate::decode::frames::Frames;
-use crate::decode::scan::{Wanted, read_schema, scan};
+use crate::decode::scan::{Wanted, read_head, scan};
 use crate::disk::{Append, Disk, write_all};
 use crate::index::Builder;
 use crate::lane::Closed;
@@ -49,32 +50,21 @@ impl Sealer {
         let from = folder.join(FileName::Open { first }.text());
         let name = FileName::Sealed { first, next }.text();
         let beside = folder.join(format!("{name}.new"));
-        let mut rewrite = Rewrite::begin(self.disk.as_ref(), &from, &beside, limit)?;
+        let mut rewrite = Rewrite::begin(self.disk.as_ref(), stream, (&from, &beside), limit)?;
         let found = rewrite.copy(first, next)?;
         let (facts, index, bytes) = rewrite.end()?;
         self.progress.add_damaged(found.damaged);
-        if stream == Stream::Messages && facts.rows > 0 {
+        if stream == Stream::Messages {
             self.write_index(stream, first, next, index)?;
         }
-        let has_rows = facts.rows > 0;
-        if has_rows {
-            self.disk.rename(&beside, &folder.join(&name))?;
-            self.disk.sync_folder(&folder)?;
-        }
-        {
-            let mut segments = self.catalog.lock(stream);
-            for (first, next) in found.holes {
-                segments.add_hole(first, next);
-            }
-            segments.add_hole(found.next, next);
-            if has_rows {
-                segments.add_sealed(facts.into_sealed(name, first, next, bytes));
-            }
-            segments.forget_unsealed(first);
-            segments.save(self.disk.as_ref())?;
-        }
-        self.disk.remove(&from)?;
-        if has_rows { Ok(()) } else { self.disk.remove(&beside) }
+        self.disk.rename(&beside, &folder.join(&name))?;
+        self.disk.sync_folder(&folder)?;
+        let mut segments = self.catalog.lock(stream);
+        segments.add_sealed(facts.into_sealed(name, (first, next), bytes, found.all_holes(next)));
+        segments.forget_unsealed(first);
+        segments.save(self.disk.as_ref())?;
+        drop(segments);
+        self.disk.remove(&from)
     }
 
     fn write_index(&self, stream: Stream, first: u64, next: u64, index: Builder) -> io::Result<()> {
@@ -123,7 +113,7 @@ pub(crate) fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-pub(crate) fn remove_if_there(disk: &dyn Disk, path: &std::path::Path) -> io::Result<()> {
+pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     match disk.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -132,9 +122,10 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &std::path::Path) -> io::Re
 
 /// Copies the rows of one file into another, in large batches.
 struct Rewrite {
+    stream: Stream,
     file: Box<dyn crate::disk::ReadAt>,
     limit: u64,
-    writer: Option<FileWriter<Out>>,
+    writer: FileWriter<Out>,
     waiting: Vec<RecordBatch>,
     waiting_rows: usize,
     waiting_bytes: usize,
@@ -143,33 +134,28 @@ struct Rewrite {
 }
 
 impl Rewrite {
-    fn begin(disk: &dyn Disk, from: &std::path::Path, to: &std::path::Path, limit: u64) -> io::Result<Self> {
+    fn begin(disk: &dyn Disk, stream: Stream, (from, to): (&Path, &Path), limit: u64) -> io::Result<Self> {
         let file = disk.open(from)?;
         remove_if_there(disk, to)?;
-        let schema = {
-            let mut frames = Frames::new(&*file, limit)?;
-            let start = frames.start()?;
-            read_schema(&mut frames, start)?.map(|(schema, _)| schema)
-        };
+        let schema = read_head(&mut Frames::new(&*file, limit)?, stream)?.schema;
         let out = Out { file: disk.create(to)?, buffer: Vec::new(), unsynced: 0, bytes: 0 };
-        let writer = match schema {
-            None => None,
-            Some(schema) => {
-                let options = write_options().map_err(to_io)?;
-                Some(FileWriter::try_new_with_options(out, &schema, options).map_err(to_io)?)
-            }
-        };
+        let options = write_options().map_err(to_io)?;
+        let writer = FileWriter::try_new_with_options(out, &schema, options).map_err(to_io)?;
         let (facts, index) = (Facts::default(), Builder::default());
-        Ok(Self { file, limit, writer, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0, facts, index })
+        Ok(Self { stream, file, limit, writer, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0, facts, index })
     }
 
     fn copy(&mut self, first: u64, next: u64) -> io::Result<crate::decode::scan::Scan> {
         let file = std::mem::replace(&mut self.file, Box::new(Nothing));
         let mut failed = Ok(());
-        let found = scan(&*file, Wanted { limit: self.limit, first, next, from: 0 }, &mut |batch, frame| {
-            failed = self.add(batch, frame.body_bytes);
-            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+        let found = scan(
+            &*file,
+            Wanted { stream: self.stream, limit: self.limit, first, next, from: 0 },
+            &mut |batch, frame| {
+                failed = self.add(batch, frame.body_bytes);
+                if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        )?;
         failed?;
         Ok(found)
     }
@@ -184,17 +170,16 @@ impl Rewrite {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let (Some(writer), Some(first)) = (&mut self.writer, self.waiting.first()) else { return Ok(()) };
+        let Some(first) = self.waiting.first() else { return Ok(()) };
         let batch = concat_batches(&first.schema(), &self.waiting).map_err(to_io)?;
         self.waiting.clear();
         (self.waiting_rows, self.waiting_bytes) = (0, 0);
-        writer.write(&batch).map_err(to_io)
+        self.writer.write(&batch).map_err(to_io)
     }
 
     fn end(mut self) -> io::Result<(Facts, Builder, u64)> {
         self.flush()?;
-        let Some(writer) = self.writer else { return Ok((self.facts, self.index, 0)) };
-        let mut out = writer.into_inner().map_err(|error: ArrowError| to_io(error))?;
+        let mut out = self.writer.into_inner().map_err(|error: ArrowError| to_io(error))?;
         out.flush_all()?;
         out.file.sync()?;
         Ok((self.facts, self.index, out.bytes))

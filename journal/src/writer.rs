@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::boot;
 use crate::catalog::Catalog;
 use crate::disk::Disk;
 use crate::encode::rows::Origin;
@@ -24,6 +25,7 @@ pub(crate) struct Moment {
 pub(crate) struct Writer {
     settings: Settings,
     progress: Progress,
+    disk: Arc<dyn Disk>,
     /// In the order of `Stream`, as far as a node writes them.
     lanes: Vec<Lane>,
     synced_ms: u64,
@@ -42,7 +44,14 @@ impl Writer {
         let origin = Arc::new(Origin { node: settings.node.clone(), run: format!("{:x}", settings.run) });
         let written = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
         let lanes = written.zip(next).map(|(stream, next)| Lane::new(stream, &origin, disk, catalog, *next)).collect();
-        Self { settings: settings.clone(), progress: progress.clone(), lanes, synced_ms: 0, probed_ms: 0 }
+        Self {
+            settings: settings.clone(),
+            progress: progress.clone(),
+            disk: Arc::clone(disk),
+            lanes,
+            synced_ms: 0,
+            probed_ms: 0,
+        }
     }
 
     /// Begins the reign: its row is the first thing that this run puts on the disk.
@@ -183,6 +192,9 @@ impl Writer {
         let before = (self.progress.journaled_arrival(), self.progress.synced_arrival());
         let reason = self.lanes.iter().find_map(Lane::failure).map(str::to_owned);
         let is_news = self.progress.set_failing(reason.as_deref());
+        if is_news && reason.is_some() {
+            boot::forget(&*self.disk, &self.settings.directory);
+        }
         let (journaled, synced) = self.lanes.first().map_or((0, 0), Lane::arrivals);
         self.progress.set_journaled(journaled);
         self.progress.set_synced(synced);

@@ -37,9 +37,24 @@ fn is_known(kind: &DataType) -> bool {
 /// that too is damage and not the node's end.
 pub(crate) fn decode(schema: &SchemaRef, bytes: &Buffer, frame: &Frame) -> Option<RecordBatch> {
     let block = Block::new(0, i32::try_from(frame.head_bytes).ok()?, i64::try_from(frame.body_bytes).ok()?);
+    if !is_in_bounds(bytes.get(8..frame.head_bytes)?, frame.body_bytes) {
+        return None;
+    }
     let decoder = FileDecoder::new(SchemaRef::clone(schema), MetadataVersion::V5);
     let decoded = catch_unwind(AssertUnwindSafe(|| decoder.read_record_batch(&block, bytes).ok().flatten()));
     decoded.ok().flatten().filter(|batch| batch.num_rows() > 0)
+}
+
+/// Whether a batch says of none of its buffers that it lies outside of the body, and is not packed: the decoder falls over the one, and
+/// we never do the other.
+fn is_in_bounds(description: &[u8], body_bytes: usize) -> bool {
+    let batch = root_as_message(description).ok().and_then(|message| message.header_as_record_batch());
+    let Some(batch) = batch else { return false };
+    let is_inside = |buffer: &arrow_ipc::Buffer| {
+        let range = u64::try_from(buffer.offset()).ok().zip(u64::try_from(buffer.length()).ok());
+        range.and_then(|(at, length)| at.checked_add(length)).is_some_and(|end| end <= body_bytes as u64)
+    };
+    batch.compression().is_none() && batch.buffers().is_some_and(|buffers| buffers.iter().all(is_inside))
 }
 
 /// The offsets of a batch's rows.

@@ -67,8 +67,12 @@ impl<'a> Frames<'a> {
 
     /// Where the first frame is.
     pub(crate) fn start(&mut self) -> io::Result<u64> {
-        let is_file = self.bytes(0, FILE_MAGIC.len())? == Some(FILE_MAGIC);
-        Ok(if is_file { FILE_MAGIC.len() as u64 } else { 0 })
+        let magic = FILE_MAGIC.len();
+        let is_file = self.bytes(0, magic)? == Some(FILE_MAGIC);
+        // Should the mark be bent, the frame behind it tells.
+        let has_frame = |found: Found| matches!(found, Found::Frame(_));
+        let is_bent = !is_file && !has_frame(self.find(0)?) && has_frame(self.find(magic as u64)?);
+        Ok(if is_file || is_bent { magic as u64 } else { 0 })
     }
 
     /// What stands at `at`.

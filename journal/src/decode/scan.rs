@@ -10,6 +10,7 @@ use arrow_select::filter::filter_record_batch;
 use crate::decode::batch::{decode, decode_schema, find_damage, offsets};
 use crate::decode::frames::{Found, Frame, Frames};
 use crate::disk::ReadAt;
+use crate::{Stream, schema_of};
 
 /// What a scan met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(crate) struct Scan {
 /// Which rows of a file are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
+    pub(crate) stream: Stream,
     /// Bytes of the file that count.
     pub(crate) limit: u64,
     /// The offset of its first row, and the one from which on rows do not count.
@@ -46,15 +48,11 @@ pub(crate) fn scan(
     wanted: Wanted,
     each: &mut dyn FnMut(RecordBatch, &Frame) -> ControlFlow<()>,
 ) -> io::Result<Scan> {
-    let Wanted { limit, first, next, from } = wanted;
+    let Wanted { limit, first, next, from, .. } = wanted;
     let mut frames = Frames::new(file, limit)?;
     let mut scan = Scan { next: first, ..Scan::default() };
-    let mut at = frames.start()?;
-    let Some((schema, begin)) = read_schema(&mut frames, at)? else {
-        scan.torn_bytes = frames.limit() - at;
-        return Ok(scan);
-    };
-    at = begin;
+    let Head { schema, mut at, is_bent } = read_head(&mut frames, wanted.stream)?;
+    scan.damaged += u64::from(is_bent);
     scan.bytes = at;
     let mut is_torn = false;
     while at < frames.limit() {
@@ -98,14 +96,43 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// The schema in front, and where the batches begin.
-pub(crate) fn read_schema(frames: &mut Frames<'_>, at: u64) -> io::Result<Option<(SchemaRef, u64)>> {
-    let Found::Frame(frame) = frames.find(at)? else { return Ok(None) };
-    let Some(bytes) = frames.read(&frame)? else { return Ok(None) };
-    Ok(decode_schema(&bytes).map(|schema| (schema, frame.end())))
+/// What stands in front of the batches.
+pub(crate) struct Head {
+    pub(crate) schema: SchemaRef,
+    /// Where the batches begin.
+    pub(crate) at: u64,
+    pub(crate) is_bent: bool,
+}
+
+/// The schema in front. One that is bent is replaced by ours: the checksums tell whether it was that.
+pub(crate) fn read_head(frames: &mut Frames<'_>, stream: Stream) -> io::Result<Head> {
+    let ours = schema_of(stream);
+    let start = frames.start()?;
+    let Found::Frame(frame) = frames.find(start)? else {
+        return Ok(Head { schema: ours, at: start, is_bent: frames.limit() > start });
+    };
+    let bytes = if frame.is_schema { frames.read(&frame)? } else { None };
+    let schema = bytes.and_then(|bytes| decode_schema(&bytes)).filter(|schema| fits(schema, &ours));
+    let is_bent = schema.is_none();
+    Ok(Head { schema: schema.unwrap_or(ours), at: frame.end(), is_bent })
+}
+
+/// Whether a schema may be of an older or newer writer of the stream: what it shares with ours is the same, and it lacks nothing that
+/// always has a value.
+fn fits(schema: &SchemaRef, ours: &SchemaRef) -> bool {
+    ours.fields().iter().all(|our| match schema.field_with_name(our.name()) {
+        Ok(field) => field.data_type() == our.data_type() && field.is_nullable() == our.is_nullable(),
+        Err(_) => our.is_nullable(),
+    })
 }
 
 impl Scan {
+    /// Offsets of a file that are not in it, where it ends at `next`.
+    pub(crate) fn all_holes(&self, next: u64) -> Vec<(u64, u64)> {
+        let end = (self.next < next).then_some((self.next, next));
+        self.holes.iter().copied().chain(end).collect()
+    }
+
     /// The rows of a batch that count; none where none does.
     fn judge(&mut self, batch: &RecordBatch, next: u64) -> Option<RecordBatch> {
         let damage = find_damage(batch);

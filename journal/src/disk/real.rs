@@ -24,6 +24,10 @@ impl Disk for RealDisk {
         }
     }
 
+    fn boot(&self) -> Option<String> {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
+    }
+
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }

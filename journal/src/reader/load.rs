@@ -2,9 +2,11 @@
 //! and handed over in order. And, for subjects that are only further back, the message that made their snapshot.
 use std::collections::HashSet;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use arrow_schema::SchemaRef;
 use godwit_core::journal::KeptMessage;
 
 use super::{Reader, Source};
@@ -12,7 +14,8 @@ use crate::Stream;
 use crate::decode::batch::{decode, find_damage};
 use crate::decode::frames::{Found, Frame, Frames};
 use crate::decode::kept::Messages;
-use crate::decode::scan::read_schema;
+use crate::decode::scan::{Head, read_head};
+use crate::disk::ReadAt;
 
 /// Batches that each thread may be ahead.
 const AHEAD: usize = 4;
@@ -36,6 +39,16 @@ pub struct Loaded {
     pub first: u64,
 }
 
+/// One batch to be read.
+struct Job {
+    file: Arc<dyn ReadAt>,
+    limit: u64,
+    /// Those of its file that count.
+    offsets: Range<u64>,
+    schema: SchemaRef,
+    frame: Frame,
+}
+
 /// A batch's worth.
 struct Part {
     messages: Vec<KeptMessage>,
@@ -49,17 +62,19 @@ impl Reader {
         let mut loaded =
             Loaded { first: sources.first().map_or(self.span(Stream::Messages).1, |s| s.first), ..Loaded::default() };
         let mut jobs = Vec::new();
-        for (number, source) in sources.iter().enumerate() {
-            jobs.extend(self.list_frames(source)?.into_iter().map(|frame| (number, frame)));
+        let mut due = 0;
+        for source in &sources {
+            due += source.rows;
+            self.list_jobs(source, &mut jobs)?;
         }
         let threads = threads.clamp(1, jobs.len().max(1));
         let mut expected = 0;
         std::thread::scope(|scope| {
-            let (sources, jobs) = (&sources, &jobs);
+            let jobs = &jobs;
             let ways: Vec<Receiver<io::Result<Part>>> = (0..threads)
                 .map(|thread| {
                     let (out, way) = sync_channel(AHEAD);
-                    scope.spawn(move || self.run_jobs(sources, jobs.iter().skip(thread).step_by(threads), &out));
+                    scope.spawn(move || run_jobs(jobs.iter().skip(thread).step_by(threads), &out));
                     way
                 })
                 .collect();
@@ -77,6 +92,8 @@ impl Reader {
             }
             Ok::<(), io::Error>(())
         })?;
+        // A batch that tells of fewer rows than it had is told by the manifest; of open segments nobody knows.
+        loaded.damaged = loaded.damaged.max(due.saturating_sub(loaded.messages));
         self.progress.add_damaged(loaded.damaged);
         Ok(loaded)
     }
@@ -102,10 +119,12 @@ impl Reader {
         self.disk.open(&source.path).and_then(|file| file.length()).unwrap_or(0)
     }
 
-    fn list_frames(&self, source: &Source) -> io::Result<Vec<Frame>> {
-        let Some(file) = self.open(source)? else { return Ok(Vec::new()) };
-        let mut frames = Frames::new(&*file, source.bytes)?;
-        let (mut listed, mut at) = (Vec::new(), frames.start()?);
+    fn list_jobs(&self, source: &Source, jobs: &mut Vec<Job>) -> io::Result<()> {
+        let Some((file, limit)) = self.open(source)? else { return Ok(()) };
+        let file: Arc<dyn ReadAt> = Arc::from(file);
+        let mut frames = Frames::new(&*file, limit)?;
+        let Head { schema, mut at, is_bent } = read_head(&mut frames, source.stream)?;
+        self.progress.add_damaged(u64::from(is_bent));
         while at < frames.limit() {
             let frame = match frames.find(at)? {
                 Found::Frame(frame) => frame,
@@ -116,61 +135,11 @@ impl Reader {
             };
             at = frame.end();
             if !frame.is_schema {
-                listed.push(frame);
+                let (file, schema) = (Arc::clone(&file), SchemaRef::clone(&schema));
+                jobs.push(Job { file, limit, schema, frame, offsets: source.first..source.next });
             }
         }
-        Ok(listed)
-    }
-
-    fn run_jobs<'a>(
-        &self,
-        sources: &[Source],
-        jobs: impl Iterator<Item = &'a (usize, Frame)>,
-        out: &SyncSender<io::Result<Part>>,
-    ) {
-        let mut opened: Option<(usize, Box<dyn crate::disk::ReadAt>)> = None;
-        for (number, frame) in jobs {
-            let part = match sources.get(*number) {
-                Some(source) => self.read_part(source, *number, frame, &mut opened),
-                None => return,
-            };
-            if out.send(part).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn read_part(
-        &self,
-        source: &Source,
-        number: usize,
-        frame: &Frame,
-        opened: &mut Option<(usize, Box<dyn crate::disk::ReadAt>)>,
-    ) -> io::Result<Part> {
-        let mut part = Part { messages: Vec::new(), damaged: 0 };
-        if opened.as_ref().is_none_or(|(of, _)| *of != number) {
-            *opened = self.open(source)?.map(|file| (number, file));
-        }
-        let Some((_, file)) = opened else { return Ok(part) };
-        let mut frames = Frames::new(&**file, source.bytes)?;
-        let start = frames.start()?;
-        let Some((schema, _)) = read_schema(&mut frames, start)? else { return Ok(part) };
-        let batch = frames.read(frame)?.and_then(|bytes| decode(&schema, &bytes, frame));
-        let Some(batch) = batch else {
-            part.damaged = 1;
-            return Ok(part);
-        };
-        let damage = find_damage(&batch);
-        let Some(mut messages) = Messages::new(&batch) else { return Ok(part) };
-        part.messages.reserve(batch.num_rows());
-        for row in 0..batch.num_rows() {
-            if damage.as_ref().is_some_and(|good| !good.value(row)) {
-                part.damaged += 1;
-            } else if (source.first..source.next).contains(&messages.offset(row)) {
-                part.messages.push(messages.message(row));
-            }
-        }
-        Ok(part)
+        Ok(())
     }
 
     /// Of every subject that is in sealed segments before `offset` and that `is_known` does not know, the newest message there that
@@ -214,5 +183,36 @@ impl Reader {
             })?;
         }
         Ok(())
+    }
+}
+
+fn run_jobs<'a>(jobs: impl Iterator<Item = &'a Job>, out: &SyncSender<io::Result<Part>>) {
+    for job in jobs {
+        if out.send(job.read()).is_err() {
+            return;
+        }
+    }
+}
+
+impl Job {
+    fn read(&self) -> io::Result<Part> {
+        let mut part = Part { messages: Vec::new(), damaged: 0 };
+        let mut frames = Frames::new(&*self.file, self.limit)?;
+        let batch = frames.read(&self.frame)?.and_then(|bytes| decode(&self.schema, &bytes, &self.frame));
+        let Some(batch) = batch else {
+            part.damaged = 1;
+            return Ok(part);
+        };
+        let damage = find_damage(&batch);
+        let Some(mut messages) = Messages::new(&batch) else { return Ok(part) };
+        part.messages.reserve(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            if damage.as_ref().is_some_and(|good| !good.value(row)) {
+                part.damaged += 1;
+            } else if self.offsets.contains(&messages.offset(row)) {
+                part.messages.push(messages.message(row));
+            }
+        }
+        Ok(part)
     }
 }

@@ -1,4 +1,6 @@
 //! What the tests of the journal share: a folder of their own, rows, and waiting for what the journal says.
+pub(crate) mod disk;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +12,10 @@ use godwit_core::position::Position;
 use godwit_journal::Settings;
 
 /// A folder that is gone when the test is.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("godwit-journal-{}-{number}", std::process::id()));
@@ -21,7 +23,7 @@ impl Folder {
         Self(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -32,12 +34,12 @@ impl Drop for Folder {
     }
 }
 
-pub fn settings(folder: &Folder, run: u64) -> Settings {
+pub(crate) fn settings(folder: &Folder, run: u64) -> Settings {
     Settings { directory: folder.path().join("journal"), node: "n1".into(), run, epoch: run, ..Settings::default() }
 }
 
 /// A message of a subject; its content tells who it is.
-pub fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) -> MessageRow {
+pub(crate) fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) -> MessageRow {
     let mut kept = KeptMessage::new(0, 0, subject.into(), Position { epoch, sequence });
     kept.arrival = arrival;
     kept.time_ms = 1_795_250_000_000 + arrival;
@@ -54,13 +56,13 @@ pub fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) -> Messag
     }
 }
 
-pub fn content(subject: &str, epoch: u64, sequence: u64) -> String {
+pub(crate) fn content(subject: &str, epoch: u64, sequence: u64) -> String {
     format!("{subject} {epoch}.{sequence}")
 }
 
 /// Waits until something holds; a minute is for ever.
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
     while !holds() {
         assert!(Instant::now() < end, "{what} did not come true");
         std::thread::yield_now();

@@ -1,12 +1,11 @@
 //! A journal on a real disk, from beginning to end and on to the next run.
-mod world;
 
 use std::sync::Arc;
 
+use crate::world::{Folder, content, message, settings, wait_until};
 use godwit_core::position::Position;
 use godwit_journal::disk::RealDisk;
-use godwit_journal::{Budget, Journal, OpenError, Room, SKIPPED, Stream};
-use world::{Folder, content, message, settings, wait_until};
+use godwit_journal::{Budget, Journal, OpenError, Room, Stream};
 
 const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
 
@@ -63,7 +62,7 @@ fn what_was_synced_comes_back_in_order_in_the_next_run() {
     let (journal, past) = open(&folder, 0xa3);
     let follows = past.follows.unwrap();
     assert_eq!((follows.run, follows.arrival, follows.is_clean), (0xa2, 0, false), "it was not closed");
-    assert_eq!(journal.reader().holes(Stream::Messages), [(1001, 1001 + SKIPPED)]);
+    assert!(journal.reader().holes(Stream::Messages).is_empty(), "the machine ran on: nothing was lost");
     assert_eq!(load(&journal), expected);
 }
 

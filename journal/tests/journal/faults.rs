@@ -1,0 +1,218 @@
+//! What a disk can do to a journal, one fault at a time: each is said, nothing acknowledged is lost, and what could not be kept is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::world::disk::{Faults, SimulatedDisk};
+use crate::world::{content, message, wait_until};
+use godwit_core::journal::{AccessKind, AccessRow, KeptMessage, Peer, Rows};
+use godwit_core::report::ConnectionId;
+use godwit_journal::{Budget, Journal, Past, Settings, Stream};
+
+const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
+
+fn settings(run: u64) -> Settings {
+    Settings {
+        directory: "/journal".into(),
+        node: "n1".into(),
+        run,
+        epoch: run,
+        write_interval_ms: 0,
+        sync_interval_ms: 1,
+        probe_interval_ms: 1,
+        ..Settings::default()
+    }
+}
+
+fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
+    Journal::open(&settings(run), Arc::new(disk.clone()), || {}).unwrap()
+}
+
+fn publish(journal: &Journal, arrivals: std::ops::RangeInclusive<u64>) {
+    let mut rows = arrivals.map(|arrival| message("/s", 1, arrival, arrival)).collect();
+    journal.queue().push_messages(&mut rows, true);
+}
+
+fn await_synced(journal: &Journal, arrival: u64) {
+    wait_until("the rows are on the disk", || journal.progress().synced_arrival() >= arrival);
+}
+
+fn load(journal: &Journal) -> Vec<KeptMessage> {
+    let mut all = Vec::new();
+    journal.reader().load(EVERYTHING, 2, &mut |messages| all.extend(messages)).unwrap();
+    all
+}
+
+fn arrivals(journal: &Journal) -> Vec<u64> {
+    load(journal).iter().map(|row| row.arrival).collect()
+}
+
+#[test]
+fn rows_of_a_failed_sync_are_written_again_to_a_new_segment() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    publish(&journal, 1..=10);
+    await_synced(&journal, 10);
+    disk.set_faults(Faults { fails_syncs: true, ..Faults::default() });
+    publish(&journal, 11..=20);
+    wait_until("the failure is said", || journal.progress().is_failing());
+    assert!(journal.progress().reason().unwrap().contains("messages: input/output error"));
+    assert_eq!(journal.progress().synced_arrival(), 10, "a failed sync promises nothing");
+    let failed = disk.failed_syncs();
+    wait_until("it is tried again", || disk.failed_syncs() > failed + 2);
+    disk.set_faults(Faults::default());
+    await_synced(&journal, 20);
+    wait_until("the disk is well", || !journal.progress().is_failing());
+    // Whatever the kernel says of the first file now, its rows are on the disk only by having been written anew.
+    let after = disk.cut_power(0);
+    drop(journal);
+    let (journal, past) = open(&after, 2);
+    assert_eq!(arrivals(&journal), (1..=20).collect::<Vec<_>>());
+    assert_eq!(past.reigns[0].holes, []);
+}
+
+#[test]
+fn a_full_disk_is_said_and_its_rows_wait() {
+    for room in [0, 1, 700, 3000, 9000] {
+        let disk = SimulatedDisk::default();
+        let (journal, _) = open(&disk, 1);
+        publish(&journal, 1..=5);
+        await_synced(&journal, 5);
+        disk.set_faults(Faults { room: Some(room), ..Faults::default() });
+        let mut last = 5;
+        wait_until("the failure is said", || {
+            last += 1;
+            publish(&journal, last..=last);
+            journal.progress().is_failing()
+        });
+        let synced = journal.progress().synced_arrival();
+        let after = disk.cut_power(1);
+        disk.set_faults(Faults::default());
+        await_synced(&journal, last);
+        assert_eq!(arrivals(&journal), (1..=last).collect::<Vec<_>>(), "room {room}");
+        let (other, _) = open(&after, 2);
+        assert!(arrivals(&other).len() as u64 >= synced, "room {room}");
+    }
+}
+
+#[test]
+fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
+    let disk = SimulatedDisk::default();
+    let small = Settings { messages_bytes_max: 20_000, ..settings(1) };
+    let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
+    publish(&journal, 1..=5);
+    await_synced(&journal, 5);
+    disk.set_faults(Faults { is_read_only: true, ..Faults::default() });
+    publish(&journal, 6..=6);
+    wait_until("the failure is said", || journal.progress().is_failing());
+    for arrival in 7..=1000 {
+        publish(&journal, arrival..=arrival);
+    }
+    assert!(!journal.queue().holds_publishers(), "a disk that fails holds nobody");
+    let lost = journal.progress().lost(Stream::Messages);
+    assert!(lost > 0 && journal.progress().hole_arrival() == 1000, "{lost}");
+    assert!(journal.queue().bytes() < 50_000);
+    disk.set_faults(Faults::default());
+    wait_until("the disk is well", || !journal.progress().is_failing());
+    publish(&journal, 1001..=1002);
+    await_synced(&journal, 1002);
+    let kept = arrivals(&journal);
+    assert_eq!(kept.len() as u64, 1002 - lost);
+    wait_until("all is written", || journal.queue().bytes() == 0);
+    assert!(journal.close(1002));
+    let (_, past) = open(&disk.cut_power(0), 2);
+    let holes = &past.reigns[0].holes;
+    let is_told = |arrival: u64| holes.iter().any(|(from, to)| (*from..=*to).contains(&arrival));
+    assert!((1..=1002).all(|arrival| kept.contains(&arrival) || is_told(arrival)), "{holes:?}");
+    assert_eq!(past.reigns[0].ended, Some(1002));
+}
+
+#[test]
+fn rows_that_nobody_waits_for_are_dropped_and_counted_while_the_disk_fails() {
+    let disk = SimulatedDisk::default();
+    let small = Settings { rows_bytes_max: 10_000, ..settings(1) };
+    let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
+    disk.set_faults(Faults { is_read_only: true, ..Faults::default() });
+    let row = AccessRow {
+        time_ms: 1,
+        kind: AccessKind::Connected,
+        peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
+        address: "127.0.0.1:1".parse().unwrap(),
+        wire: "json",
+        selector: None,
+        outcome: None,
+        at: None,
+        code: None,
+        reason: None,
+        lived_ms: None,
+    };
+    wait_until("rows are dropped", || {
+        journal.queue().push(Rows::Access(vec![row.clone(); 20]));
+        journal.progress().lost(Stream::Access) > 0
+    });
+    disk.set_faults(Faults::default());
+    wait_until("the disk is well", || !journal.progress().is_failing());
+    publish(&journal, 1..=1);
+    await_synced(&journal, 1);
+}
+
+#[test]
+fn a_journal_begins_on_a_full_disk_and_says_so() {
+    let disk = SimulatedDisk::default();
+    disk.set_faults(Faults { room: Some(10), ..Faults::default() });
+    let (journal, _) = open(&disk, 1);
+    assert!(journal.progress().is_failing());
+    publish(&journal, 1..=3);
+    disk.set_faults(Faults::default());
+    await_synced(&journal, 3);
+    assert!(journal.close(3));
+    let (journal, past) = open(&disk, 2);
+    assert_eq!(arrivals(&journal), [1, 2, 3]);
+    assert_eq!(past.follows.map(|follows| (follows.run, follows.is_clean)), Some((1, true)));
+}
+
+fn segments(disk: &SimulatedDisk, ending: &str) -> Vec<PathBuf> {
+    let is_meant = |path: &PathBuf| path.starts_with("/journal/messages") && path.to_string_lossy().ends_with(ending);
+    disk.names().into_iter().filter(is_meant).collect()
+}
+
+/// Flips bits all over a file, one at a time: every row that is served is what it was, and all but the bent batch's are.
+fn flip_bits(disk: &SimulatedDisk, path: &PathBuf, rows: u64, batch_rows: u64) {
+    for number in 0..400usize {
+        let bent = disk.kill();
+        bent.flip(path, number * 7919, number as u8);
+        let (journal, past) = open(&bent, 2);
+        let served = load(&journal);
+        for row in &served {
+            assert_eq!(row.content(), content("/s", 1, row.arrival).as_bytes(), "flip {number}: a bent row was served");
+            assert_eq!((row.sequence, &*row.subject, row.epoch), (row.arrival, "/s", 1), "flip {number}");
+        }
+        assert!(served.windows(2).all(|two| two[0].arrival < two[1].arrival), "flip {number}");
+        let missing = rows - served.len() as u64;
+        assert!(missing <= batch_rows, "flip {number}: {missing} rows went with one bit: {past:?}");
+        assert!(missing == 0 || journal.progress().damaged() > 0 || !past.said.is_empty(), "flip {number}: not said");
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_an_open_segment_is_found_and_never_served() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    for arrival in 1..=40 {
+        publish(&journal, arrival..=arrival);
+        await_synced(&journal, arrival);
+    }
+    let [path] = &segments(&disk, ".arrows")[..] else { panic!("one segment is open") };
+    let header_rows = 40; // a bent schema makes the file unreadable
+    flip_bits(&disk, path, 40, header_rows);
+}
+
+#[test]
+fn a_flipped_bit_in_a_sealed_segment_is_found_and_never_served() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    publish(&journal, 1..=200);
+    assert!(journal.close(200));
+    let [path] = &segments(&disk, ".arrow")[..] else { panic!("one segment is sealed") };
+    flip_bits(&disk, path, 200, 200);
+}

@@ -1,0 +1,6 @@
+//! The journal as a whole: on a real disk, and on one that lies.
+#![allow(clippy::expect_used)] // a test that expects in vain has failed
+mod crashes;
+mod faults;
+mod life;
+mod world;

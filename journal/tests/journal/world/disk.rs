@@ -1,0 +1,254 @@
+//! A disk that does what disks do: it fills up, takes half of a write, fails to sync and then claims that all is well, loses what was not synced
+//! when the power goes. Names outlast a power cut only once their folder was synced.
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use godwit_journal::disk::{Append, Disk, ReadAt};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    names: BTreeMap<PathBuf, usize>,
+    kept_names: BTreeMap<PathBuf, usize>,
+    files: Vec<Content>,
+    folders: BTreeSet<PathBuf>,
+    locks: BTreeSet<PathBuf>,
+    boot: u64,
+    faults: Faults,
+    written: u64,
+    failed_syncs: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    /// So much outlasts a power cut.
+    synced: usize,
+    /// A sync has failed: what was there then is believed to be clean, and is never written.
+    is_forgotten: bool,
+}
+
+/// What is wrong with it at present.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    /// Bytes that may still be written before it is full.
+    pub(crate) room: Option<u64>,
+    /// Every sync of a file fails.
+    pub(crate) fails_syncs: bool,
+    /// Nothing can be made, renamed or removed, nor written.
+    pub(crate) is_read_only: bool,
+    /// A write takes at most so many bytes.
+    pub(crate) bytes_a_write: Option<usize>,
+}
+
+impl SimulatedDisk {
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    pub(crate) fn failed_syncs(&self) -> u64 {
+        self.state().failed_syncs
+    }
+
+    /// The disk as the next process finds it when this one is killed now.
+    pub(crate) fn kill(&self) -> Self {
+        let mut state = self.state().clone();
+        state.locks.clear();
+        state.faults = Faults::default();
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// The same after a power cut: of what was not synced a part is there or not, as `chance` has it.
+    pub(crate) fn cut_power(&self, chance: u64) -> Self {
+        let after = self.kill();
+        {
+            let mut state = after.state();
+            state.boot += 1;
+            state.names = state.kept_names.clone();
+            let mut chance = chance | 1;
+            for content in &mut state.files {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let unsynced = content.bytes.len() - content.synced;
+                let kept = match chance >> 62 {
+                    0 | 1 => 0,
+                    _ => (chance >> 33) as usize % (unsynced + 1),
+                };
+                content.bytes.truncate(content.synced + kept);
+                if chance >> 61 & 1 == 1 {
+                    // The length was kept, and not what was written there.
+                    content.bytes.resize(content.synced + unsynced, 0);
+                }
+                (content.synced, content.is_forgotten) = (content.bytes.len(), false);
+            }
+        }
+        after
+    }
+
+    /// Changes one bit of a file; the place counts through it and begins again at its end.
+    pub(crate) fn flip(&self, name: &Path, place: usize, bit: u8) {
+        let mut state = self.state();
+        let number = state.names[name];
+        let bytes = &mut state.files[number].bytes;
+        let place = place % bytes.len();
+        bytes[place] ^= 1 << (bit % 8);
+    }
+
+    pub(crate) fn names(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    fn change_names<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state();
+        if state.faults.is_read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        change(&mut state)
+    }
+
+    fn file(&self, path: &Path) -> io::Result<File> {
+        let number = *self.state().names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(File { disk: self.clone(), number })
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.state().folders.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn lock(&self, file: &Path) -> io::Result<Box<dyn Any + Send>> {
+        if !self.state().locks.insert(file.to_owned()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(Lock { disk: self.clone(), file: file.to_owned() }))
+    }
+
+    fn boot(&self) -> Option<String> {
+        Some(self.state().boot.to_string())
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let state = self.state();
+        let inside = state.names.keys().filter(|path| path.parent() == Some(folder));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
+    }
+
+    fn create(&self, file: &Path) -> io::Result<Box<dyn Append>> {
+        let number = self.change_names(|state| {
+            if state.names.contains_key(file) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            state.files.push(Content::default());
+            let number = state.files.len() - 1;
+            state.names.insert(file.to_owned(), number);
+            Ok(number)
+        })?;
+        Ok(Box::new(File { disk: self.clone(), number }))
+    }
+
+    fn open(&self, file: &Path) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(self.file(file)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change_names(|state| {
+            let number = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+            state.names.insert(to.to_owned(), number);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, file: &Path) -> io::Result<()> {
+        self.change_names(|state| state.names.remove(file).map(drop).ok_or(io::ErrorKind::NotFound.into()))
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if state.faults.fails_syncs {
+            return Err(io::Error::other("input/output error"));
+        }
+        let is_outside = |path: &PathBuf| path.parent() != Some(folder);
+        let inside: Vec<_> =
+            state.names.iter().filter(|(path, _)| !is_outside(path)).map(|(p, n)| (p.clone(), *n)).collect();
+        state.kept_names.retain(|path, _| is_outside(path));
+        state.kept_names.extend(inside);
+        Ok(())
+    }
+}
+
+struct Lock {
+    disk: SimulatedDisk,
+    file: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.disk.state().locks.remove(&self.file);
+    }
+}
+
+#[derive(Debug)]
+struct File {
+    disk: SimulatedDisk,
+    number: usize,
+}
+
+impl Append for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        if state.faults.is_read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        let room = usize::try_from(state.faults.room.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let count = bytes.len().min(room).min(state.faults.bytes_a_write.unwrap_or(usize::MAX));
+        if count == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if let Some(room) = &mut state.faults.room {
+            *room -= count as u64;
+        }
+        state.written += count as u64;
+        state.files[self.number].bytes.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let fails = state.faults.fails_syncs;
+        let content = &mut state.files[self.number];
+        if fails {
+            content.is_forgotten = true;
+            state.failed_syncs += 1;
+            return Err(io::Error::other("input/output error"));
+        }
+        if !content.is_forgotten {
+            content.synced = content.bytes.len();
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.disk.state().files[self.number].bytes.len() as u64)
+    }
+
+    fn read_at(&self, place: u64, into: &mut [u8]) -> io::Result<usize> {
+        let state = self.disk.state();
+        let bytes = &state.files[self.number].bytes;
+        let there = bytes.get(usize::try_from(place).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+        let count = there.len().min(into.len());
+        into[..count].copy_from_slice(&there[..count]);
+        Ok(count)
+    }
+}
