@@ -18,7 +18,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run fmt check test test-all test-rust test-python test-pipelines test-javascript wheel bench sabotage docs generate ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run fmt check test test-all test-rust test-python test-pipelines test-javascript wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ docs: .make/venv ## build the documentation into site/
 
 generate: .make/venv ## write the code that is derived from protocol/
 	$(BIN)/python protocol/generate.py
+
+generate-tables: .make/pipelines ## write the reference pages of the pipelines' tables
+	$(SPARK)/godwit-pipelines list --write docs/pipelines
 
 ci: check test ## what .ci/run runs
 

@@ -85,6 +85,7 @@ class JournalWriter:
         self.schema = stream_schema(stream)
         self.segments: list[dict[str, Any]] = []
         self.first = self.next = 0
+        self.holes: list[list[int]] = []
         self.kept: list[pa.RecordBatch] = []
         self.open_first = 0
         self.sink: Any = None
@@ -129,7 +130,8 @@ class JournalWriter:
         if self.stream == "messages":
             arrivals = rows.column("arrival").to_pylist()
             entry |= {"arrival_min": min(arrivals), "arrival_max": max(arrivals)}
-        self.segments.append(entry | ({"holes": [list(hole) for hole in holes]} if holes else {}))
+        self.segments.append(entry)
+        self.holes += [list(hole) for hole in holes]
         self.write_manifest()
         self.close()
         if remove:
@@ -154,7 +156,8 @@ class JournalWriter:
     def write_manifest(self) -> None:
         following = self.segments[-1]["next"] if self.segments else self.next
         manifest = {"format": 1, "stream": self.stream, "node": self.node, "first": self.first, "next": following}
-        (self.folder / "manifest.new").write_text(json.dumps(manifest | {"segments": self.segments}))
+        manifest |= {"segments": self.segments, "holes": self.holes}
+        (self.folder / "manifest.new").write_text(json.dumps(manifest))
         (self.folder / "manifest.new").rename(self.folder / "manifest.json")
 
 

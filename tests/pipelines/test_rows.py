@@ -133,6 +133,12 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     writer.seal(holes=[(10, 15)])
     assert [row["offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
     assert [row["offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))
+    writer.holes, writer.next = [[10, 15], [30, 1000]], 1000  # as after a crash: nobody knows which offsets were told
+    writer.write_manifest()
+    writer.write([message(offset) for offset in range(1000, 1010)])
+    assert [row["offset"] for row in read(tmp_path, 28)] == [28, 29, *range(1000, 1010)]
+    writer.seal()
+    assert [row["offset"] for row in read(tmp_path, 25)] == [*range(25, 30), *range(1000, 1010)]
 
 
 def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from .errors import EXIT_FOUND, ConfigInvalid, PipelineError, TableMissing
 from .jobs import JOBS, Job, Outcome, Run
 from .settings import Config
 from .tables import TABLES
+from .tables.pages import write_pages
 
 _SETTINGS = [
     click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
@@ -109,13 +110,15 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     from .progress import translate, wait_all, watcher
     from .quiet import quiet_start
     from .session import build_session
+    from .source.kafka import connector_jars
 
     console = Console(stderr=True)
     stop = Stopping()
+    jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     with serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start():
-            spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None)
+            spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
         try:
             spark.streams.addListener(figures)
             given = Run(
@@ -205,8 +208,14 @@ def parse_time(text: str) -> float:
 
 @main.command("list")
 @click.option("--tables", is_flag=True, help="The tables instead of the jobs.")
-def list_jobs(tables: bool) -> None:
+@click.option(
+    "--write", type=click.Path(path_type=Path, file_okay=False), help="Write the tables' reference pages into a folder."
+)
+def list_jobs(tables: bool, write: Path | None) -> None:
     """The jobs, what each reads and writes, and its options; or the tables."""
+    if write is not None:
+        write_pages(write)
+        return
     console = Console()
     grid = Grid(box=None, pad_edge=False)
     if tables:
@@ -255,3 +264,23 @@ def show(
 def settings_page() -> None:
     """Every setting with its default, bounds and meaning, as Markdown."""
     click.echo(describe_config())
+
+
+@main.command()
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="How many workers.")
+@click.option("--cores", default=1, show_default=True, type=click.IntRange(1, 256), help="Cores of each worker.")
+@click.option("--memory", default="2g", show_default=True, help="Memory of each worker.")
+@click.option("--port", default=7077, show_default=True, help="Port of the master; 0 chooses one.")
+@click.option("--page", default=8090, show_default=True, help="Port of the master's page; 0 chooses one.")
+@click.option(
+    "--folder", default="spark-cluster", show_default=True, type=click.Path(path_type=Path), help="For logs and work."
+)
+def cluster(workers: int, cores: int, memory: str, port: int, page: int, folder: Path) -> None:
+    """Start a Spark cluster on this machine, and keep it until ^C."""
+    from .cluster import running_cluster
+
+    stop = Stopping()
+    with running_cluster(folder, workers=workers, cores=cores, memory=memory, port=port, page=page) as running:
+        click.echo(f"master={running.url} page={running.page_url} workers={running.alive()}")
+        while not stop.wait(1.0):
+            pass

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from . import delta
 from .errors import ConfigInvalid
 from .settings import Config
+from .source.kafka import kafka_messages
 from .source.rows import FAULT
 from .tables import DATE, TABLES, Table
 
@@ -44,6 +45,10 @@ class Lake:
     def journal_stream(self, stream: str, **options: str) -> DataFrame:
         """A stream of the journals as it grows."""
         return self.spark.readStream.format("godwit").options(**self._journal_options(stream), **options).load()
+
+    def kafka_stream(self) -> DataFrame:
+        """Messages of the Kafka topics as they come, with the columns of the journal's `messages`."""
+        return kafka_messages(self.spark, self.config.kafka, is_stream=True)
 
     def _journal_options(self, stream: str) -> dict[str, str]:
         journal = self.config.journal

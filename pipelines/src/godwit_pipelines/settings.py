@@ -81,6 +81,16 @@ class NodeSettings:
 
 
 @dataclass(frozen=True)
+class KafkaSettings:
+    """Messages that come from Kafka beside, or in place of, those of journals."""
+
+    servers: str = option("", "HOST:PORT of brokers, joined by commas.")
+    topics: tuple[str, ...] = option((), "Topics whose records are landed as messages.")
+    jars: str = option("", "Folder with the connector's jars.")
+    rows_per_batch: int = option(1_000_000, "Most records of one micro-batch.", low=1, high=1e9)
+
+
+@dataclass(frozen=True)
 class MetricsSettings:
     """What the streaming queries say of themselves, as OpenMetrics."""
 
@@ -110,6 +120,7 @@ class Config:
     lake: LakeSettings = field(default_factory=LakeSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     node: NodeSettings = field(default_factory=NodeSettings)
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     maintain: MaintainSettings = field(default_factory=MaintainSettings)
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -5,6 +5,11 @@ A query for each stream, named after it; each goes on from its checkpoint.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
 from ..errors import ConfigInvalid
 from ..schemas import SCHEMAS
 from ..source.parts import find_folders
@@ -14,9 +19,25 @@ from .job import Job, Outcome, Run
 def run(run: Run) -> Outcome:
     """Land the streams that are there, or those that --option streams=a,b names."""
     streams = streams_of(run)
+    if run.config.kafka.topics:
+        run.start(run.lake.landing("messages", run.lake.kafka_stream()), "land-kafka")
     for stream in streams:
-        run.start(run.lake.landing(stream, run.journal_stream(stream)), f"land-{stream}")
-    return Outcome("" if streams else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet")
+        query = f"land-{stream}"
+        rows = run.lake.journal_stream(stream, startingOffsets=starting_offsets(run, stream, query))
+        run.start(run.lake.landing(stream, rows), query)
+    is_idle = not streams and not run.config.kafka.topics
+    return Outcome(
+        "" if not is_idle else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"
+    )
+
+
+def starting_offsets(run: Run, stream: str, query: str) -> str:
+    """Where a query without a checkpoint begins: at the beginning, or, if the checkpoint was lost, where the table ends."""
+    table = f"bronze.{stream}"
+    if Path(run.lake.checkpoint(query)).exists() or not run.lake.exists(table):
+        return "earliest"
+    ends = run.lake.read(table).groupBy("node").agg(F.max("offset").alias("last")).collect()
+    return json.dumps({row["node"]: row["last"] + 1 for row in ends}) if ends else "earliest"
 
 
 def streams_of(run: Run) -> list[str]:
@@ -25,6 +46,8 @@ def streams_of(run: Run) -> list[str]:
     for name in named:
         if name not in SCHEMAS:
             raise ConfigInvalid("--option streams", name, f"is no stream; there are {', '.join(SCHEMAS)}")
+    if not run.config.journal.paths and run.config.kafka.topics:
+        return []
     if not run.config.journal.paths:
         raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
     if named:

@@ -44,12 +44,11 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     findings: list[Finding] = []
     for node, folder in sorted(journals.folders.items()):
         held = Extent(folder.first, folder.next, folder.next - folder.first)
-        holes = [hole for segment in folder.sealed for hole in segment.holes]
         extents = landed.get(node, [])
         if not are_plain(extents):
             extents = read_extents(run, stream, node)
         quarantined = quarantined_offsets(run, stream, node)
-        findings += compare(stream, node, held, holes, extents, quarantined)
+        findings += compare(stream, node, held, folder.holes, extents, quarantined)
     return findings
 
 

@@ -2,7 +2,7 @@
 
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
-Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest or latest),
+Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
 pushFilters (see PruningReader).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
@@ -11,6 +11,7 @@ parts.py's and rows.py's. Invariant: a range that was planned is read whole, or 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,8 +65,9 @@ class Options:
         self.verify = _claim(known, "verify", True)
         self.push_filters = _claim(known, "pushFilters", False)
         self.starting = known.get("startingoffsets", "earliest")
+        self.starts: dict[str, int] = {}
         if self.starting not in ("earliest", "latest"):
-            raise ConfigInvalid("startingOffsets", self.starting, "must be earliest or latest")
+            self.starts = _starts(self.starting)
 
     def journals(self) -> Journals:
         return Journals(self.path, self.stream, rows_per_task=self.rows_per_task)
@@ -76,6 +78,16 @@ def _count(known: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ConfigInvalid(name, text, "must be a whole number above 0")
     return int(text)
+
+
+def _starts(text: str) -> dict[str, int]:
+    try:
+        given = json.loads(text)
+        return {str(node): int(offset) for node, offset in given.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ConfigInvalid(
+            "startingOffsets", text, 'must be earliest, latest, or offsets by node as {"node-a": 5}'
+        ) from None
 
 
 def _claim(known: Mapping[str, str], name: str, default: bool) -> bool:
@@ -166,7 +178,8 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         self.journals.look()
-        starts = self.journals.firsts() if self.options.starting == "earliest" else self.journals.nexts()
+        starts = self.journals.nexts() if self.options.starting == "latest" else self.journals.firsts()
+        starts |= self.options.starts
         return to_offset(self.options.stream, starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:

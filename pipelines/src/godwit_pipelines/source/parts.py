@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
 from .filters import Filter, may_hold
 from .rows import Part
-from .segments import OpenSegment, Segment, StreamFolder
+from .segments import OpenSegment, Segment, StreamFolder, is_gone
 
 
 class Journals:
@@ -79,7 +79,7 @@ class Journals:
         parts: list[Part] = []
         covered = first
         for segment in folder.segments_of(first, next):
-            if segment.first > covered:
+            if segment.first > covered and not is_gone(covered, min(next, segment.first), folder.holes):
                 raise JournalBroken(
                     f"node {folder.node}: rows {covered} to {segment.first - 1} of {self.stream} are in no segment"
                 )
@@ -87,7 +87,7 @@ class Journals:
             covered = high
             if may_hold(segment, filters):
                 parts += self._cut(folder, segment, low, high)
-        if covered < next:
+        if covered < next and not is_gone(covered, next, folder.holes):
             raise JournalBroken(
                 f"node {folder.node}: {self.stream} ends at {covered}, before {next} that was there: was the journal replaced?"
             )
@@ -110,7 +110,7 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
             next=next,
             segment_first=segment.first,
             segment_next=segment.next,
-            holes=segment.holes,
+            holes=tuple(hole for hole in folder.holes if hole[0] < segment.next and hole[1] > segment.first),
             time=segment.time_min or 0,
         )
     batches = segment.batches_of(first, next)

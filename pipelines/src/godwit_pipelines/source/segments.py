@@ -11,6 +11,7 @@ import json
 import os
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +87,8 @@ class StreamFolder:
         self.node = ""
         self.first = 0
         self.sealed: list[Segment] = []
+        self.holes: list[tuple[int, int]] = []
+        """Offsets that are gone for good, as the manifest says."""
         self.open: list[OpenSegment] = []
         self._manifest_is: tuple[int, ...] = ()
         self._folder_was = -1
@@ -116,13 +119,13 @@ class StreamFolder:
         try:
             status = path.stat()
         except FileNotFoundError:
-            self._manifest_is, self.sealed = (), []  # nothing was sealed yet
+            self._manifest_is, self.sealed, self.holes = (), [], []  # nothing was sealed yet
             return
         is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
         if is_now == self._manifest_is:
             return
         table = parse_manifest(path, path.read_bytes(), self.stream)
-        self.node, self.first, self.sealed = table.node, table.first, table.segments
+        self.node, self.first, self.sealed, self.holes = table.node, table.first, table.segments, table.holes
         self._manifest_is = is_now
 
     def _list_open(self) -> None:
@@ -142,8 +145,6 @@ class StreamFolder:
             segment.look()
             kept.append(segment)
         self.open = _cut(kept)
-        if self.open and not self.sealed:
-            self.first = max(self.first, self.open[0].first)
         if self.open and not self.node:
             self.node = read_node(self.open[0])
 
@@ -161,6 +162,7 @@ class Manifest(NamedTuple):
     first: int
     next: int
     segments: list[Segment]
+    holes: list[tuple[int, int]]
 
 
 def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
@@ -170,17 +172,27 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
         if table["format"] != FORMAT:
             raise JournalBroken(f"{path}: format {table['format']} is not one that this version reads ({FORMAT})")
         segments = [_segment(entry) for entry in table["segments"]]
+        holes = sorted((int(first), int(next)) for first, next in table.get("holes") or ())
+        holes = sorted({*holes, *(hole for segment in segments for hole in segment.holes)})
         node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
     except (ValueError, KeyError, TypeError) as error:
         raise JournalBroken(f"{path} is no manifest of a journal: {error!r}") from error
     if named != stream:
         raise JournalBroken(f"{path} is of the stream {named}, not {stream}")
     for before, after in itertools.pairwise(segments):
-        if before.next != after.first:
+        if before.next > after.first or not is_gone(before.next, after.first, holes):
             raise JournalBroken(f"{path}: {after.file} does not follow {before.file}")
-    if segments and (segments[-1].next != following or not segments[0].first <= first <= following):
+    if segments and (segments[-1].next > following or not segments[0].first <= first <= following):
         raise JournalBroken(f"{path}: first {first} and next {following} are not those of its segments")
-    return Manifest(node, first, following, segments)
+    return Manifest(node, first, following, segments, holes)
+
+
+def is_gone(first: int, next: int, holes: Sequence[tuple[int, int]]) -> bool:
+    """Whether the holes take all of these offsets; they are in order."""
+    for start, end in holes:
+        if start <= first < end:
+            first = end
+    return first >= next
 
 
 def _segment(entry: dict[str, Any]) -> Segment:

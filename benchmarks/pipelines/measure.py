@@ -1,0 +1,128 @@
+"""Measures reading, landing and the live loop, into benchmarks/results/pipelines/io.json.
+
+    .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live]
+
+Each figure is of a warm session on two cores: the first round is thrown away, the median of the rest counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from benchmarks.pipelines.data import write_journal
+from benchmarks.pipelines.loop import measure_loop
+from godwit_pipelines.config import build_config
+from godwit_pipelines.lake import Lake
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import SparkSettings
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "io.json"
+ROWS = 1_000_000
+ROUNDS = 3
+GOALS = {"source": 400_000, "land": 200_000, "live": 300}
+
+
+def main(which: list[str]) -> None:
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="godwit-pipelines-") as folder:
+        spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), name="measure")
+        for name in which:
+            measured = {"source": source, "land": land, "live": live}[name](spark, Path(folder))
+            found[name] = measured | {
+                "goal": GOALS[name],
+                "machine": machine(),
+                "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            print(name, json.dumps(found[name]))
+        spark.stop()
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "load_before": round(os.getloadavg()[0], 1),
+        "spark": pyspark.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def lake_of(spark: SparkSession, folder: Path, name: str) -> Lake:
+    data = folder / "node"
+    if not data.exists():
+        write_journal(data, ROWS)
+    values = {"journal.paths": (str(data),), "lake.path": str(folder / name), "journal.rows_per_batch": 500_000}
+    return Lake(spark, build_config({key: (value, "here") for key, value in values.items()}))
+
+
+def rounds(once: Callable[[int], float]) -> dict[str, Any]:
+    """Rows a second: the median of the rounds after the first."""
+    rates = [ROWS / once(number) for number in range(ROUNDS + 1)]
+    return {
+        "rows_per_s": round(statistics.median(rates[1:])),
+        "cold": round(rates[0]),
+        "rounds": [round(rate) for rate in rates[1:]],
+    }
+
+
+def source(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The journal as a stream into nothing: checksums taken, and for comparison not."""
+    lake = lake_of(spark, folder, "source")
+
+    def once(verify: str) -> Callable[[int], float]:
+        def run(number: int) -> float:
+            rows = lake.journal_stream("messages", verify=verify)
+            place = str(folder / f"place-{verify}-{number}")
+            begun = time.perf_counter()
+            query = (
+                rows.writeStream.format("noop").option("checkpointLocation", place).trigger(availableNow=True).start()
+            )
+            query.awaitTermination()
+            return time.perf_counter() - begun
+
+        return run
+
+    return rounds(once("true")) | {"unchecked_rows_per_s": rounds(once("false"))["rows_per_s"]}
+
+
+def land(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The journal into bronze.messages."""
+
+    def run(number: int) -> float:
+        lake = lake_of(spark, folder, f"land-{number}")
+        writer = lake.landing("messages", lake.journal_stream("messages"))
+        begun = time.perf_counter()
+        query = writer.option("checkpointLocation", lake.checkpoint("land")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        took = time.perf_counter() - begun
+        assert lake.read("bronze.messages").select("offset").distinct().count() == ROWS
+        shutil.rmtree(lake.folder)
+        return took
+
+    return rounds(run)
+
+
+def live(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """A journal that grows by 2,000 messages a second, back into subjects: from a message's own time to its publish."""
+    values: dict[str, Any] = {"journal.paths": (str(folder / "live"),), "lake.path": str(folder / "live-lake")}
+    config = build_config({key: (value, "here") for key, value in values.items()})
+    return measure_loop(spark, folder, lambda url: Lake(spark, replace(config, node=replace(config.node, url=url))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["source", "land", "live"])

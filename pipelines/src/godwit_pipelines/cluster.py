@@ -1,0 +1,144 @@
+"""A standalone Spark cluster on this machine, from the pip package alone: a master and workers as child processes.
+
+Owns the processes: they die with this one, and what they say is in files of a folder. For trying out what will run on real
+clusters, and for tests that kill workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from .errors import PipelineError
+
+_START_S = 120.0
+_HOST = "127.0.0.1"
+
+
+@dataclass
+class Cluster:
+    """A running master and its workers."""
+
+    folder: Path
+    port: int
+    page: int
+    cores: int
+    memory: str
+    master: subprocess.Popen[bytes] | None = None
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"spark://{_HOST}:{self.port}"
+
+    @property
+    def page_url(self) -> str:
+        return f"http://{_HOST}:{self.page}"
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """One more worker."""
+        name = f"worker-{len(self.workers) + 1}"
+        worker = self._start(
+            name,
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", _HOST, "--cores", str(self.cores), "--memory", self.memory),
+            *("--work-dir", str(self.folder / name), "--webui-port", "0", self.url),
+        )
+        self.workers.append(worker)
+        return worker
+
+    def start(self, workers: int) -> None:
+        """The master and so many workers; returns when all are known to it."""
+        self.master = self._start(
+            "master",
+            "org.apache.spark.deploy.master.Master",
+            *("--host", _HOST, "--port", str(self.port), "--webui-port", str(self.page)),
+        )
+        self._wait_for(0)
+        for _ in range(workers):
+            self.start_worker()
+        self._wait_for(workers)
+
+    def alive(self) -> int:
+        """Workers that the master counts as alive; -1 while it does not answer."""
+        try:
+            with urllib.request.urlopen(self.page_url + "/json/", timeout=5) as answer:
+                told: dict[str, Any] = json.load(answer)
+                return int(told["aliveworkers"])
+        except OSError:
+            return -1
+
+    def stop(self) -> None:
+        for process in (*self.workers, *([self.master] if self.master else [])):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _start(self, name: str, what: str, *words: str) -> subprocess.Popen[bytes]:
+        home = Path(pyspark.__file__).parent
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        environment |= {"SPARK_LOCAL_IP": _HOST, "SPARK_NO_DAEMONIZE": "1"}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [str(home / "bin" / "spark-class"), what, *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+
+    def _wait_for(self, workers: int) -> None:
+        deadline = time.monotonic() + _START_S
+        while self.alive() < workers:
+            for process in (self.master, *self.workers):
+                if process is not None and process.poll() is not None:
+                    raise PipelineError(f"a part of the cluster ended with {process.returncode}; see {self.folder}")
+            if time.monotonic() > deadline:
+                raise PipelineError(f"the cluster did not start in {_START_S:g} s; see {self.folder}")
+            time.sleep(0.2)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed command leaves the cluster behind
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_cluster(
+    folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "2g", port: int = 0, page: int = 0
+) -> Iterator[Cluster]:
+    """A cluster for as long as the block lasts; ports of 0 are chosen."""
+    cluster = Cluster(folder.absolute(), port or free_port(), page or free_port(), cores, memory)
+    try:
+        cluster.start(workers)
+        yield cluster
+    finally:
+        cluster.stop()

@@ -1,0 +1,131 @@
+"""Messages from Kafka land as those of a journal do. A broker and the connector are fetched, so this is one of the long tests."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from godwit_pipelines.cluster import free_port
+from godwit_pipelines.lake import Lake
+from godwit_pipelines.source.columns import stream_columns
+from godwit_pipelines.source.kafka import from_records
+from tests.pipelines.conftest import ROOT
+from tests.pipelines.driven import run
+
+JAVA = ["java", "-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+RECORD = """topic string, partition int, offset long, timestamp timestamp, key binary, value binary,
+    headers array<struct<key string, value binary>>"""
+WRITER = """
+import sys
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import SparkSettings
+from godwit_pipelines.source.kafka import connector_jars
+from pyspark.sql import functions as F
+jars, servers, first, next = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+spark = build_session(SparkSettings(master="local[1]"), is_short=True, extra={"spark.jars": connector_jars(jars)})
+rows = spark.range(first, next).select(
+    F.concat(F.lit("room/"), (F.col("id") % 10).cast("string")).alias("key"),
+    F.col("id").cast("string").alias("value"),
+    F.array(F.struct(F.lit("godwit-kind").alias("key"), F.lit(b"json").alias("value"))).alias("headers"),
+)
+rows.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "rooms").option("includeHeaders", "true").save()
+"""
+
+
+def test_records_become_messages_by_key_and_headers(spark: SparkSession) -> None:
+    headers = [("godwit-publisher", b"first"), ("godwit-publisher", b"eva"), ("godwit-kind", b"json"), ("other", b"x")]
+    rows = [("rooms", 3, 7, None, b"k/1", b"5", headers), ("rooms", 0, 8, None, None, None, None)]
+    found = from_records(spark.createDataFrame(rows, RECORD))
+    assert found.columns == stream_columns("messages").names
+    plain, bare = found.orderBy("offset").collect()
+    assert (plain["node"], plain["subject"], plain["sequence"], plain["kind"]) == ("rooms/3", "/rooms/k/1", 7, "json")
+    assert (plain["publisher"], bytes(plain["content"]), plain["crc"]) == ("eva", b"5", None)
+    assert (bare["subject"], bare["kind"], bytes(bare["content"]), bare["publisher"]) == ("/rooms", "bytes", b"", "")
+
+
+def fetch(pom: Path, folder: Path) -> Path:
+    """The jars that a pom names."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip("no mvn, which fetches Kafka")
+    words = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+    subprocess.run([*words, f"-DoutputDirectory={folder}"], check=True, stdin=subprocess.DEVNULL, timeout=300)
+    return folder
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    """One broker, controller and all; gives its address."""
+    jars = fetch(ROOT / "tests/pipelines/kafka-broker.xml", tmp_path / "broker-jars")
+    port, control = free_port(), free_port()
+    properties = tmp_path / "server.properties"
+    lines = ["process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}"]
+    lines += [f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}"]
+    lines += [f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}", "controller.listener.names=CONTROLLER"]
+    lines += [f"log.dirs={tmp_path}/kafka", "offsets.topic.replication.factor=1", "num.partitions=3"]
+    lines += [
+        "transaction.state.log.replication.factor=1",
+        "transaction.state.log.min.isr=1",
+        "log.cleaner.dedupe.buffer.size=4194304",
+    ]
+    properties.write_text("\n".join(lines))
+    name = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+    java = [*JAVA, "-cp", f"{jars}/*"]
+    subprocess.run(
+        [*java, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(properties)], check=True, timeout=120
+    )
+    with (tmp_path / "broker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "broker.log").read_text()
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.long
+def test_a_topic_lands_once_over_restarts(tmp_path: Path, broker: str, lake: Lake) -> None:
+    import sys
+
+    jars = fetch(ROOT / "deploy/spark/kafka-connector.xml", tmp_path / "jars")
+    words = (
+        "run",
+        "land",
+        "--once",
+        "--lake",
+        str(lake.folder),
+        "--set",
+        f"kafka.servers={broker}",
+        "--set",
+        "kafka.topics=rooms",
+    )
+    words = (*words, "--set", f"kafka.jars={jars}", "--set", "kafka.rows_per_batch=700")
+    for first, next in ((0, 2000), (2000, 2500)):
+        subprocess.run(
+            [sys.executable, "-c", WRITER, str(jars), broker, str(first), str(next)], check=True, timeout=300
+        )
+        assert run(*words, log=tmp_path / "log") == 0, (tmp_path / "log").read_text()
+        landed = lake.read("bronze.messages")
+        number = F.col("content").cast("string").cast("long")
+        wrong = landed.where(F.concat(F.lit("/rooms/room/"), (number % 10).cast("string")) != F.col("subject")).count()
+        assert (landed.count(), landed.select(number).distinct().count(), wrong) == (next, next, 0)

@@ -1,0 +1,95 @@
+"""A streaming job is killed at random moments, again and again: its tables equal the journal all the same, row for row."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from godwit_pipelines.cluster import running_cluster
+from tests.pipelines.driven import kill, run, start
+from tests.pipelines.journals import JournalWriter, message
+
+KILLS = 20
+WAIT_S = 240
+
+
+def write_journal(data: Path, count: int, batch: int = 500) -> JournalWriter:
+    """Many small batches: so that there is much to be killed in."""
+    writer = JournalWriter(data)
+    for first in range(0, count, batch):
+        writer.write([message(offset) for offset in range(first, min(count, first + batch))])
+        if first and first % (count // 4) < batch:
+            writer.seal()
+    return writer
+
+
+def rows_of(lake: Path) -> pa.Table:
+    path = lake / "bronze" / "messages"
+    if not DeltaTable.is_deltatable(str(path)):
+        return pa.table({"offset": pa.array([], pa.int64())})
+    return DeltaTable(str(path)).to_pyarrow_table().drop_columns(["date"]).sort_by("offset")
+
+
+def expected(data: Path, count: int) -> pa.Table:
+    writer = JournalWriter(data / "expected")
+    return pa.Table.from_batches([writer.batch([message(offset) for offset in range(count)])])
+
+
+def assert_equal(lake: Path, data: Path, count: int) -> None:
+    landed = rows_of(lake)
+    assert landed.column("offset").to_pylist() == list(range(count))
+    wanted = expected(data, count)
+    assert landed.select(wanted.schema.names).cast(wanted.schema).equals(wanted)
+
+
+@pytest.mark.long
+def test_tables_equal_the_journal_after_a_job_was_killed_20_times(tmp_path: Path) -> None:
+    chance, count = random.Random(20), 24_000
+    write_journal(tmp_path / "node", count).close()
+    lake, log = tmp_path / "lake", tmp_path / "log"
+    words = ("run", "land", "--journal", str(tmp_path / "node"), "--lake", str(lake), "--master", "local[2]")
+    words = (*words, "--set", "journal.rows_per_batch=400", "--option", "streams=messages")
+    killed_in_work = 0
+    for _ in range(KILLS):
+        before = len(rows_of(lake))
+        process = start(*words, "--every", "0s", log=log)
+        deadline = time.monotonic() + WAIT_S
+        while (
+            len(rows_of(lake)) == before and time.monotonic() < deadline and process.poll() is None and before < count
+        ):
+            time.sleep(0.02)  # until it works again; then somewhere in the batches that follow
+        time.sleep(chance.uniform(0, 1.0))
+        assert process.poll() is None, log.read_text()
+        killed_in_work += before < count and len(rows_of(lake)) > before
+        kill(process)
+    assert run(*words, "--once", log=log) == 0, log.read_text()
+    assert_equal(lake, tmp_path, count)
+    assert killed_in_work >= 3
+    assert run("run", "reconcile", "--journal", str(tmp_path / "node"), "--lake", str(lake), log=log) == 0
+
+
+@pytest.mark.long
+def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
+    count = 60_000
+    write_journal(tmp_path / "node", count, batch=5000).close()
+    lake, log = tmp_path / "lake", tmp_path / "log"
+    with running_cluster(tmp_path / "cluster", workers=2, memory="1g") as cluster:
+        words = ("run", "land", "--journal", str(tmp_path / "node"), "--lake", str(lake), "--master", cluster.url)
+        words = (*words, "--set", "journal.rows_per_batch=3000", "--set", "journal.rows_per_task=500")
+        words = (*words, "--set", "spark.executor_memory=512m", "--option", "streams=messages", "--once")
+        process = start(*words, log=log)
+        try:
+            deadline = time.monotonic() + WAIT_S
+            while not len(rows_of(lake)) > 0 and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.05)
+            assert process.poll() is None, log.read_text()
+            kill(cluster.workers[0])
+            assert process.wait(WAIT_S) == 0, log.read_text()
+        finally:
+            kill(process)
+    assert_equal(lake, tmp_path, count)

@@ -1,0 +1,23 @@
+"""The tables as they are declared: every column has a sentence, and the reference pages say what the tables are."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit_pipelines.jobs import JOBS
+from godwit_pipelines.tables import TABLES, Table
+from godwit_pipelines.tables.pages import pages
+from tests.pipelines.conftest import ROOT
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_table_says_what_it_is(table: Table) -> None:
+    assert table.about.endswith(".") and table.job in JOBS
+    assert set(table.key) <= set(table.schema.names) and set(table.persons) <= set(table.schema.names)
+    assert not table.day or table.schema[table.day].dataType.typeName() == "timestamp"
+    assert all(str(field.metadata.get("comment", "")).endswith(".") for field in table.schema), table.name
+
+
+def test_the_reference_pages_are_those_of_the_tables() -> None:
+    for name, text in pages().items():
+        assert (ROOT / "docs" / "pipelines" / name).read_text("utf-8") == text, "make generate-tables"
