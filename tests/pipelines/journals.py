@@ -139,6 +139,11 @@ class JournalWriter:
         self.kept = []
         return self.folder / name
 
+    @property
+    def sealed_next(self) -> int:
+        """Where the open segment begins, or would."""
+        return self.open_first if self.writer is not None else self.next
+
     def close(self) -> None:
         """Let the open segment be as it is."""
         if self.sink is not None:
@@ -150,11 +155,11 @@ class JournalWriter:
         for entry in [entry for entry in self.segments if entry["next"] <= first]:
             self.segments.remove(entry)
             (self.folder / entry["file"]).unlink()
-        self.first = self.segments[0]["first"] if self.segments else self.next
+        self.first = self.segments[0]["first"] if self.segments else self.sealed_next
         self.write_manifest()
 
     def write_manifest(self) -> None:
-        following = self.segments[-1]["next"] if self.segments else self.next
+        following = self.segments[-1]["next"] if self.segments else self.sealed_next
         manifest = {"format": 1, "stream": self.stream, "node": self.node, "first": self.first, "next": following}
         manifest |= {"segments": self.segments, "holes": self.holes}
         (self.folder / "manifest.new").write_text(json.dumps(manifest))
