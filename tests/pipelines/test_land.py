@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.jobs import Outcome
+from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
 from tests.pipelines.journals import message, write_messages
 
@@ -82,8 +84,7 @@ def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake
     )
 
     def told() -> int:
-        query = stream.trigger(availableNow=True).start()
-        query.awaitTermination()
+        query = run_to_end(stream, StreamingQuery.awaitTermination)
         return sum(
             (each if isinstance(each, dict) else each.jsonValue)["numInputRows"] for each in query.recentProgress
         )

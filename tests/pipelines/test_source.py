@@ -11,7 +11,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
+from godwit_pipelines.jobs.job import run_to_end
 from tests.pipelines.journals import START, message, write_messages
 
 SCHEMA = "offset long, node string, subject string, fault string"
@@ -81,9 +83,7 @@ def test_a_stream_takes_shares_goes_on_from_its_place_and_says_what_was_lost(
             spark.readStream.format("godwit").option("path", f"{tmp_path}/one,{tmp_path}/two").options(**options).load()
         )
         writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "place"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        return progress(query)
+        return progress(run_to_end(writer, StreamingQuery.awaitTermination))
 
     batches = run(maxRowsPerBatch="250")
     assert [count for count, _ in batches] == [250, 250]

@@ -16,6 +16,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from ..lake import Lake
 from ..settings import Config
 
+_STARTED_SLOWLY = "Python worker failed to connect back"
+_STARTS_MAX = 5
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -58,11 +61,25 @@ class Run:
         """
         writer = writer.queryName(query).option("checkpointLocation", self.lake.checkpoint(query))
         if self.every_s is None:
-            started = writer.trigger(availableNow=True).start()
-            self.watch(started)
+            started = run_to_end(writer, self.watch)
         else:
             started = writer.trigger(processingTime=f"{int(self.every_s * 1000)} milliseconds").start()
         self.queries.append(started)
+
+
+def run_to_end(writer: DataStreamWriter, watch: Callable[[StreamingQuery], None]) -> StreamingQuery:
+    """Work off what there is. Spark gives a Python process ten seconds to start, which a machine under load may not keep: such
+    a query is started again, from its checkpoint.
+    """
+    for attempt in range(_STARTS_MAX):
+        started = writer.trigger(availableNow=True).start()
+        try:
+            watch(started)
+            break
+        except Exception as error:
+            if attempt + 1 == _STARTS_MAX or _STARTED_SLOWLY not in str(error):
+                raise
+    return started
 
 
 @dataclass(frozen=True)
