@@ -11,7 +11,7 @@ from pathlib import Path
 
 from godwit.verify.brokers import OTHERS, Broker, GodwitBroker
 from godwit.verify.judge.finding import Promise
-from godwit.verify.plan import Harm, Kind, Scale, make_plan
+from godwit.verify.plan import Fault, Harm, Kind, Plan, Scale, make_plan
 from godwit.verify.scene import Scene, run_scene
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,11 +33,22 @@ class Culprit:
     scale: Scale = SCALE
     harms: frozenset[Harm] = frozenset({Harm.STALL})
     """Nothing is cut where a broken node is tried, so that no resume can mend what was done."""
+    arrange: Callable[[Plan], Plan] = lambda plan: plan
+    """What of the plan is not left to the lots."""
 
 
 def broken(crime: str, each: int) -> Callable[[], Broker]:
     """The node that commits a crime on one in so many."""
     return lambda: GodwitBroker(command=[str(PROGRAM), "--crime", crime, "--each", str(each)])
+
+
+def stall_one_of_everything(plan: Plan) -> Plan:
+    """One reader of all subjects stops for ten seconds: some 6,000 messages, of which the broker queues 1,000. The run is long enough
+    for it where the machine is slow to begin.
+    """
+    wide = next(mine for mine in plan.subscribers if mine.kind is Kind.PATTERN)
+    subscribers = [replace(mine, selector="/verify/**") if mine is wide else mine for mine in plan.subscribers]
+    return replace(plan, subscribers=subscribers, faults=[Fault(3.0, Harm.STALL, 10.0, (wide.name,))])
 
 
 LOSS = frozenset({Promise.NO_LOSS, Promise.GAPS})
@@ -54,14 +65,20 @@ CULPRITS = (
         scale=replace(RIVAL_SCALE, rate=150),
         harms=frozenset({Harm.CUT}),
     ),
-    Culprit("Mosquitto QoS 1, a stalled reader", OTHERS["mosquitto"], frozenset({Promise.NO_LOSS}), RIVAL_SCALE),
+    Culprit(
+        "Mosquitto QoS 1, a stalled reader",
+        OTHERS["mosquitto"],
+        frozenset({Promise.NO_LOSS}),
+        replace(RIVAL_SCALE, seconds=35),
+        arrange=stall_one_of_everything,
+    ),
 )
 
 
 async def try_culprit(culprit: Culprit, seed: int) -> Scene:
     """Raises BrokerMissing where it is not installed, TimeoutError where the run does not end."""
     broker = culprit.make()
-    plan = make_plan(seed, culprit.scale, WIRE_KINDS & broker.kinds, culprit.harms)
+    plan = culprit.arrange(make_plan(seed, culprit.scale, WIRE_KINDS & broker.kinds, culprit.harms))
     async with asyncio.timeout(RUN_S_MAX):
         return await run_scene(plan, broker, lambda scene: None)
 

@@ -20,6 +20,9 @@ from .merging import Merging, claim_of
 from .place import SEEN_MAX, Place, Seen
 
 MARKS_KEPT = 2
+UNTOLD = -1
+JOIN_MS = 10_000
+"""So long a join may take before its first mark, where no mark is heard of: on a node that was just restarted."""
 OVERLAP_MS = 5_000
 """The window that is open when a conflated subscription resumes may close over what its join gave; on a frozen node, later."""
 
@@ -94,6 +97,9 @@ class Witness:
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
         self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
         self._restarts = court.restarts  # that this subscription has been told of
+        self._unmarked_ms: int | None = (
+            None  # when it was told of one by a gap of the whole pattern, no mark having come since
+        )
         self._last_of: dict[int, tuple[int, str, Position]] = {}  # across subjects: the last message of each publisher
         self._is_feed = False  # what comes is the feed's order: no join by subjects is under way
 
@@ -127,6 +133,7 @@ class Witness:
         for place in self.places.values():
             place.is_due = False
         self._join = None
+        self._forget_unmarked(at_ms)
         self._note(at_ms, f"the connection went{reason and ': '}{reason[:60]}", None)
 
     # What it is told
@@ -212,6 +219,7 @@ class Witness:
             self._judge_fresh(at_ms, subject, head)
         self._heads = {}
         self._is_feed = True
+        self._unmarked_ms = None
         self.moved()
 
     # At the end
@@ -338,11 +346,20 @@ class Witness:
             breach = Breach(Promise.GAPS, "a gap of the whole pattern was told, but nobody restarted the node")
             self._find(at_ms, self.selector, breach)
         self._restarts = self.court.restarts
+        self._unmarked_ms = at_ms
         for place in self.places.values():
             place.begin()
         self._marks.clear()
         self._heads, self._is_feed = {}, False
         self.moved()
+
+    def _forget_unmarked(self, at_ms: int) -> None:
+        """A join that is cut before its first mark begins again where it began, and tells its gap again. A client's user hears of no
+        marks: there a join is given some time.
+        """
+        if self._unmarked_ms is not None and (not self.is_client or at_ms - self._unmarked_ms < JOIN_MS):
+            self._restarts = UNTOLD
+        self._unmarked_ms = None
 
     def _judge_fresh(self, at_ms: int, subject: str, head: Position) -> None:
         place = self.places.get(subject)

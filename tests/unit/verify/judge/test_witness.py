@@ -172,6 +172,26 @@ def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
     assert found(witness) == {Promise.GAPS}
 
 
+def cut_after_a_gap(witness: Witness, marks: bool, cut_ms: int) -> set[Promise]:
+    """The node restarts once; a pattern is told of it, cut, and told again."""
+    told = Gap("/*", None, None, GapReason.EPOCH, None)
+    witness.court.ledger.restart()
+    witness.court.restarts += 1
+    witness.gap(0, told)
+    if marks:
+        witness.marked(1, "m")
+    witness.lost(cut_ms)
+    witness.gap(cut_ms + 1, told)
+    return found(witness)
+
+
+def test_a_join_that_was_cut_may_tell_its_gap_again_and_one_that_was_complete_may_not() -> None:
+    assert not cut_after_a_gap(following("/*"), marks=False, cut_ms=60_000)
+    assert cut_after_a_gap(following("/*"), marks=True, cut_ms=5) == {Promise.GAPS}
+    assert not cut_after_a_gap(following("/*", is_client=True), marks=False, cut_ms=5)
+    assert cut_after_a_gap(following("/*", is_client=True), marks=False, cut_ms=60_000) == {Promise.GAPS}
+
+
 def test_who_joins_behind_what_was_acknowledged_is_found() -> None:
     witness = following(is_late=True)
     witness.joined(0, Position(EPOCH, 9), Outcome.SNAPSHOT, 1)
