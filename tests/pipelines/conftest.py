@@ -23,7 +23,12 @@ from godwit_pipelines.settings import Config, SparkSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / ".make" / "spark.jsa"
-SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g")
+INTERPRETED = {  # compiling a plan costs more than running it over a handful of rows: half the time of a test
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g", conf=INTERPRETED)
 hypothesis.settings.register_profile("godwit", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.load_profile("godwit")
 Runs = Callable[..., Outcome]

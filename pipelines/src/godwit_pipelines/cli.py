@@ -260,6 +260,28 @@ def show(
     show_table(TABLES[table], config, Console(), rows, where, as_json)
 
 
+@main.command()
+@settings
+@click.option(
+    "--page", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write."
+)
+@click.option("--json", "data", type=click.Path(path_type=Path), help="Write what the page is made of, too.")
+@click.option("--hours", default=24.0, show_default=True, type=click.FloatRange(0.01, 24 * 366), help="How far back.")
+def report(
+    file: Path | None,
+    lake: str | None,
+    master: str | None,
+    more: tuple[str, ...],
+    page: Path,
+    data: Path | None,
+    hours: float,
+) -> None:
+    """Write what the tables say of the last day as one page that needs nothing else."""
+    from .report.command import write_report
+
+    click.echo(write_report(read_config(file, more, lake__path=lake, spark__master=master), page, data, hours))
+
+
 @main.command("settings")
 def settings_page() -> None:
     """Every setting with its default, bounds and meaning, as Markdown."""

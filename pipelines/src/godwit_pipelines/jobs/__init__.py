@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from . import land, maintain, reconcile
+from . import all as all_
+from . import audit, bars, capacity, delivery, land, maintain, reconcile, replay, sessions, usage
 from .job import Job, Outcome, Run
 
-JOBS: dict[str, Job] = {module.JOB.name: module.JOB for module in (land, reconcile, maintain)}
+_MODULES = (all_, land, reconcile, audit, delivery, sessions, usage, capacity, bars, replay, maintain)
+JOBS: dict[str, Job] = {module.JOB.name: module.JOB for module in _MODULES}
 
 __all__ = ["JOBS", "Job", "Outcome", "Run"]

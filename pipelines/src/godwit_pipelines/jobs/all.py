@@ -1,0 +1,35 @@
+"""`all`: everything that the report is made of, one job after the other in one session. For a node of one's own and for trying it out;
+in operation the jobs run by themselves, each as often as it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import audit, capacity, delivery, land, reconcile, sessions, usage
+from .job import Job, Outcome, Run
+
+_JOBS = (land.JOB, reconcile.JOB, audit.JOB, delivery.JOB, sessions.JOB, usage.JOB, capacity.JOB)
+
+
+def run(run: Run) -> Outcome:
+    """Each to its end, in order."""
+    texts, found = [], 0
+    for number, job in enumerate(_JOBS, 1):
+        run.say(f"{number} of {len(_JOBS)}: {job.name}, {job.about}")
+        outcome = job.run(replace(run, job=job.name, every_s=None, options={}, queries=[])) or Outcome()
+        found += outcome.found
+        if outcome.text:
+            texts.append(f"{job.name}: {outcome.text}")
+    return Outcome("\n".join(texts), found)
+
+
+JOB = Job(
+    name="all",
+    about="land, check, audit and sum up everything that the report is made of",
+    run=run,
+    reads=tuple(dict.fromkeys(name for job in _JOBS for name in job.reads)),
+    writes=tuple(dict.fromkeys(name for job in _JOBS for name in job.writes)),
+    kind="batch",
+    every_s=300.0,
+)

@@ -1,0 +1,54 @@
+"""`delivery`: how much was delivered of what, how fast, to how many, and how fast the error budgets burn."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ..tables.gold import WIDTHS
+from ..transforms.delivery import burn_rates, delivery_windows, roll_up
+from .job import Job, Outcome, Run
+from .merging import merge_stream
+
+_BURN_BACK = timedelta(hours=6)
+
+
+def run(run: Run) -> Outcome:
+    """Windows of ten seconds from the streams; wider ones from the table, where it changed."""
+    windows = delivery_windows(run.lake.stream("bronze.deliveries"), run.lake.stream("bronze.latency"))
+    merge_stream(run, windows, "gold.delivery_10s", "delivery-10s", lambda rows, _: widen(run, rows))
+    return Outcome()
+
+
+def widen(run: Run, changed: DataFrame) -> None:
+    """Everything that is made of the ten-second windows, from the first to the last that changed."""
+    first, last = changed.agg(F.min("start"), F.max("start")).first() or (None, None)
+    if first is None:
+        return
+    below = run.lake.read("gold.delivery_10s")
+    for name, width in list(WIDTHS.items())[1:]:
+        unit = width.split()[1]
+        whole = below.filter(F.col("start") >= F.date_trunc(unit, F.lit(first)))
+        whole = whole.filter(F.date_trunc(unit, "start") <= F.lit(last))
+        run.lake.merge(f"gold.delivery_{name}", roll_up(whole, width))
+        below = run.lake.read(f"gold.delivery_{name}")
+    minutes = run.lake.read("gold.delivery_1m").filter(F.col("start") >= F.lit(first - _BURN_BACK))
+    burned = burn_rates(
+        minutes, int(run.options.get("target_us", "65536")), float(run.options.get("objective", "0.999"))
+    )
+    run.lake.merge("gold.slo", burned.filter(F.col("minute") >= F.date_trunc("minute", F.lit(first))))
+
+
+JOB = Job(
+    name="delivery",
+    about="how much was delivered of each selector, how fast, to how many; error budgets",
+    run=run,
+    reads=("bronze.deliveries", "bronze.latency"),
+    writes=(*(f"gold.delivery_{name}" for name in WIDTHS), "gold.slo"),
+    options={
+        "target_us": "A delivery is good when the kernel had it within so many microseconds; rounded up to a power of two. 65536 by default.",
+        "objective": "The share of deliveries that is to be good: 0.999 by default.",
+    },
+)

@@ -1,0 +1,26 @@
+"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key, each batch once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from .job import Run
+
+Then = Callable[[DataFrame, int], None]
+
+
+def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then | None = None) -> None:
+    """Start a query that merges the rows of `frame` that each batch changed into `table`; `then` is given them after that."""
+
+    def write(rows: DataFrame, batch: int) -> None:
+        changed = rows.persist()
+        try:
+            run.lake.merge(table, changed, app=query, batch=batch)
+            if then is not None:
+                then(changed, batch)
+        finally:
+            changed.unpersist()
+
+    run.start(frame.writeStream.outputMode("update").foreachBatch(write), query)

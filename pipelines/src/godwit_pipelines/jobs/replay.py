@@ -1,0 +1,67 @@
+"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order, not faster than is asked.
+
+Says what it would publish and does nothing else unless it is told --option publish=yes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import functions as F
+
+from ..errors import ConfigInvalid
+from ..lake import Lake
+from ..transforms.replay import choose, preview, replay_messages
+from .job import Job, Outcome, Run
+
+_SHOWN = 20
+
+
+def run(run: Run) -> Outcome:
+    """Choose, show, and publish if that is wanted."""
+    options = run.options
+    if "subjects" not in options:
+        raise ConfigInvalid("--option subjects", "", "must name a subject or pattern", hint="subjects=/orders/**")
+    chosen = choose(
+        run.lake.read("bronze.messages"),
+        *(options["subjects"], options.get("since", ""), options.get("until", ""), options.get("tenant", "")),
+    ).persist()
+    try:
+        shown = preview(chosen).orderBy(F.desc("messages"), "subject")
+        count, total = shown.count(), shown.agg(F.sum("messages")).first()
+        for row in shown.limit(_SHOWN).collect():
+            run.say(f"{row.messages:>9,}  {row.subject}  ({row.bytes:,} bytes, {row['first']} to {row['last']})")
+        messages = (total[0] if total is not None else 0) or 0
+        if options.get("publish", "no") != "yes":
+            return Outcome(f"would publish {messages:,} messages on {count:,} subjects; --option publish=yes does")
+        if not options.get("name"):
+            raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
+        rate = float(options.get("rate", "0")) or run.config.node.messages_per_second
+        lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
+        rows = replay_messages(chosen, options["name"], options.get("below", ""))
+        ordered = rows.repartition("subject").sortWithinPartitions("time", "run", "arrival")
+        lake.publish(ordered.select("subject", "content", "kind", "key"), app=f"replay-{options['name']}")
+        return Outcome(f"published {messages:,} messages on {count:,} subjects; those that were there already, once")
+    finally:
+        chosen.unpersist()
+
+
+JOB = Job(
+    name="replay",
+    about="history into subjects again, each message once; says what it would do unless told publish=yes",
+    run=run,
+    reads=("bronze.messages",),
+    writes=("subjects",),
+    kind="batch",
+    every_s=86_400.0,
+    options={
+        "subjects": "Which subject or pattern: /orders/**.",
+        "since": "From when, UTC: 2026-11-21 10:00.",
+        "until": "Up to, not including, when.",
+        "tenant": "Whose only.",
+        "below": "Publish below this subject instead of on the same ones: /again.",
+        "rate": "Most messages a second.",
+        "name": "The replay's name: under the same name a message is published once.",
+        "publish": "yes publishes; anything else only says what it would do.",
+    },
+)

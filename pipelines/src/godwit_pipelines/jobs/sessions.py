@@ -1,0 +1,44 @@
+"""`sessions`: who was there, from when to when, how it ended, and how many at once."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from ..transforms.sessions import KEY, close_lost, combine_sessions, concurrency, session_parts
+from .job import Job, Outcome, Run
+
+
+def run(run: Run) -> Outcome:
+    """New rows of `access` into the sessions that they belong to; then the sessions of runs that were cut short."""
+    parts = session_parts(run.lake.stream("bronze.access"))
+
+    def write(rows: DataFrame, batch: int) -> None:
+        new = rows.persist()
+        known = (
+            run.lake.read("silver.sessions").select(new.columns).join(new.select(*KEY).distinct(), [*KEY], "left_semi")
+        )
+        run.lake.merge("silver.sessions", combine_sessions(new.unionByName(known)), app="sessions", batch=batch)
+        new.unpersist()
+        if run.every_s is not None:
+            finish(run)
+
+    run.start(parts.writeStream.outputMode("append").foreachBatch(write), "sessions")
+    if run.every_s is None:
+        finish(run)
+    return Outcome()
+
+
+def finish(run: Run) -> None:
+    """What needs all sessions: those that ended with their node, and the concurrency."""
+    known = run.lake.read("silver.sessions")
+    run.lake.merge("silver.sessions", close_lost(known, run.lake.read("bronze.reigns")))
+    run.lake.replace("gold.concurrency_1m", concurrency(run.lake.read("silver.sessions")))
+
+
+JOB = Job(
+    name="sessions",
+    about="who was connected, from when to when, how it ended, and how many at once",
+    run=run,
+    reads=("bronze.access", "bronze.reigns"),
+    writes=("silver.sessions", "gold.concurrency_1m"),
+)

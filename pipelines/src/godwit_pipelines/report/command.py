@@ -1,0 +1,22 @@
+"""`godwit-pipelines report`: writes the page, and the data it is made from if that is asked for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..settings import Config
+from .document import build_document
+from .page import build_page
+
+
+def write_report(config: Config, page: Path, data: Path | None, hours: float) -> str:
+    """Writes the files; returns what to tell the person who asked."""
+    document = build_document(Path(config.lake.path).absolute(), datetime.now(UTC), hours)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(build_page(document), encoding="utf-8")
+    if data is not None:
+        data.write_text(json.dumps(document, default=str, separators=(",", ":")) + "\n", encoding="utf-8")
+    state = {"none": "nothing audited yet", "broken": "BROKEN"}.get(document["audit"]["state"], "PROVEN")
+    return f"{state}: {page.resolve().as_uri()}"

@@ -1,0 +1,193 @@
+"""The report as data: everything that the page shows. Pure but for what Tables reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from .tables import Row, Tables
+
+Document = dict[str, Any]
+STEPS = (1, 2, 5, 10, 30, 60, 300, 600, 1_800, 3_600)
+POINTS_MAX = 240
+SHOWN = 15
+
+
+def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document:
+    """What the tables in `folder` say of the `hours` before `now`."""
+    tables = Tables(folder, now - timedelta(hours=hours), now + timedelta(minutes=1))
+    first, last = tables.newest()
+    begin, end = first or tables.since, last or now
+    span_s = max(1.0, (end - begin).total_seconds())
+    step_s = next((step for step in STEPS if span_s / step <= POINTS_MAX), STEPS[-1])
+    windows = tables.rows("gold.delivery_10s", "start") if span_s < 7_200 else tables.rows("gold.delivery_1m", "start")
+    width_s = 10 if span_s < 7_200 else 60
+    verdict = tables.rows("gold.audit_verdict", "hour")
+    if not verdict and first is not None:  # the hour may have begun before the report's time
+        verdict = Tables(folder, begin.replace(minute=0, second=0, microsecond=0), tables.until).rows(
+            "gold.audit_verdict", "hour"
+        )
+    faults = tables.rows("gold.audit_faults", "time")
+    sessions = tables.rows("silver.sessions", "started")
+    usage = Tables(folder, begin - timedelta(hours=1), tables.until).rows("gold.usage_1h", "hour")
+    return {
+        "made": now.replace(microsecond=0).isoformat(),
+        "from": begin.isoformat(),
+        "until": end.isoformat(),
+        "empty": first is None,
+        "nodes": sorted({row["node"] for row in [*windows, *verdict, *sessions]}),
+        "step_s": step_s,
+        "width_s": width_s,
+        "audit": _audit(verdict, faults),
+        "published": sorted(tables.count_over_time("bronze.messages", step_s).items()),
+        "delivered": _sum_over_time(windows, "messages"),
+        "latency": _latency(windows),
+        "faults_over_time": _faults_over_time(faults, width_s),
+        "connected": _connected(sessions, end),
+        "sessions": _sessions(sessions),
+        "selectors": _selectors(windows),
+        "tenants": _tenants(usage),
+        "worst": _worst(faults),
+    }
+
+
+def _audit(verdict: list[Row], faults: list[Row]) -> Row:
+    names = (
+        "ranges",
+        "messages",
+        "conflated",
+        "gaps",
+        "holes",
+        "repeats",
+        "reorders",
+        "regressions",
+        "others",
+        "told",
+        "faults",
+    )
+    sums: Row = {name: sum(row[name] for row in verdict) for name in names}
+    sums["told_gaps"] = sum(row["declared"] and row["kind"] == "gap" for row in faults)
+    sums["hours"] = len({row["hour"] for row in verdict})
+    by_selector: dict[str, Row] = {}
+    for row in verdict:
+        one = by_selector.setdefault(
+            row["selector"], {"selector": row["selector"], **dict.fromkeys(("messages", "told", "faults", "ranges"), 0)}
+        )
+        for name in ("messages", "told", "faults", "ranges"):
+            one[name] += row[name]
+    sums["selectors"] = len(by_selector)
+    sums["state"] = (
+        "none" if not sums["ranges"] else "broken" if sums["faults"] else "told" if sums["told"] else "proven"
+    )
+    worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
+    return {**sums, "by_selector": worst[:SHOWN]}
+
+
+def _sum_over_time(windows: list[Row], name: str) -> list[tuple[int, int]]:
+    sums: dict[int, int] = defaultdict(int)
+    for row in windows:
+        sums[_unix(row["start"])] += row[name]
+    return sorted(sums.items())
+
+
+def _latency(windows: list[Row]) -> list[tuple[int, float, float, float]]:
+    """p50, p95 and p99 in milliseconds for each window in which something was timed, over all selectors."""
+    merged: dict[int, list[int]] = {}
+    for row in windows:
+        if row["timed"]:
+            known = merged.setdefault(_unix(row["start"]), [0] * len(row["buckets"]))
+            merged[_unix(row["start"])] = [a + b for a, b in zip(known, row["buckets"], strict=True)]
+    return [
+        (at, *(read_quantile(buckets, q) / 1_000 for q in (0.5, 0.95, 0.99))) for at, buckets in sorted(merged.items())
+    ]  # type: ignore[misc]  # three of them
+
+
+def read_quantile(buckets: list[int], q: float) -> float:
+    """The q-quantile of a histogram of the journal, microseconds, linear within its bucket."""
+    wanted, through = q * sum(buckets), 0
+    for at, count in enumerate(buckets):
+        if count and through + count >= wanted:
+            low = 2.0 ** (at - 1) if at else 0.0
+            return low + (2.0**at - low) * (wanted - through) / count
+        through += count
+    return 0.0
+
+
+def _faults_over_time(faults: list[Row], width_s: int) -> list[tuple[int, int, int]]:
+    """Messages told missing, and undeclared faults, by window."""
+    told: dict[int, int] = defaultdict(int)
+    wrong: dict[int, int] = defaultdict(int)
+    for row in faults:
+        at = _unix(row["time"]) // width_s * width_s
+        (told if row["declared"] else wrong)[at] += row["messages"]
+    return [(at, told[at], wrong[at]) for at in sorted({*told, *wrong})]
+
+
+def _connected(sessions: list[Row], end: datetime) -> list[tuple[int, int]]:
+    """How many were connected, wherever that changed, to the second."""
+    moves: dict[int, int] = defaultdict(int)
+    for row in sessions:
+        moves[_unix(row["started"])] += 1
+        if row["ended"] is not None:
+            moves[_unix(row["ended"])] -= 1
+    level, levels = 0, []
+    for at in sorted(moves):
+        level += moves[at]
+        levels.append((at, level))
+    return [*levels, (max(_unix(end), levels[-1][0]), level)] if levels else []
+
+
+def _sessions(sessions: list[Row]) -> Row:
+    how: dict[str, int] = defaultdict(int)
+    wires: dict[str, int] = defaultdict(int)
+    for row in sessions:
+        how[row["how"]] += 1
+        wires[row["wire"] or "unknown"] += 1
+    lived = sorted((row["ended"] - row["started"]).total_seconds() for row in sessions if row["ended"] is not None)
+    return {
+        "count": len(sessions),
+        "resumed": sum(row["resumed"] for row in sessions),
+        "how": dict(how),
+        "wires": dict(sorted(wires.items(), key=lambda pair: -pair[1])),
+        "median_s": lived[len(lived) // 2] if lived else None,
+    }
+
+
+def _selectors(windows: list[Row]) -> list[Row]:
+    found: dict[str, Row] = {}
+    for row in windows:
+        one = found.setdefault(
+            row["selector"],
+            {"selector": row["selector"], "messages": 0, "bytes": 0, "missed": 0, "buckets": [0] * len(row["buckets"])},
+        )
+        for name in ("messages", "bytes", "missed"):
+            one[name] += row[name]
+        one["buckets"] = [a + b for a, b in zip(one["buckets"], row["buckets"], strict=True)]
+    top = sorted(found.values(), key=lambda row: -row["messages"])[:SHOWN]
+    return [
+        {**row, "p99_ms": read_quantile(row["buckets"], 0.99) / 1_000 if any(row["buckets"]) else None, "buckets": None}
+        for row in top
+    ]
+
+
+def _tenants(usage: list[Row]) -> list[Row]:
+    names = ("in_messages", "in_bytes", "out_messages", "out_bytes", "connects", "refusals")
+    found: dict[str, Row] = {}
+    for row in usage:
+        one = found.setdefault(row["tenant"], {"tenant": row["tenant"], **dict.fromkeys(names, 0)})
+        for name in names:
+            one[name] += row[name]
+    return sorted(found.values(), key=lambda row: -row["out_bytes"])[:SHOWN]
+
+
+def _worst(faults: list[Row]) -> list[Row]:
+    """The first undeclared faults, in words."""
+    wrong = sorted((row for row in faults if not row["declared"]), key=lambda row: row["time"])[:SHOWN]
+    keys = ("kind", "messages", "selector", "connection", "place_before", "from_place", "to_place", "offset", "node")
+    return [{**{key: row[key] for key in keys}, "time": row["time"].astimezone(UTC).isoformat()} for row in wrong]
+
+
+def _unix(time: datetime) -> int:
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())

@@ -1,0 +1,261 @@
+"""The report as one page: the verdict first, in a sentence, then the day in pictures, then who and what in tables. Pure but for reading its
+own style sheet. Nothing is fetched, nothing runs.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .charts import Chart, Series
+
+STYLE = Path(__file__).with_name("page.css")
+NAMES = {"proven": "PROVEN", "told": "PROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
+FAULT_SENTENCES = {
+    "gap": "messages are missing, and the client was not told",
+    "hole": "messages are missing inside what was handed over, and the client was not told",
+    "repeat": "messages came again",
+    "reorder": "messages came after later ones",
+    "epoch_regress": "an epoch came back that the subscription had left",
+    "miscount": "a gap was told to be larger than it was",
+    "unpublished": "places were handed over that nobody published",
+}
+
+
+def build_page(document: dict[str, Any]) -> str:
+    """The whole page."""
+    name = NAMES[document["audit"]["state"]]
+    parts = [
+        _verdict(document, name),
+        _tiles(document),
+        _worst(document),
+        "<h2>The time in pictures</h2>",
+        _charts(document),
+        "<h2>By subject and pattern</h2>",
+        _selectors(document),
+        '<div class="pair"><section><h2>The audit</h2>',
+        _audit(document),
+        "</section><section><h2>Connections</h2>",
+        _sessions(document),
+        "</section></div>",
+        "<h2>Usage by tenant</h2>",
+        _tenants(document),
+        _footer(document),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{name}: what was delivered, {_span(document)}</title><style>{STYLE.read_text('utf-8')}</style></head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _span(document: dict[str, Any]) -> str:
+    begin, end = (datetime.fromisoformat(document[key]).astimezone(UTC) for key in ("from", "until"))
+    return (
+        f"{begin:%Y-%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC"
+        if begin.date() == end.date()
+        else f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def _sentence(audit: dict[str, Any]) -> str:
+    if audit["state"] == "none":
+        return "No delivery has been audited in this time. Run land, then audit, then make the report again."
+    carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches of {audit['selectors']:,} subjects and patterns"
+    if audit["state"] == "broken":
+        return f"{carried}. {audit['faults']:,} times something was wrong that nobody was told of; the first of them are below."
+    sentence = f"{carried}: every one in order, once, and none was lost in silence."
+    if audit["told"]:
+        sentence += f" {audit['told']:,} messages could not be delivered any more, and each client that missed one was told so, and how many."
+    return sentence
+
+
+def _verdict(document: dict[str, Any], name: str) -> str:
+    audit = document["audit"]
+    kind = {"broken": "broken", "none": "nothing"}.get(audit["state"], "")
+    nodes = ", ".join(document["nodes"][:4]) + (
+        f" and {len(document['nodes']) - 4} more" if len(document["nodes"]) > 4 else ""
+    )
+    return (
+        f"<h1>What was delivered: {escape(nodes) or 'no node'}, {_span(document)}</h1>"
+        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit))}</p></section>'
+    )
+
+
+def _tiles(document: dict[str, Any]) -> str:
+    audit, sessions = document["audit"], document["sessions"]
+    peak = max((level for _, level in document["connected"]), default=0)
+    p99 = max((point[3] for point in document["latency"]), default=None)
+    tiles = [
+        (f"{sum(count for _, count in document['published']):,}", "messages published"),
+        (f"{audit['messages']:,}", "deliveries judged"),
+        (f"{audit['told_gaps']:,}", f"gaps told, {audit['told']:,} messages"),
+        (f"{audit['faults']:,}", "undeclared faults"),
+        (f"{sessions['count']:,}", f"connections, {sessions['resumed']:,} resumed"),
+        (f"{peak:,}", "connected at most"),
+        (_ms(p99), "p99 at its worst, acceptance to kernel"),
+    ]
+    return (
+        '<div class="tiles">'
+        + "".join(f'<div class="tile"><b>{a}</b><span>{b}</span></div>' for a, b in tiles)
+        + "</div>"
+    )
+
+
+def _charts(document: dict[str, Any]) -> str:
+    begin, end = (datetime.fromisoformat(document[key]).timestamp() for key in ("from", "until"))
+    step, width = document["step_s"], document["width_s"]
+    published = [(at, count / step) for at, count in document["published"]]
+    delivered = [(at, count / width) for at, count in document["delivered"]]
+    latency, faults = document["latency"], document["faults_over_time"]
+    charts = [
+        Chart("Published", "messages a second", begin, end, [Series("published", "up", published, "area")]),
+        Chart(
+            "Delivered",
+            "messages a second, all subscribers",
+            begin,
+            end,
+            [Series("delivered", "up", delivered, "bar", width)],
+        ),
+        Chart(
+            *("Latency", "acceptance to kernel", begin, end),
+            [
+                Series(name, kind, [(at[0] + width / 2, at[n]) for at in latency])
+                for n, name, kind in ((1, "p50", "up"), (2, "p95", "warn"), (3, "p99", "bad"))
+            ],
+            is_log=True,
+            write=_ms,
+        ),
+        Chart(
+            *("Missing and wrong", f"messages in {width} s", begin, end),
+            [
+                Series("told missing", "warn", [(at, told) for at, told, _ in faults], "bar", width),
+                Series("undeclared", "bad", [(at, wrong) for at, _, wrong in faults], "bar", width),
+            ],
+        ),
+        Chart("Connected", "clients", begin, end, [Series("connected", "up", document["connected"], "step")]),
+    ]
+    return f'<div class="charts">{"".join(chart.draw() for chart in charts)}</div>'
+
+
+def _table(heads: tuple[tuple[str, str], ...], rows: list[tuple[str, ...]], empty: str) -> str:
+    """`heads` are names with a class each; cells are safe HTML."""
+    if not rows:
+        return f'<p class="none">{empty}</p>'
+    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in heads)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in zip(row, heads, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _selectors(document: dict[str, Any]) -> str:
+    most = max((row["messages"] for row in document["selectors"]), default=1) or 1
+    rows = [
+        (
+            escape(row["selector"]),
+            f'<span class="share"><i style="width:{100 * row["messages"] / most:.1f}%"></i></span>',
+            *(f"{row['messages']:,}", _bytes(row["bytes"]), f"{row['missed']:,}", _ms(row["p99_ms"])),
+        )
+        for row in document["selectors"]
+    ]
+    heads = (
+        ("subject or pattern", "name"),
+        ("", "wide"),
+        *((name, "number") for name in ("delivered", "bytes", "told missing", "p99")),
+    )
+    return _table(heads, rows, "Nothing was delivered in this time.")
+
+
+def _audit(document: dict[str, Any]) -> str:
+    audit = document["audit"]
+    rows = [
+        (
+            sentence,
+            f'<span class="{"kept" if not audit[name] else "broken"}">{"✓ none" if not audit[name] else f"✗ {audit[name]:,}"}</span>',
+        )
+        for name, sentence in (
+            ("gaps", "messages missing between ranges, untold"),
+            ("holes", "messages missing inside ranges, untold"),
+            ("repeats", "messages handed over twice"),
+            ("reorders", "messages after later ones"),
+            ("regressions", "epochs that came back"),
+            ("others", "gaps miscounted, places nobody published"),
+        )
+    ]
+    return _table(
+        (("what was looked for", ""), ("found", "number")), rows if audit["state"] != "none" else [], "Not audited yet."
+    )
+
+
+def _sessions(document: dict[str, Any]) -> str:
+    sessions = document["sessions"]
+    rows = [
+        (f"ended: {escape(how)}" if how != "open" else "still open", f"{count:,}")
+        for how, count in sorted(sessions["how"].items())
+    ]
+    rows += [(f"by {escape(wire)}", f"{count:,}") for wire, count in sessions["wires"].items()]
+    if sessions["median_s"] is not None:
+        rows.append(("median of their lives", f"{sessions['median_s']:,.1f} s"))
+    return _table((("connections", ""), ("", "number")), rows, "Nobody connected in this time.")
+
+
+def _tenants(document: dict[str, Any]) -> str:
+    rows = [
+        (
+            escape(row["tenant"]) or "<em>none named</em>",
+            *(f"{row['in_messages']:,}", _bytes(row["in_bytes"]), f"{row['out_messages']:,}", _bytes(row["out_bytes"])),
+            *(f"{row['connects']:,}", f"{row['refusals']:,}"),
+        )
+        for row in document["tenants"]
+    ]
+    names = ("published", "bytes in", "delivered", "bytes out", "connections", "refused")
+    return _table((("tenant", "name"), *((name, "number") for name in names)), rows, "No usage in this time.")
+
+
+def _worst(document: dict[str, Any]) -> str:
+    if not document["worst"]:
+        return ""
+    rows = [
+        (
+            f'<span class="broken">{escape(row["kind"])}</span>',
+            f"{row['messages']:,} {escape(FAULT_SENTENCES[row['kind']])}",
+            escape(row["selector"]),
+            f"connection {row['connection']} of {escape(row['node'])}",
+            f"after {row['place_before'] if row['place_before'] is not None else 'its beginning'}: {row['from_place']} to {row['to_place']}",
+            escape(row["time"][11:23]),
+        )
+        for row in document["worst"]
+    ]
+    heads = tuple((name, "") for name in ("what", "which is", "selector", "who", "places", "at, UTC"))
+    return f"<h2>What is wrong, the first of it</h2>{_table(heads, rows, '')}"
+
+
+def _footer(document: dict[str, Any]) -> str:
+    return (
+        f"<footer><p>Made {escape(document['made'])} by <code>godwit-pipelines report</code> from the tables of the lake alone. Times are UTC. "
+        "Percentiles are read from merged histograms in powers of two and are at most a factor of two off. Delivered is: handed to the kernel. "
+        "The audit compares the node's own record of what it accepted with its record of what it handed to whom.</p></footer>"
+    )
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value >= 1_000:
+        return f"{value / 1_000:,.3g} s"
+    return f"{value:.3g} ms" if value >= 1 else f"{value * 1_000:.3g} µs"
+
+
+def _bytes(count: int) -> str:
+    size, unit = float(count), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):  # noqa: B007 - the unit it stops at is used
+        if size < 1_000 or unit == "TB":
+            break
+        size /= 1_000
+    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"

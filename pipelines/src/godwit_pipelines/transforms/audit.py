@@ -1,0 +1,190 @@
+"""The audit: what was published against what was handed over, range by range.
+
+Along one *chain* (a subscription of one connection, in the journal's order) ranges must follow each other on the ruler that
+published.py lays out. `judge_ranges` says how each stands to what came before it, in one sort; faults.py names what is wrong; here are also the sums.
+Invariant: a journal of a node that kept its promises yields no undeclared fault, whatever happened to its clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from .faults import find_faults
+from .published import measure_ranges
+
+CHAIN = ("node", "run", "connection", "selector", "chain")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit yields: the subscriptions, what is wrong or was told, and a verdict for each hour and selector."""
+
+    ranges: DataFrame
+    faults: DataFrame
+    verdict: DataFrame
+
+
+def audit(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> Audit:
+    """The whole of it, from four streams of the journal."""
+    return conclude(judge(deliveries, messages, access, reigns))
+
+
+def judge(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> DataFrame:
+    """Every range as it stands to those before it. Both tables of an audit are made of it: worth keeping in memory."""
+    ranges = number_chains(measure_ranges(deliveries, messages), access)
+    return judge_ranges(excuse_runs(ranges, messages, reigns))
+
+
+def conclude(judged: DataFrame) -> Audit:
+    """The tables of an audit from its judged ranges."""
+    faults = find_faults(judged)
+    return Audit(sum_chains(judged, faults), faults, reach_verdict(judged, faults))
+
+
+def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
+    """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces the first
+    and stands elsewhere; the row that names where it stands is the first of the new chain, all else of that instant is the old one's.
+    """
+    again = (
+        access.filter(F.col("kind") == "subscribed")
+        .groupBy("node", "run", "connection", "selector")
+        .agg(F.sort_array(F.collect_list("time")).alias("began"))
+        .filter(F.size("began") > 1)
+    )
+    earlier = F.filter("began", lambda began: (began < F.col("time")) | (F.col("confirmed") & (began == F.col("time"))))
+    numbered = ranges.join(F.broadcast(again), ["node", "run", "connection", "selector"], "left")
+    return numbered.withColumn("chain", F.coalesce(F.size(earlier), F.lit(0))).drop("began")
+
+
+def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> DataFrame:
+    """What the journal says of itself: `lost_rows` where the node's disk made it lose rows of deliveries, `cut_short` where the run did not end
+    in order (what it accepted last may not be in the journal), `landed_to` the newest message that is known.
+    """
+    lost = (
+        reigns.filter(F.col("kind") == "lost")
+        .groupBy("node", "run")
+        .agg(
+            F.max(F.col("stream") == "deliveries").alias("lost_rows"),
+            F.max(F.col("stream") == "messages").alias("lost_messages"),
+        )
+    )
+    broken = (
+        reigns.filter((F.col("kind") == "began") & ~F.col("follows_clean"))
+        .select("node", F.col("follows_run").alias("run"))
+        .distinct()
+        .withColumn("unclean", F.lit(True))
+    )
+    landed = messages.groupBy("node").agg(F.max("time").alias("landed_to"))
+    said = lost.join(broken, ["node", "run"], "full")
+    excused = ranges.join(F.broadcast(said), ["node", "run"], "left").join(F.broadcast(landed), "node", "left")
+    return excused.withColumns(
+        {
+            "lost_rows": F.coalesce("lost_rows", F.lit(False)),
+            "cut_short": F.coalesce("unclean", F.lit(False)) | F.coalesce("lost_messages", F.lit(False)),
+        }
+    ).drop("unclean", "lost_messages")
+
+
+def judge_ranges(ranges: DataFrame) -> DataFrame:
+    """How each range stands to those before it in its chain. A chain is cut into islands where another reign begins.
+
+    `reached`: how far the island had come (null at its first range); `began`: where it began; `before`: messages between there and
+    this range; `inside`: messages of the range that are not accounted for (below zero: too many); `across`: at the first range of a
+    later island, messages of either reign that nobody was handed; `regressed`: it went back to a reign it had left.
+    """
+    key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
+    chain = Window.partitionBy("connection", "chain_key").orderBy("offset")
+    earlier = chain.rowsBetween(Window.unboundedPreceding, -1)
+    # "you are ahead of me": told, and set back to where the node stands
+    behind = ranges.withColumn("chain_key", key).withColumn(
+        "ahead", F.lag(F.struct("confirmed", "reign", "hi")).over(chain)
+    )
+    marked = behind.selectExpr(
+        *("*", "ahead is null or ahead.reign != reign as other"),
+        "coalesce(ahead.confirmed and gaps > 0 and lo <= ahead.hi, false) as set_back",
+    ).selectExpr("*", "other or set_back as changed")
+    islands = marked.withColumn("island", F.sum(F.expr("int(changed)")).over(chain))
+    seen = islands.withColumns(
+        {
+            "last": F.max(F.struct("island", "hi", "published_to", "to_place")).over(earlier),
+            "opened": F.max(F.expr("struct(island, if(changed, if(confirmed, 1L, lo), null) as lo)")).over(earlier),
+            "left": F.collect_set(F.expr("if(changed, reign, null)")).over(earlier),
+        }
+    )
+    followed = seen.selectExpr("*", *(f"{sql} as {name}" for name, sql in _FOLLOWED.items()))
+    return followed.selectExpr("*", *(f"{sql} as {name}" for name, sql in _STANDING.items())).drop(*_PASSING)
+
+
+_FOLLOWED = {
+    "reached": "if(changed, null, last.hi)",
+    "began": "if(changed, null, opened.lo)",
+    "place_before": "last.to_place",
+    "regressed": "other and last is not null and array_contains(left, reign)",
+}
+_STANDING = {
+    "before": "greatest(0L, coalesce(lo - reached - 1, 0L))",
+    "inside": "if(confirmed, 0L, hi - lo + 1 - count - conflated)",
+    "across": """if(other and last is not null and not regressed,
+        greatest(0L, coalesce(last.published_to - last.hi, 0L)) + greatest(0L, lo - 1), 0L)""",
+}
+_PASSING = ("last", "opened", "left", "changed", "other", "set_back", "ahead")
+
+
+def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
+    """A row for each subscription and reign: from where to where, what was handed over, and whether all of it is in order."""
+    island = [*CHAIN, "island"]
+    sums = judged.groupBy(*island).agg(
+        *(F.first(name).alias(name) for name in ("tenant", "identity", "client", "is_pattern")),
+        F.min("from_place").alias("from_place"),
+        F.max("to_place").alias("to_place"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+        F.sum((~F.col("confirmed")).cast("long")).alias("ranges"),
+        F.sum("count").alias("messages"),
+        F.sum("conflated").alias("conflated"),
+        F.sum("gaps").alias("gaps"),
+        F.max("reign").alias("reign"),
+    )
+    wrong = faults.groupBy(*island).agg(
+        F.sum(F.when(F.col("declared"), F.col("messages")).otherwise(0)).alias("declared"),
+        F.count(F.when(~F.col("declared"), 1)).alias("faults"),
+    )
+    whole = sums.join(wrong, island, "left").fillna(0, ["declared", "faults"])
+    return whole.selectExpr("*", "if(is_pattern, null, reign) as epoch", "faults = 0 as in_order").drop("reign")
+
+
+def reach_verdict(judged: DataFrame, faults: DataFrame) -> DataFrame:
+    """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once), told (what was
+    missing was said to be), or broken.
+    """
+    place = ["hour", "node", "tenant", "selector", "is_pattern"]
+    hour = F.date_trunc("hour", "time").alias("hour")
+    sums = (
+        judged.select("*", hour)
+        .groupBy(*place)
+        .agg(
+            F.count(F.when(~F.col("confirmed"), 1)).alias("ranges"),
+            F.sum("count").alias("messages"),
+            F.sum("conflated").alias("conflated"),
+            F.approx_count_distinct("chain_key").alias("subscriptions"),
+        )
+    )
+    wrong = faults.select("*", hour).groupBy(*place).agg(*(F.expr(f"{sql} as {name}") for name, sql in _SUMS.items()))
+    filled = sums.join(wrong, place, "left").fillna(0, [*_SUMS])
+    verdict = "case when faults > 0 then 'broken' when told > 0 then 'told' else 'proven' end as verdict"
+    return filled.selectExpr("*", verdict)
+
+
+_SUMS = {
+    **{
+        f"{kind}s": f"sum(if(kind = '{kind}' and not declared, messages, 0L))"
+        for kind in ("gap", "hole", "repeat", "reorder")
+    },
+    "regressions": "count_if(kind = 'epoch_regress')",
+    "others": "count_if(kind in ('miscount', 'unpublished') and not declared)",
+    "told": "sum(if(declared, messages, 0L))",
+    "faults": "count_if(not declared)",
+}

@@ -1,0 +1,54 @@
+"""History as messages to publish again: what was accepted in a time, on some subjects, of some tenants, in its order, each once by its key."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from .selector import match_subjects
+
+
+def choose(messages: DataFrame, selector: str, since: str = "", until: str = "", tenant: str = "") -> DataFrame:
+    """The messages to replay: of a subject or pattern, from `since` up to, not including, `until` (texts of times, UTC), of a tenant."""
+    wanted = messages.sparkSession.createDataFrame([(selector,)], "selector string")
+    found = messages.join(
+        F.broadcast(match_subjects(wanted, messages.select("subject").distinct()).select("subject")),
+        "subject",
+        "left_semi",
+    )
+    for condition, text in (
+        ("time >= timestamp(:text)", since),
+        ("time < timestamp(:text)", until),
+        ("tenant = :text", tenant),
+    ):
+        if text:
+            found = found.filter(F.expr(condition.replace(":text", _quoted(text))))
+    return found
+
+
+def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame:
+    """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not published twice, under
+    another it is. `partition` keeps each subject's order; `node`, `time` and `arrival` sort within it.
+    """
+    key = F.concat_ws("|", F.lit(name), "node", "subject", "epoch", "sequence")
+    return chosen.select(
+        F.concat(F.lit(prefix), "subject").alias("subject"),
+        "content",
+        "kind",
+        F.sha2(key, 256).alias("key"),
+        *("node", "time", "run", "arrival"),
+    )
+
+
+def preview(chosen: DataFrame) -> DataFrame:
+    """What a replay would publish, by subject: for the dry run."""
+    return chosen.groupBy("subject").agg(
+        F.count("*").alias("messages"),
+        F.sum(F.octet_length("content").cast("long")).alias("bytes"),
+        F.min("time").alias("first"),
+        F.max("time").alias("last"),
+    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,93 @@
+"""Who was there, from when to when, and how it ended.
+
+A session is put together from the rows of `access` that its connection left, in any order and number: each row is a part, parts of one
+connection combine, and combining is the same whichever comes first or twice. So a stream needs no state of its own: what it knows of
+a session is the session's row in the table.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+KEY = ("node", "run", "connection")
+RECONNECT_S = 30
+_FIRST = ("tenant", "identity", "client", "address", "wire")
+
+
+def session_parts(access: DataFrame) -> DataFrame:
+    """What each row of `access` says of its session. A refused connection never was one."""
+    return access.filter("kind != 'refused' and connection != 0").selectExpr(
+        *(*KEY, *(f"nullif({name}, '') as {name}" for name in _FIRST)),
+        "if(kind = 'connected', time, null) as started",
+        "if(kind = 'disconnected', time, null) as ended",
+        "if(kind = 'disconnected', code, null) as code",
+        "if(kind = 'disconnected', reason, null) as reason",
+        "if(kind = 'disconnected', lived_ms, null) as lived_ms",
+        "time as first_seen",
+        "time as last_seen",
+        "coalesce(kind = 'subscribed' and at is not null, false) as resumed",
+        "cast(null as string) as how",
+    )
+
+
+def combine_sessions(parts: DataFrame) -> DataFrame:
+    """Parts, and sessions that were put together before, as one row for each connection."""
+    whole = parts.groupBy(*KEY).agg(
+        *(F.max(name).alias(name) for name in _FIRST),
+        *(F.min(name).alias(name) for name in ("started", "first_seen")),
+        *(F.max(name).alias(name) for name in ("ended", "last_seen", "code", "reason", "lived_ms", "resumed")),
+        F.expr("max(nullif(how, 'open')) as how"),
+    )
+    ended = """case when how = 'closed' or lived_ms is not null then 'closed' when how is not null then how
+        when ended is not null then 'closed' else 'open' end"""
+    began = "coalesce(started, if(lived_ms is null, null, ended - make_dt_interval(0, 0, 0, lived_ms / 1000.0)), first_seen)"
+    return whole.withColumns({"how": F.expr(ended), "started": F.expr(began)})
+
+
+def sessions(access: DataFrame) -> DataFrame:
+    """Every session of these rows."""
+    return combine_sessions(session_parts(access))
+
+
+def close_lost(known: DataFrame, reigns: DataFrame) -> DataFrame:
+    """Sessions that are still open in a run that another run follows: they ended with their node, at the latest when the next began."""
+    followed = (
+        reigns.filter("kind = 'began' and follows_run is not null")
+        .groupBy("node", F.col("follows_run").alias("run"))
+        .agg(F.min("time").alias("lost"))
+    )
+    open_ = known.filter("how = 'open'").join(F.broadcast(followed), ["node", "run"], "inner")
+    return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "how": F.lit("lost with its node")}).drop(
+        "lost"
+    )
+
+
+def concurrency(known: DataFrame) -> DataFrame:
+    """Minute by minute, wherever somebody came or went: the most at once, comings, goings, and comings within half a minute of the same client's
+    going. Between two of its minutes nothing changed, and `at_end` still holds.
+    """
+    who = Window.partitionBy(
+        "node", "tenant", "identity", "client", F.regexp_replace("address", ":[0-9]+$", "")
+    ).orderBy("started")
+    back = F.expr(f"coalesce(unix_micros(started) - unix_micros(left_at) between 0 and {RECONNECT_S} * 1000000, false)")
+    came = known.fillna("", ["tenant", "identity", "client", "address"]).withColumn("left_at", F.lag("ended").over(who))
+    moves = (
+        came.withColumn("back", back)
+        .selectExpr(
+            "node",
+            "tenant",
+            """explode(filter(array(named_struct('time', started, 'by', 1, 'back', int(back)),
+            named_struct('time', ended, 'by', -1, 'back', 0)), each -> each.time is not null)) as move""",
+        )
+        .selectExpr("node", "tenant", "move.*")
+    )
+    running = Window.partitionBy("node", "tenant").orderBy("time", "by").rowsBetween(Window.unboundedPreceding, 0)
+    level = moves.withColumn("level", F.sum("by").over(running))
+    return level.groupBy("node", "tenant", F.date_trunc("minute", "time").alias("minute")).agg(
+        F.expr("greatest(max(level), max(level - by)) as peak"),
+        F.expr("max_by(level, struct(time, by)) as at_end"),
+        F.expr("count_if(by = 1) as connects"),
+        F.expr("count_if(by = -1) as disconnects"),
+        F.expr("sum(back) as reconnects"),
+    )

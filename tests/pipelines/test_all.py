@@ -1,0 +1,54 @@
+"""From journals to the report: every job after the other, on a node's life of which the truth is known."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from godwit_pipelines.lake import Lake
+from godwit_pipelines.report import build_document, build_page
+from tests.pipelines.conftest import Runs
+from tests.pipelines.journals import START
+from tests.pipelines.played import Play
+
+
+def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    play = Play(tmp_path / "node-1", seconds=20)
+    play.write()
+    outcome = run_job("all")
+    assert outcome.found == 0 and "audit: PROVEN" in outcome.text
+    rows = play.rows
+    delivered = sum(row["count"] for row in rows["deliveries"])
+    for table, column in (
+        ("gold.audit_verdict", "messages"),
+        ("gold.usage_1h", "out_messages"),
+        ("gold.delivery_1h", "messages"),
+    ):
+        assert lake.read(table).agg(F.sum(column)).first()[0] == delivered, table  # type: ignore[index]  # a sum has a row
+    how = {row.how: row["count"] for row in lake.read("silver.sessions").groupBy("how").count().collect()}
+    assert how == {"closed": 18, "lost with its node": 6}
+    document = build_document(lake.folder, START + timedelta(hours=1))
+    assert document["audit"]["state"] == "told" and sum(count for _, count in document["published"]) == len(
+        rows["messages"]
+    )
+    page = build_page(document)
+    assert "PROVEN" in page and not re.search(r"https?://|<script|@import|url\(", page)
+
+
+def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    play = Play(tmp_path / "node-1", seconds=8)
+    play.wrong = ["lose", "repeat", "lose"]
+    play.write()
+    run_job("land")
+    outcome = run_job("audit")
+    assert outcome.found == 3 and "BROKEN" in outcome.text
+    faults = lake.read("gold.audit_faults").filter("not declared")
+    assert {(row.kind, row["count"]) for row in faults.groupBy("kind").count().collect()} == {
+        ("hole", 2),
+        ("repeat", 1),
+    }
+    page = build_page(build_document(lake.folder, START + timedelta(hours=1)))
+    assert "BROKEN" in page and "messages came again" in page

@@ -1,0 +1,57 @@
+"""Bars hold the first, highest, lowest and last value, whatever order rows come in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.schemas import MESSAGES
+from godwit_pipelines.transforms.bars import bar_messages, bars
+from tests.pipelines.rows import frame
+from tests.pipelines.transforms.streaming import collected, merged, stream_of
+
+BEGIN = 1_795_250_000_000_000
+
+
+def tick(offset: int, at_ms: int, content: str, **fields: Any) -> dict[str, Any]:
+    row = {
+        "node": "n",
+        "offset": offset,
+        "arrival": offset,
+        "time": BEGIN + at_ms * 1_000,
+        "subject": "/a",
+        "kind": "json",
+    }
+    return {**row, "content": content.encode(), **fields}
+
+
+GOLDEN = [
+    [
+        tick(0, 10, '{"p":5}'),
+        tick(2, 500, '{"p":9.5}'),
+        tick(9, 600, "no json"),
+        tick(10, 700, '{"p":1}', kind="bytes"),
+    ],
+    [tick(1, 200, '{"p":2}'), tick(3, 990, '{"p":"4"}'), tick(4, 1_000, '{"p":7}'), tick(2, 500, '{"p":9.5}')],
+]
+
+
+def test_bars_are_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    every = frame(spark, MESSAGES, [row for rows in GOLDEN for row in rows])
+    expected = collected(bars(every, "1 second", "$.p"))
+    assert [row[3:] for row in expected] == [("/a", 5.0, 9.5, 2.0, 4.0, 4), ("/a", 7.0, 7.0, 7.0, 7.0, 1)]
+    stream = stream_of(spark, tmp_path / "messages", MESSAGES, GOLDEN)
+    assert merged(bars(stream, "1 second", "$.p"), ("start", "node", "subject"), tmp_path) == expected
+
+
+def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> None:
+    grown = [
+        bar_messages(bars(frame(spark, MESSAGES, rows), "1 second", "$.p")).first()
+        for rows in (GOLDEN[0], GOLDEN[0], GOLDEN[1])
+    ]
+    assert all(row is not None and row.subject == "/bars/1s/a" for row in grown)
+    assert grown[0].key == grown[1].key != grown[2].key  # type: ignore[union-attr]  # asserted above
+    assert json.loads(grown[0].content)["high"] == 9.5  # type: ignore[union-attr]  # asserted above

@@ -1,0 +1,110 @@
+"""Windows, roll-ups and error budgets: exact where they are counts, within a bucket where they are times."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from godwit_pipelines.schemas import DELIVERIES, LATENCY
+from godwit_pipelines.transforms.delivery import COUNTS, KEY, burn_rates, delivery_windows, read_latency, roll_up
+from tests.pipelines.rows import frame
+from tests.pipelines.transforms.streaming import collected, merged, stream_of
+
+BEGIN = 1_795_250_000_000_000
+SECOND = 1_000_000
+Row = dict[str, Any]
+SHOWN = (*KEY, *COUNTS, "buckets")
+
+
+def delivery(offset: int, at_s: float, **fields: Any) -> Row:
+    row = {
+        "node": "n",
+        "run": "a",
+        "offset": offset,
+        "time": BEGIN + int(at_s * SECOND),
+        "connection": 1,
+        "selector": "/a",
+    }
+    return {**row, "count": 10, "bytes": 100, "gap_count": 0, **fields}
+
+
+def latency(offset: int, at_s: float, buckets: list[int]) -> Row:
+    row = {"node": "n", "offset": offset, "time": BEGIN + int(at_s * SECOND), "selector": "/a", "count": sum(buckets)}
+    return row | {"buckets": buckets}
+
+
+GOLDEN = [
+    [delivery(0, 1), delivery(1, 12, connection=2), delivery(2, 13, connection=3, gaps=1, gap_count=4)],
+    [delivery(1, 12, connection=2), delivery(4, 25), delivery(3, 2, selector="/b", count=7)],  # one again, one late
+    [delivery(5, 14, conflated=5), delivery(4, 25), delivery(6, 26, confirmed=True, count=0)],  # late, again, confirmed
+]
+TIMES = [[latency(0, 10, [0, 4, 6])], [latency(1, 15, [0, 0, 0, 10]), latency(0, 10, [0, 4, 6])], []]
+
+
+def test_late_repeated_and_unordered_rows_make_the_same_windows_as_a_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    every = [row for rows in GOLDEN for row in rows]
+    batch = delivery_windows(
+        frame(spark, DELIVERIES, every), frame(spark, LATENCY, [row for rows in TIMES for row in rows])
+    )
+    expected = collected(batch, SHOWN)
+    assert [(row[3], *row[4:10]) for row in expected] == [
+        ("/a", 10, 100, 0, 0, 0, 0),
+        ("/b", 7, 100, 0, 0, 0, 0),
+        ("/a", 30, 300, 5, 1, 4, 20),
+        ("/a", 10, 100, 0, 0, 0, 0),
+    ]
+    assert expected[2][10][:5] == [0, 4, 6, 10, 0]
+    deliveries = stream_of(spark, tmp_path / "deliveries", DELIVERIES, GOLDEN)
+    times = stream_of(spark, tmp_path / "latency", LATENCY, TIMES)
+    assert merged(delivery_windows(deliveries, times), KEY, tmp_path, SHOWN) == expected
+
+
+def test_rolling_up_twice_is_rolling_up_once(spark: SparkSession) -> None:
+    lots = random.Random(1)
+    rows = [
+        delivery(n, lots.uniform(0, 7_200), connection=lots.randint(1, 500), count=lots.randint(1, 9))
+        for n in range(2_000)
+    ]
+    times = [
+        latency(n, lots.uniform(0, 7_200), [lots.randint(0, 9) for _ in range(lots.randint(1, 40))]) for n in range(300)
+    ]
+    windows = delivery_windows(frame(spark, DELIVERIES, rows), frame(spark, LATENCY, times)).persist()
+    direct = roll_up(windows, "1 hour")
+    stepwise = roll_up(roll_up(windows, "1 minute"), "1 hour").persist()
+    assert collected(stepwise, SHOWN) == collected(direct, SHOWN)
+    assert sum(row.messages for row in stepwise.collect()) == sum(row["count"] for row in rows)
+    reach = read_latency(roll_up(windows, "1 day")).first()
+    assert reach is not None and abs(reach.reach - len({row["connection"] for row in rows})) <= 10  # 2 % of 500
+
+
+def test_percentiles_are_within_their_bucket(spark: SparkSession) -> None:
+    lots = random.Random(2)
+    times = sorted(int(lots.lognormvariate(6, 1.5)) for _ in range(5_000))
+    buckets = [0] * 40
+    for each in times:
+        buckets[each.bit_length()] += 1
+    found = read_latency(
+        delivery_windows(frame(spark, DELIVERIES, []), frame(spark, LATENCY, [latency(0, 1, buckets)]))
+    ).first()
+    assert found is not None
+    for q, told in ((0.5, found.p50_us), (0.95, found.p95_us), (0.99, found.p99_us)):
+        exact = times[int(q * len(times))]
+        assert exact / 2 <= told <= exact * 2
+
+
+def test_a_budget_burns_as_fast_as_deliveries_are_late_or_missing(spark: SparkSession) -> None:
+    slow = [0] * 20 + [1]  # above half a second
+    rows = [latency(n, 60 * n, [0, 999]) for n in range(5)] + [latency(9, 301, [0, 980] + [0] * 18 + [20])]
+    missing = [delivery(0, 302, gaps=1, gap_count=1_000)]
+    windows = delivery_windows(
+        frame(spark, DELIVERIES, missing), frame(spark, LATENCY, rows + [latency(10, 302, slow)])
+    )
+    last = burn_rates(windows, 65_536, 0.99).orderBy(F.desc("minute")).first()
+    assert last is not None and last.total == 2_001 and last.good == 980
+    assert abs(last.burn_5m - (1_021 / (4 * 999 + 2_001)) / 0.01) < 1e-6  # the last five minutes

@@ -1,0 +1,106 @@
+"""Sessions are put together from rows in any order, whole or not."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from godwit_pipelines.schemas import ACCESS, REIGNS
+from godwit_pipelines.transforms.sessions import KEY, close_lost, combine_sessions, concurrency, session_parts, sessions
+from tests.pipelines.rows import frame
+from tests.pipelines.transforms.streaming import collected, run, stream_of
+
+BEGIN = 1_795_250_040_000_000  # a whole minute
+Row = dict[str, Any]
+SHOWN = ("connection", "started", "ended", "how", "code", "resumed", "identity")
+
+
+def event(offset: int, at_s: float, kind: str, connection: int, **fields: Any) -> Row:
+    row = {
+        "node": "n",
+        "run": "a",
+        "offset": offset,
+        "time": BEGIN + int(at_s * 1e6),
+        "kind": kind,
+        "connection": connection,
+    }
+    return {
+        **row,
+        "identity": f"who-{connection}",
+        "client": "c/1",
+        "address": f"10.0.0.{connection}:5",
+        "wire": "json",
+        **fields,
+    }
+
+
+def at(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(BEGIN / 1e6 + seconds, datetime.UTC).replace(tzinfo=None)
+
+
+GOLDEN = [
+    [event(0, 0, "connected", 1), event(1, 1, "connected", 2), event(2, 2, "refused", 0), event(3, 3, "refused", 9)],
+    [
+        event(5, 30, "disconnected", 1, code=1000, lived_ms=30_000),
+        event(4, 2, "subscribed", 1, selector="/a", at="1.7"),
+    ],
+    [
+        event(0, 0, "connected", 1),
+        event(6, 61, "disconnected", 3, code=4001, lived_ms=20_000),
+    ],  # one again, one whose beginning is missing
+    [event(7, 65, "connected", 1, run="b"), event(8, 70, "connected", 4)],
+]
+
+
+def test_sessions_come_out_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    every = frame(spark, ACCESS, [row for rows in GOLDEN for row in rows])
+    expected = collected(sessions(every), ("run", *SHOWN))
+    assert [row for row in expected if row[0] == "a"] == [
+        ("a", 1, at(0), at(30), "closed", 1000, True, "who-1"),
+        ("a", 2, at(1), None, "open", None, False, "who-2"),
+        ("a", 3, at(41), at(61), "closed", 4001, False, "who-3"),
+        ("a", 4, at(70), None, "open", None, False, "who-4"),
+    ]
+    table: dict[tuple[Any, ...], Any] = {}
+
+    def merge(parts: DataFrame, _: int) -> None:
+        known = spark.createDataFrame(list(table.values()), combine_sessions(parts).schema)
+        mine = known.select(parts.columns).join(parts.select(*KEY).distinct(), [*KEY], "left_semi")
+        table.update(
+            {tuple(row[name] for name in KEY): row for row in combine_sessions(parts.unionByName(mine)).collect()}
+        )
+
+    run(session_parts(stream_of(spark, tmp_path / "access", ACCESS, GOLDEN)), merge, tmp_path)
+    assert sorted(tuple(row[name] for name in ("run", *SHOWN)) for row in table.values()) == expected
+
+
+def test_sessions_of_a_run_that_was_cut_short_end_with_it(spark: SparkSession) -> None:
+    known = sessions(frame(spark, ACCESS, [row for rows in GOLDEN for row in rows]))
+    began = {
+        "node": "n",
+        "run": "b",
+        "kind": "began",
+        "time": BEGIN + 64_000_000,
+        "follows_run": "a",
+        "follows_clean": False,
+    }
+    lost = close_lost(known, frame(spark, REIGNS, [began]))
+    assert collected(lost, ("connection", "ended", "how")) == [
+        (2, at(64), "lost with its node"),
+        (4, at(70), "lost with its node"),  # its own row is later than the next run's first: clocks
+    ]
+
+
+def test_concurrency_counts_the_most_at_once(spark: SparkSession) -> None:
+    rows = [event(n, n, "connected", n) for n in range(1, 11)]
+    rows += [event(20 + n, 30 + n, "disconnected", n) for n in range(1, 6)]
+    again = {"identity": "who-1", "address": "10.0.0.1:77"}
+    rows += [event(40, 45, "connected", 50, **again), event(41, 200, "disconnected", 50, **again)]
+    levels = concurrency(sessions(frame(spark, ACCESS, rows)))
+    assert collected(levels, ("minute", "peak", "at_end", "connects", "disconnects", "reconnects")) == [
+        (at(0), 10, 6, 11, 5, 1),
+        (at(180), 6, 5, 0, 1, 0),
+    ]
