@@ -1,4 +1,5 @@
-"""The journals of a node that never was: publishers and clients are played, and what a node would have written down is written.
+"""The journals of a node that never was: publishers and clients are played, and what a node would have written down
+is written.
 
 Owns a small world in which the truth is known: what is asked for (`lose`, `repeat`) goes wrong, and nothing else.
 """

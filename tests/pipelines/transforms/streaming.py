@@ -1,4 +1,6 @@
-"""The same transform over the same rows as a stream: some files, one a batch, results merged by their key as the tables do it."""
+"""The same transform over the same rows as a stream: some files, one a batch, results merged by their key as the
+tables do it.
+"""
 
 from __future__ import annotations
 

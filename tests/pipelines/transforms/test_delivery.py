@@ -103,7 +103,7 @@ def test_a_budget_burns_as_fast_as_deliveries_are_late_or_missing(spark: SparkSe
     rows = [latency(n, 60 * n, [0, 999]) for n in range(5)] + [latency(9, 301, [0, 980] + [0] * 18 + [20])]
     missing = [delivery(0, 302, gaps=1, gap_count=1_000)]
     windows = delivery_windows(
-        frame(spark, DELIVERIES, missing), frame(spark, LATENCY, rows + [latency(10, 302, slow)])
+        frame(spark, DELIVERIES, missing), frame(spark, LATENCY, [*rows, latency(10, 302, slow)])
     )
     last = burn_rates(windows, 65_536, 0.99).orderBy(F.desc("minute")).first()
     assert last is not None and last.total == 2_001 and last.good == 980

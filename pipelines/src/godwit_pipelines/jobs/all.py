@@ -1,5 +1,5 @@
-"""`all`: everything that the report is made of, one job after the other in one session. For a node of one's own and for trying it out;
-in operation the jobs run by themselves, each as often as it needs.
+"""`all`: everything that the report is made of, one job after the other in one session. For a node of one's own and
+for trying it out; in operation the jobs run by themselves, each as often as it needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`audit`: what was published against what was handed over. Ends with 1 where something is wrong that nobody was told of.
+"""`audit`: what was published against what was handed over. Ends with 1 where something is wrong that nobody was
+told of.
 
 It looks at whole subscriptions, so it works on the tables as they stand, again and again if it is told to go on.
 """

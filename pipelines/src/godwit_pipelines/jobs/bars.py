@@ -1,6 +1,8 @@
-"""`bars`: first, highest, lowest and last value of each subject and window, into a table and, live, back into subjects.
+"""`bars`: first, highest, lowest and last value of each subject and window, into a table and, live, back into
+subjects.
 
-Reads the journal itself, not the landed table: a bar is to be out within a second and a half. It publishes first and writes the table after.
+Reads the journal itself, not the landed table: a bar is to be out within a second and a half. It publishes first
+and writes the table after.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ JOB = Job(
     reads=("bronze.deliveries", "bronze.latency"),
     writes=(*(f"gold.delivery_{name}" for name in WIDTHS), "gold.slo"),
     options={
-        "target_us": "A delivery is good when the kernel had it within so many microseconds; rounded up to a power of two. 65536 by default.",
+        "target_us": "Good is a delivery that the kernel had within so many microseconds, up to a power of two; 65536 by default.",
         "objective": "The share of deliveries that is to be good: 0.999 by default.",
     },
 )

@@ -1,4 +1,6 @@
-"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key, each batch once."""
+"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key, each
+batch once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Then = Callable[[DataFrame, int], None]
 
 
 def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then | None = None) -> None:
-    """Start a query that merges the rows of `frame` that each batch changed into `table`; `then` is given them after that."""
+    """Start a query that merges the rows of `frame` that each batch changed into `table`; `then` is given them
+    after that.
+    """
 
     def write(rows: DataFrame, batch: int) -> None:
         changed = rows.persist()

@@ -1,4 +1,5 @@
-"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order, not faster than is asked.
+"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order, not
+faster than is asked.
 
 Says what it would publish and does nothing else unless it is told --option publish=yes.
 """

@@ -1,4 +1,6 @@
-"""The report: what the tables say about the last day as one document, and one page that is made from it and needs nothing else."""
+"""The report: what the tables say about the last day as one document, and one page that is made from it and needs
+nothing else.
+"""
 
 from .document import build_document
 from .page import build_page

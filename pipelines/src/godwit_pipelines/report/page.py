@@ -1,9 +1,10 @@
-"""The report as one page: the verdict first, in a sentence, then the day in pictures, then who and what in tables. Pure but for reading its
-own style sheet. Nothing is fetched, nothing runs.
+"""The report as one page: the verdict first, in a sentence, then the day in pictures, then who and what in tables.
+Pure but for reading its own style sheet. Nothing is fetched, nothing runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -63,12 +64,16 @@ def _span(document: dict[str, Any]) -> str:
 def _sentence(audit: dict[str, Any]) -> str:
     if audit["state"] == "none":
         return "No delivery has been audited in this time. Run land, then audit, then make the report again."
-    carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches of {audit['selectors']:,} subjects and patterns"
+    carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches "
+    carried += f"of {audit['selectors']:,} subjects and patterns"
     if audit["state"] == "broken":
         return f"{carried}. {audit['faults']:,} times something was wrong that nobody was told of; the first of them are below."
     sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if audit["told"]:
-        sentence += f" {audit['told']:,} messages could not be delivered any more, and each client that missed one was told so, and how many."
+        sentence += (
+            f" {audit['told']:,} messages could not be delivered any more, "
+            "and each client that missed one was told so, and how many."
+        )
     return sentence
 
 
@@ -140,7 +145,7 @@ def _charts(document: dict[str, Any]) -> str:
     return f'<div class="charts">{"".join(chart.draw() for chart in charts)}</div>'
 
 
-def _table(heads: tuple[tuple[str, str], ...], rows: list[tuple[str, ...]], empty: str) -> str:
+def _table(heads: tuple[tuple[str, str], ...], rows: Sequence[tuple[str, ...]], empty: str) -> str:
     """`heads` are names with a class each; cells are safe HTML."""
     if not rows:
         return f'<p class="none">{empty}</p>'
@@ -227,7 +232,7 @@ def _worst(document: dict[str, Any]) -> str:
             f"{row['messages']:,} {escape(FAULT_SENTENCES[row['kind']])}",
             escape(row["selector"]),
             f"connection {row['connection']} of {escape(row['node'])}",
-            f"after {row['place_before'] if row['place_before'] is not None else 'its beginning'}: {row['from_place']} to {row['to_place']}",
+            f"{row['from_place']} to {row['to_place']}, after {_place(row['place_before'])}",
             escape(row["time"][11:23]),
         )
         for row in document["worst"]
@@ -236,12 +241,20 @@ def _worst(document: dict[str, Any]) -> str:
     return f"<h2>What is wrong, the first of it</h2>{_table(heads, rows, '')}"
 
 
+def _place(place: int | None) -> str:
+    return "its beginning" if place is None else str(place)
+
+
+NOTE = (
+    "Times are UTC. Percentiles are read from merged histograms in powers of two and are at most a factor of two off. "
+    "Delivered is: handed to the kernel. The audit compares the node's own record of what it accepted with its record of "
+    "what it handed to whom."
+)
+
+
 def _footer(document: dict[str, Any]) -> str:
-    return (
-        f"<footer><p>Made {escape(document['made'])} by <code>godwit-pipelines report</code> from the tables of the lake alone. Times are UTC. "
-        "Percentiles are read from merged histograms in powers of two and are at most a factor of two off. Delivered is: handed to the kernel. "
-        "The audit compares the node's own record of what it accepted with its record of what it handed to whom.</p></footer>"
-    )
+    made = f"Made {escape(document['made'])} by <code>godwit-pipelines report</code> from the tables of the lake alone."
+    return f"<footer><p>{made} {NOTE}</p></footer>"
 
 
 def _ms(value: float | None) -> str:
@@ -254,7 +267,7 @@ def _ms(value: float | None) -> str:
 
 def _bytes(count: int) -> str:
     size, unit = float(count), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB"):  # noqa: B007 - the unit it stops at is used
+    for unit in ("B", "kB", "MB", "GB", "TB"):
         if size < 1_000 or unit == "TB":
             break
         size /= 1_000

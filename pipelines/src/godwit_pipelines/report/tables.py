@@ -1,4 +1,5 @@
-"""Reads what the report needs out of the tables' files, without Spark: gold is small, and of bronze only times are counted.
+"""Reads what the report needs out of the tables' files, without Spark: gold is small, and of bronze only times are
+counted.
 
 Invariant: memory does not grow with the number of rows; a table that is not there is an empty one.
 """

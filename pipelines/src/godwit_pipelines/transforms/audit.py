@@ -1,8 +1,9 @@
 """The audit: what was published against what was handed over, range by range.
 
-Along one *chain* (a subscription of one connection, in the journal's order) ranges must follow each other on the ruler that
-published.py lays out. `judge_ranges` says how each stands to what came before it, in one sort; faults.py names what is wrong; here are also the sums.
-Invariant: a journal of a node that kept its promises yields no undeclared fault, whatever happened to its clients.
+Along one *chain* (a subscription of one connection, in the journal's order) ranges must follow each other on the
+ruler that published.py lays out. `judge_ranges` says how each stands to what came before it, in one sort; faults.py
+names what is wrong; here are also the sums. Invariant: a journal of a node that kept its promises yields no
+undeclared fault, whatever happened to its clients.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def conclude(judged: DataFrame) -> Audit:
 
 
 def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
-    """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces the first
-    and stands elsewhere; the row that names where it stands is the first of the new chain, all else of that instant is the old one's.
+    """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces
+    the first and stands elsewhere; the row that names where it stands is the first of the new chain, all else of
+    that instant is the old one's.
     """
     again = (
         access.filter(F.col("kind") == "subscribed")
@@ -60,8 +62,9 @@ def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
 
 
 def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> DataFrame:
-    """What the journal says of itself: `lost_rows` where the node's disk made it lose rows of deliveries, `cut_short` where the run did not end
-    in order (what it accepted last may not be in the journal), `landed_to` the newest message that is known.
+    """What the journal says of itself: `lost_rows` where the node's disk made it lose rows of deliveries,
+    `cut_short` where the run did not end in order (what it accepted last may not be in the journal), `landed_to`
+    the newest message that is known.
     """
     lost = (
         reigns.filter(F.col("kind") == "lost")
@@ -89,11 +92,13 @@ def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> Da
 
 
 def judge_ranges(ranges: DataFrame) -> DataFrame:
-    """How each range stands to those before it in its chain. A chain is cut into islands where another reign begins.
+    """How each range stands to those before it in its chain. A chain is cut into islands where another reign
+    begins.
 
-    `reached`: how far the island had come (null at its first range); `began`: where it began; `before`: messages between there and
-    this range; `inside`: messages of the range that are not accounted for (below zero: too many); `across`: at the first range of a
-    later island, messages of either reign that nobody was handed; `regressed`: it went back to a reign it had left.
+    `reached`: how far the island had come (null at its first range); `began`: where it began; `before`: messages
+    between there and this range; `inside`: messages of the range that are not accounted for (below zero: too many);
+    `across`: at the first range of a later island, messages of either reign that nobody was handed; `regressed`: it
+    went back to a reign it had left.
     """
     key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
     chain = Window.partitionBy("connection", "chain_key").orderBy("offset")
@@ -134,7 +139,9 @@ _PASSING = ("last", "opened", "left", "changed", "other", "set_back", "ahead")
 
 
 def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
-    """A row for each subscription and reign: from where to where, what was handed over, and whether all of it is in order."""
+    """A row for each subscription and reign: from where to where, what was handed over, and whether all of it is in
+    order.
+    """
     island = [*CHAIN, "island"]
     sums = judged.groupBy(*island).agg(
         *(F.first(name).alias(name) for name in ("tenant", "identity", "client", "is_pattern")),
@@ -157,8 +164,8 @@ def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
 
 
 def reach_verdict(judged: DataFrame, faults: DataFrame) -> DataFrame:
-    """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once), told (what was
-    missing was said to be), or broken.
+    """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
+    told (what was missing was said to be), or broken.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     hour = F.date_trunc("hour", "time").alias("hour")

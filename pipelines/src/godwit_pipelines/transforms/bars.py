@@ -11,8 +11,8 @@ LATENESS = "10 seconds"
 
 
 def bars(messages: DataFrame, width: str = "1 second", field: str = "$", lateness: str = LATENESS) -> DataFrame:
-    """A row for each window and subject. `field` is the JSON path of the number in the content (`$`: the content itself); what has no number there
-    does not count. First and last are by arrival, which is the order on the node.
+    """A row for each window and subject. `field` is the JSON path of the number in the content (`$`: the content
+    itself); what has no number there does not count. First and last are by arrival, which is the order on the node.
     """
     text = "cast(content as string)"
     number = f"coalesce(try_cast(get_json_object({text}, '{_quoted(field)}') as double), try_cast({text} as double))"
@@ -39,8 +39,8 @@ _VALUES = ("open", "high", "low", "close", "count")
 
 
 def bar_messages(rows: DataFrame, prefix: str = "/bars/1s") -> DataFrame:
-    """Bars as messages to publish: one subject for each, below `prefix`. A bar that has grown is another message; the same bar again is
-    the same one, by its key.
+    """Bars as messages to publish: one subject for each, below `prefix`. A bar that has grown is another message;
+    the same bar again is the same one, by its key.
     """
     content = F.to_json(F.struct(F.unix_millis("start").alias("time"), F.unix_millis("end").alias("until"), *_VALUES))
     key = F.concat_ws("|", "node", "subject", F.unix_millis("start"), "count")

@@ -25,7 +25,9 @@ def loads(stats: DataFrame) -> DataFrame:
 
 
 def fit_costs(minutes: DataFrame) -> DataFrame:
-    """Each node's costs by least squares: memory over connections, CPU over deliveries a second; `*_fit` is r squared. Null where nothing varied."""
+    """Each node's costs by least squares: memory over connections, CPU over deliveries a second; `*_fit` is r
+    squared. Null where nothing varied.
+    """
     return minutes.groupBy("node").agg(
         F.count("*").alias("minutes"),
         F.regr_slope("memory_bytes", "connections").alias("bytes_per_connection"),
@@ -39,7 +41,9 @@ def fit_costs(minutes: DataFrame) -> DataFrame:
 
 
 def forecast(minutes: DataFrame) -> DataFrame:
-    """What each hour of the week has been like: means and maxima over all weeks that are known. Monday 0 h is hour 0."""
+    """What each hour of the week has been like: means and maxima over all weeks that are known. Monday 0 h is hour
+    0.
+    """
     hour = F.expr("weekday(minute) * 24 + hour(minute)").alias("hour_of_week")
     return minutes.groupBy("node", hour).agg(
         F.countDistinct(F.date_trunc("week", "minute")).alias("weeks"),
@@ -51,9 +55,13 @@ def forecast(minutes: DataFrame) -> DataFrame:
 def nodes_needed(
     costs: DataFrame, connections: int, delivered: int, cores: float, memory_bytes: int, fill: float = 0.7
 ) -> DataFrame:
-    """How many nodes of `cores` and `memory_bytes` would carry so many connections and deliveries a second, filled to `fill` at most."""
-    by_memory = f"greatest(0D, bytes_per_connection) * {connections} / greatest(1D, {fill} * {memory_bytes} - coalesce(memory_base_bytes, 0D))"
-    by_cpu = f"greatest(0D, cpu_us_per_delivery) / 1e6 * {delivered} / greatest(0.01D, {fill} * {cores} - coalesce(cpu_base, 0D))"
+    """How many nodes of `cores` and `memory_bytes` would carry so many connections and deliveries a second, filled
+    to `fill` at most.
+    """
+    memory_left = f"greatest(1D, {fill} * {memory_bytes} - coalesce(memory_base_bytes, 0D))"
+    cores_left = f"greatest(0.01D, {fill} * {cores} - coalesce(cpu_base, 0D))"
+    by_memory = f"greatest(0D, bytes_per_connection) * {connections} / {memory_left}"
+    by_cpu = f"greatest(0D, cpu_us_per_delivery) / 1e6 * {delivered} / {cores_left}"
     return costs.selectExpr(
         "node",
         f"int(greatest(1, ceil({by_memory}), ceil({by_cpu}))) as nodes",

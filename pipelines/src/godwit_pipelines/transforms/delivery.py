@@ -1,7 +1,9 @@
-"""How much was delivered of what, how fast, to how many: ten-second windows by selector, and roll-ups that are made by merging.
+"""How much was delivered of what, how fast, to how many: ten-second windows by selector, and roll-ups that are made
+by merging.
 
-Every column merges: counts add up, latencies are histograms (in powers of two of microseconds, as the node takes them) whose buckets add up
-exactly, connections are a HyperLogLog. Percentiles are read from the merged histogram when they are wanted, never averaged.
+Every column merges: counts add up, latencies are histograms (in powers of two of microseconds, as the node takes
+them) whose buckets add up exactly, connections are a HyperLogLog. Percentiles are read from the merged histogram
+when they are wanted, never averaged.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _BUCKETS_SUM = f"array({', '.join(f'sum(coalesce(get(buckets, {at}), 0L))' for a
 def delivery_windows(
     deliveries: DataFrame, latency: DataFrame, width: str = "10 seconds", lateness: str = LATENESS
 ) -> DataFrame:
-    """A row for each window, node, tenant and selector, from two streams of the journal. Confirmed rows delivered nothing."""
+    """A row for each window, node, tenant and selector, from two streams of the journal. Confirmed rows delivered
+    nothing.
+    """
     counts = deliveries.filter("not confirmed").selectExpr(
         *(
             "node",
@@ -75,7 +79,9 @@ def roll_up(windows: DataFrame, width: str) -> DataFrame:
 
 
 def percentile_sql(q: float, buckets: str = "buckets") -> str:
-    """The q-quantile of a histogram in microseconds, linear within its bucket; null of an empty one. At most a factor of two off."""
+    """The q-quantile of a histogram in microseconds, linear within its bucket; null of an empty one. At most a
+    factor of two off.
+    """
     total = f"aggregate({buckets}, 0L, (sum, each) -> sum + each)"
     through = (
         f"transform(sequence(1, {BUCKETS}), n -> aggregate(slice({buckets}, 1, n), 0L, (sum, each) -> sum + each))"
@@ -94,8 +100,9 @@ def read_latency(windows: DataFrame) -> DataFrame:
 
 
 def burn_rates(windows: DataFrame, target_us: int = 65_536, objective: float = 0.999) -> DataFrame:
-    """How fast each tenant's error budget burns: 1 uses it up exactly. A delivery is good when the kernel had it within `target_us` (rounded up to
-    a power of two) of its acceptance; a message told missing is a bad one. By minute, over the 5 minutes, hour and 6 hours to its end.
+    """How fast each tenant's error budget burns: 1 uses it up exactly. A delivery is good when the kernel had it
+    within `target_us` (rounded up to a power of two) of its acceptance; a message told missing is a bad one. By
+    minute, over the 5 minutes, hour and 6 hours to its end.
     """
     good_to = max(1, (target_us - 1).bit_length()) + 1
     minutes = (

@@ -1,9 +1,10 @@
 """What is wrong with judged ranges, by name.
 
-A range that begins beyond what its chain had reached leaves a *gap*; one that begins before it brings a *repeat*, or, where it fills
-a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a *hole*, a *repeat* or a *miscount* (more told missing
-than was). A reign that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
-the client was told of, or that the journal itself excuses; `cause` says by what.
+A range that begins beyond what its chain had reached leaves a *gap*; one that begins before it brings a *repeat*,
+or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a
+*hole*, a *repeat* or a *miscount* (more told missing than was). A reign that comes back is an *epoch_regress*; a
+place beyond all that was published is *unpublished*. `declared` is a fault that the client was told of, or that the
+journal itself excuses; `cause` says by what.
 """
 
 from __future__ import annotations
@@ -68,10 +69,12 @@ def name_faults(rows: DataFrame) -> DataFrame:
 
 
 def settle_back(odd: DataFrame) -> DataFrame:
-    """Ranges that go back, against the gaps that their island had left by then: what fills a gap for the first time is a reorder, the
-    rest repeats. For each range: `repeated`, `reordered`, and of a gap how much of it was `filled` later.
+    """Ranges that go back, against the gaps that their island had left by then: what fills a gap for the first time
+    is a reorder, the rest repeats. For each range: `repeated`, `reordered`, and of a gap how much of it was
+    `filled` later.
 
-    Only ranges that go back and the gaps of their islands are looked at, cut at each other's ends into pieces that are whole for each.
+    Only ranges that go back and the gaps of their islands are looked at, cut at each other's ends into pieces that
+    are whole for each.
     """
     islands = (
         odd.select(*_ISLAND, F.expr(f"explode(filter(array({_STRETCHES}), each -> each.hi >= each.lo)) as stretch"))
@@ -95,8 +98,9 @@ _STRETCHES = """
     if(lo <= reached, named_struct('offset', offset, 'lo', lo, 'hi', least(hi, reached), 'is_back', true), null),
     if(lo <= reached, named_struct('offset', -1L, 'lo', lo, 'hi', began - 1, 'is_back', false), null),
     if(before > 0, named_struct('offset', offset, 'lo', reached + 1, 'hi', lo - 1, 'is_back', false), null)"""
-"""What a range says of its island: that it goes back over places; that it lies before where the island began, where nothing was handed over
-either (but nothing was owed); that it left a gap."""
+"""What a range says of its island: that it goes back over places; that it lies before where the island began, where
+nothing was handed over either (but nothing was owed); that it left a gap.
+"""
 _FILLED = (
     "transform(filter(over, each -> not each.is_back), each -> named_struct('offset', each.offset, 'what', 'filled'))"
 )

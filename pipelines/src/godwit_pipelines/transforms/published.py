@@ -1,9 +1,9 @@
 """What was published, as a ruler for what was delivered.
 
-A *lane* is a run of numbers that a range is measured on: the sequences of a subject in one epoch, or the arrivals of one run that
-a pattern matches. Here ranges are put on rulers without holes, so that whatever judges them only subtracts. Sequences are
-such a ruler already, by protocol; arrivals, and sequences that skip (Kafka's), are counted: place n becomes the number of
-messages up to n.
+A *lane* is a run of numbers that a range is measured on: the sequences of a subject in one epoch, or the arrivals
+of one run that a pattern matches. Here ranges are put on rulers without holes, so that whatever judges them only
+subtracts. Sequences are such a ruler already, by protocol; arrivals, and sequences that skip (Kafka's), are
+counted: place n becomes the number of messages up to n.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def measure_ranges(deliveries: DataFrame, messages: DataFrame) -> DataFrame:
-    """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane (null: nothing of it
-    is known). A range that holds no message has hi = lo - 1.
+    """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
+    (null: nothing of it is known). A range that holds no message has hi = lo - 1.
     """
     ranges = place_ranges(deliveries)
     lanes = measure_subjects(messages)

@@ -1,4 +1,6 @@
-"""History as messages to publish again: what was accepted in a time, on some subjects, of some tenants, in its order, each once by its key."""
+"""History as messages to publish again: what was accepted in a time, on some subjects, of some tenants, in its
+order, each once by its key.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from .selector import match_subjects
 
 
 def choose(messages: DataFrame, selector: str, since: str = "", until: str = "", tenant: str = "") -> DataFrame:
-    """The messages to replay: of a subject or pattern, from `since` up to, not including, `until` (texts of times, UTC), of a tenant."""
+    """The messages to replay: of a subject or pattern, from `since` up to, not including, `until` (texts of times,
+    UTC), of a tenant.
+    """
     wanted = messages.sparkSession.createDataFrame([(selector,)], "selector string")
     found = messages.join(
         F.broadcast(match_subjects(wanted, messages.select("subject").distinct()).select("subject")),
@@ -27,8 +31,9 @@ def choose(messages: DataFrame, selector: str, since: str = "", until: str = "",
 
 
 def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame:
-    """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not published twice, under
-    another it is. `partition` keeps each subject's order; `node`, `time` and `arrival` sort within it.
+    """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not
+    published twice, under another it is. `partition` keeps each subject's order; `node`, `time` and `arrival` sort
+    within it.
     """
     key = F.concat_ws("|", F.lit(name), "node", "subject", "epoch", "sequence")
     return chosen.select(

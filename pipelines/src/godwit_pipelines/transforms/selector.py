@@ -1,4 +1,6 @@
-"""Which subjects a pattern holds, as Spark sees it: `*` is one segment, a last `**` any rest, `/$…` the server's own."""
+"""Which subjects a pattern holds, as Spark sees it: `*` is one segment, a last `**` any rest, `/$…` the server's
+own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _REGEX = r"""concat(
         when '**' then '(/.*)?' when '*' then '/[^/]*'
         else concat('/', regexp_replace(part, r'([\\.\[\]{}()*+?^$|])', r'\\$1')) end), ''),
     '$') as regex"""
-"""A pattern as a Java regular expression of the whole subject. A leading wildcard does not hold the server's own `/$…`."""
+"""A pattern as a Java regular expression of the whole subject. A leading wildcard does not hold the server's own
+`/$…`.
+"""
 
 
 def match_subjects(patterns: DataFrame, subjects: DataFrame) -> DataFrame:

@@ -1,8 +1,8 @@
 """Who was there, from when to when, and how it ended.
 
-A session is put together from the rows of `access` that its connection left, in any order and number: each row is a part, parts of one
-connection combine, and combining is the same whichever comes first or twice. So a stream needs no state of its own: what it knows of
-a session is the session's row in the table.
+A session is put together from the rows of `access` that its connection left, in any order and number: each row is a
+part, parts of one connection combine, and combining is the same whichever comes first or twice. So a stream needs
+no state of its own: what it knows of a session is the session's row in the table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def sessions(access: DataFrame) -> DataFrame:
 
 
 def close_lost(known: DataFrame, reigns: DataFrame) -> DataFrame:
-    """Sessions that are still open in a run that another run follows: they ended with their node, at the latest when the next began."""
+    """Sessions that are still open in a run that another run follows: they ended with their node, at the latest
+    when the next began.
+    """
     followed = (
         reigns.filter("kind = 'began' and follows_run is not null")
         .groupBy("node", F.col("follows_run").alias("run"))
@@ -64,8 +66,8 @@ def close_lost(known: DataFrame, reigns: DataFrame) -> DataFrame:
 
 
 def concurrency(known: DataFrame) -> DataFrame:
-    """Minute by minute, wherever somebody came or went: the most at once, comings, goings, and comings within half a minute of the same client's
-    going. Between two of its minutes nothing changed, and `at_end` still holds.
+    """Minute by minute, wherever somebody came or went: the most at once, comings, goings, and comings within half
+    a minute of the same client's going. Between two of its minutes nothing changed, and `at_end` still holds.
     """
     who = Window.partitionBy(
         "node", "tenant", "identity", "client", F.regexp_replace("address", ":[0-9]+$", "")

@@ -1,4 +1,6 @@
-"""What each tenant used, hour by hour: messages in and out, their bytes, connections made and refused. Sums equal the bronze tables'."""
+"""What each tenant used, hour by hour: messages in and out, their bytes, connections made and refused. Sums equal
+the bronze tables'.
+"""
 
 from __future__ import annotations
 
