@@ -16,7 +16,7 @@ from tests.pipelines.played import Play
 
 
 def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
-    play = Play(tmp_path / "node-1", seconds=20)
+    play = Play(tmp_path / "node-1", seconds=12, clients=8)
     play.write()
     outcome = run_job("all")
     assert outcome.found == 0 and "audit: PROVEN" in outcome.text
@@ -29,7 +29,7 @@ def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Pa
     ):
         assert lake.read(table).agg(F.sum(column)).first()[0] == delivered, table  # type: ignore[index]  # a sum has a row
     how = {row.how: row["count"] for row in lake.read("silver.sessions").groupBy("how").count().collect()}
-    assert how == {"closed": 18, "lost with its node": 6}
+    assert how == {"closed": 12, "lost with its node": 4}
     document = build_document(lake.folder, START + timedelta(hours=1))
     assert document["audit"]["state"] == "told" and sum(count for _, count in document["published"]) == len(
         rows["messages"]

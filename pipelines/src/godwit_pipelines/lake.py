@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import ArrayType
 
 from . import delta
 from .errors import ConfigInvalid
@@ -142,7 +143,12 @@ def table_of(name: str) -> Table:
 
 def shape(table: Table, frame: DataFrame, *more: str) -> DataFrame:
     """The frame's columns as the table declares them: its contract. A missing column is an error of analysis."""
-    columns = [F.col(field.name).cast(field.dataType).alias(field.name) for field in table.columns]
+    columns = [
+        # a list read from a file may hold nulls for all that Spark knows, and is not cast to one that may not
+        F.col(field.name) if isinstance(field.dataType, ArrayType) else F.col(field.name).cast(field.dataType)
+        for field in table.columns
+    ]
+    columns = [column.alias(field.name) for column, field in zip(columns, table.columns, strict=True)]
     if table.day:
         columns.append(F.to_date(F.col(table.day)).alias(DATE))
     return frame.select(*columns, *more)

@@ -39,7 +39,7 @@ def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: in
     if not rows.num_rows:
         return
     there = open_or_create(path, table.schema, table.partitions)
-    same = " AND ".join(f"t.`{name}` IS NOT DISTINCT FROM s.`{name}`" for name in (*table.partitions, *table.key))
+    same = " AND ".join(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in (*table.partitions, *table.key))
     merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties(app, batch))
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
