@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import Audit, audit
-from tests.pipelines.rows import frame
 from tests.pipelines.transforms.checker import Case, Found, draw_case, find, message_rows
+from tests.pipelines.transforms.rows import frame
 
 CASES = 250
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import MESSAGES
 from godwit_pipelines.transforms.bars import bar_messages, bars
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, merged, stream_of
 
 BEGIN = 1_795_250_000_000_000

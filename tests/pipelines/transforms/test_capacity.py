@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import STATS
 from godwit_pipelines.transforms.capacity import fit_costs, forecast, loads, nodes_needed
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 
 
 def test_a_line_is_recovered_within_5_percent(spark: SparkSession) -> None:

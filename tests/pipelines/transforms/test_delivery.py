@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from godwit_pipelines.schemas import DELIVERIES, LATENCY
 from godwit_pipelines.transforms.delivery import COUNTS, KEY, burn_rates, delivery_windows, read_latency, roll_up
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, merged, stream_of
 
 BEGIN = 1_795_250_000_000_000

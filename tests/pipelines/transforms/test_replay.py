@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.schemas import MESSAGES
 from godwit_pipelines.transforms.replay import choose, preview, replay_messages
 from godwit_pipelines.transforms.selector import match_subjects
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 
 BEGIN = 1_795_250_000_000_000  # 2026-11-21 08:33:20
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from godwit_pipelines.schemas import ACCESS, REIGNS
 from godwit_pipelines.transforms.sessions import KEY, close_lost, combine_sessions, concurrency, session_parts, sessions
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, run, stream_of
 
 BEGIN = 1_795_250_040_000_000  # a whole minute

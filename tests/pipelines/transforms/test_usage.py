@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES
 from godwit_pipelines.transforms.usage import COUNTS, usage
-from tests.pipelines.rows import frame
+from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, merged, stream_of
 
 BEGIN = 1_795_248_000_000_000  # a whole hour

@@ -46,6 +46,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "latency": _latency(windows),
         "faults_over_time": _faults_over_time(faults, width_s),
         "connected": _connected(sessions, end),
+        "moves": _moves(sessions, width_s),
         "sessions": _sessions(sessions),
         "selectors": _selectors(windows),
         "tenants": _tenants(usage),
@@ -138,6 +139,17 @@ def _connected(sessions: list[Row], end: datetime) -> list[tuple[int, int]]:
         level += moves[at]
         levels.append((at, level))
     return [*levels, (max(_unix(end), levels[-1][0]), level)] if levels else []
+
+
+def _moves(sessions: list[Row], width_s: int) -> list[tuple[int, int, int]]:
+    """Connections that began, and that ended, by window."""
+    came: dict[int, int] = defaultdict(int)
+    went: dict[int, int] = defaultdict(int)
+    for row in sessions:
+        came[_unix(row["started"]) // width_s * width_s] += 1
+        if row["ended"] is not None:
+            went[_unix(row["ended"]) // width_s * width_s] += 1
+    return [(at, came[at], went[at]) for at in sorted({*came, *went})]
 
 
 def _sessions(sessions: list[Row]) -> Row:

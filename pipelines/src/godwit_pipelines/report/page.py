@@ -15,13 +15,13 @@ from .charts import Chart, Series
 STYLE = Path(__file__).with_name("page.css")
 NAMES = {"proven": "PROVEN", "told": "PROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
 FAULT_SENTENCES = {
-    "gap": "messages are missing, and the client was not told",
-    "hole": "messages are missing inside what was handed over, and the client was not told",
-    "repeat": "messages came again",
-    "reorder": "messages came after later ones",
-    "epoch_regress": "an epoch came back that the subscription had left",
-    "miscount": "a gap was told to be larger than it was",
-    "unpublished": "places were handed over that nobody published",
+    "gap": "missing between two ranges, and the client was not told",
+    "hole": "missing inside what was handed over, and the client was not told",
+    "repeat": "handed over again",
+    "reorder": "handed over after later ones",
+    "epoch_regress": "of an epoch that the subscription had left",
+    "miscount": "told to be missing, and were not",
+    "unpublished": "handed over, and nobody published them",
 }
 
 
@@ -67,7 +67,7 @@ def _sentence(audit: dict[str, Any]) -> str:
     carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches "
     carried += f"of {audit['selectors']:,} subjects and patterns"
     if audit["state"] == "broken":
-        return f"{carried}. {audit['faults']:,} times something was wrong that nobody was told of; the first of them are below."
+        return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
     sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if audit["told"]:
         sentence += (
@@ -141,6 +141,13 @@ def _charts(document: dict[str, Any]) -> str:
             ],
         ),
         Chart("Connected", "clients", begin, end, [Series("connected", "up", document["connected"], "step")]),
+        Chart(
+            *("Came and went", f"connections in {width} s", begin, end),
+            [
+                Series("came", "up", [(at, came) for at, came, _ in document["moves"]], "bar", width / 2),
+                Series("went", "warn", [(at + width / 2, went) for at, _, went in document["moves"]], "bar", width / 2),
+            ],
+        ),
     ]
     return f'<div class="charts">{"".join(chart.draw() for chart in charts)}</div>'
 
@@ -229,7 +236,7 @@ def _worst(document: dict[str, Any]) -> str:
     rows = [
         (
             f'<span class="broken">{escape(row["kind"])}</span>',
-            f"{row['messages']:,} {escape(FAULT_SENTENCES[row['kind']])}",
+            f"{_count(row['messages'])}: {escape(FAULT_SENTENCES[row['kind']])}",
             escape(row["selector"]),
             f"connection {row['connection']} of {escape(row['node'])}",
             f"{row['from_place']} to {row['to_place']}, after {_place(row['place_before'])}",
@@ -239,6 +246,14 @@ def _worst(document: dict[str, Any]) -> str:
     ]
     heads = tuple((name, "") for name in ("what", "which is", "selector", "who", "places", "at, UTC"))
     return f"<h2>What is wrong, the first of it</h2>{_table(heads, rows, '')}"
+
+
+def _times(count: int) -> str:
+    return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
+
+
+def _count(messages: int) -> str:
+    return f"{messages:,} message" + ("s" if messages != 1 else "")
 
 
 def _place(place: int | None) -> str:

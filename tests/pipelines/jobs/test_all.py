@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.report import build_document, build_page
 from tests.pipelines.conftest import Runs
+from tests.pipelines.jobs.played import Play
 from tests.pipelines.journals import START
-from tests.pipelines.played import Play
 
 
 def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
@@ -51,4 +51,4 @@ def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, ru
         ("repeat", 1),
     }
     page = build_page(build_document(lake.folder, START + timedelta(hours=1)))
-    assert "BROKEN" in page and "messages came again" in page
+    assert "BROKEN" in page and "handed over again" in page
