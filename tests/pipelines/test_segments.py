@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from godwit_pipelines.errors import ConfigInvalid, JournalBroken, JournalMissing
+from godwit_pipelines.source.columns import stream_columns
+from godwit_pipelines.source.journal import JournalSource, JournalStreamReader, Options
+from godwit_pipelines.source.offsets import to_offset
 from godwit_pipelines.source.parts import Journals, find_folders
 from godwit_pipelines.source.segments import StreamFolder
 from tests.pipelines.journals import JournalWriter, message, write_messages
@@ -118,6 +123,50 @@ def test_rows_that_no_segment_has_are_an_error(tmp_path: Path) -> None:
     journals.look()
     with pytest.raises(JournalBroken, match="ends at 300, before 400"):
         journals.parts({}, {"node-a": 400})
+
+
+def test_a_stream_knows_a_journal_that_was_replaced_and_one_that_is_gone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_messages(tmp_path / name, 100, node=name)
+    options = Options({"path": str(tmp_path / "*"), "stream": "messages"})
+    reader = JournalStreamReader(options, stream_columns("messages"))
+    place = to_offset("messages", {"one": 100, "two": 40})
+    assert reader.latestOffset(place, ReadMaxRows(30))["nodes"] == {"one": 100, "two": 70}
+    shutil.rmtree(tmp_path / "one")
+    reader = JournalStreamReader(options, stream_columns("messages"))
+    end = reader.latestOffset(place, ReadMaxRows(30))
+    assert end["nodes"] == {"one": 100, "two": 70} and len(reader.partitions(place, end)) > 0
+    with pytest.raises(JournalMissing, match="node one is not there any more"):
+        reader.partitions(to_offset("messages", {"one": 90, "two": 40}), end)
+    with pytest.raises(JournalBroken, match="ends at 100, before 105 that was read"):
+        reader.latestOffset(to_offset("messages", {"two": 105}), ReadMaxRows(30))
+
+
+def test_an_availablenow_query_ends_where_it_began_to_look(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 100)
+    reader = JournalStreamReader(Options({"path": str(tmp_path)}), stream_columns("messages"))
+    reader.prepareForTriggerAvailableNow()
+    writer.write(rows(100, 200))
+    begun = reader.initialOffset()
+    assert reader.latestOffset(begun, ReadAllAvailable())["nodes"] == {"node-a": 100}
+    reader.last = None
+    assert reader.latestOffset(begun, ReadAllAvailable())["nodes"] == {"node-a": 200}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"path": ""},
+        {"stream": "mesages"},
+        {"maxRowsPerBatch": "0"},
+        {"verify": "perhaps"},
+        {"startingOffsets": "now"},
+        {"startingOffsets": "5"},
+    ],
+)
+def test_an_option_that_cannot_be_is_told(wrong: dict[str, str]) -> None:
+    with pytest.raises(ConfigInvalid):
+        JournalSource({"path": "x", **wrong}).schema()
 
 
 def test_tasks_cover_every_offset_once(tmp_path: Path) -> None:

@@ -40,12 +40,12 @@ class Lake:
 
     def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
         """A stream of the journals as it stands; `where`, a condition in SQL, rules out segments before they are read."""
-        reader = self.spark.read.format("godwit").options(**self._journal_options(stream), **options)
+        reader = self.spark.read.format("godwit").options(**{**self._journal_options(stream), **options})
         return reader.option("pushFilters", "true").load().where(where) if where else reader.load()
 
     def journal_stream(self, stream: str, **options: str) -> DataFrame:
         """A stream of the journals as it grows."""
-        return self.spark.readStream.format("godwit").options(**self._journal_options(stream), **options).load()
+        return self.spark.readStream.format("godwit").options(**{**self._journal_options(stream), **options}).load()
 
     def kafka_stream(self) -> DataFrame:
         """Messages of the Kafka topics as they come, with the columns of the journal's `messages`."""

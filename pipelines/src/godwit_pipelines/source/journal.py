@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid
+from ..errors import ConfigInvalid, JournalBroken
 from .columns import stream_columns, stream_schema
 from .filters import take_filters
 from .offsets import from_offset, share, to_offset
@@ -191,6 +191,11 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self.journals.nexts()
         if self.last is not None:
             ends = {node: min(end, self.last.get(node, 0)) for node, end in ends.items() if node in self.last}
+        for node, end in self.journals.nexts().items():
+            if starts.get(node, 0) > end and not self.options.may_lose:
+                raise JournalBroken(
+                    f"node {node}: {self.options.stream} ends at {end}, before {starts[node]} that was read: was the journal replaced?"
+                )
         begun = {node: starts.get(node, self.journals.folders[node].first) for node in ends}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = (

@@ -61,6 +61,8 @@ class Journals:
         parts: list[Part] = []
         for node, next in end.items():
             folder = self.folders.get(node)
+            if folder is None and start.get(node) == next:
+                continue
             if folder is None:
                 raise JournalMissing(f"the journal of node {node} is not there any more: {self.paths}")
             parts += self._parts_of(folder, start.get(node, folder.first), next, filters, may_lose)

@@ -97,9 +97,8 @@ class StreamFolder:
     @property
     def next(self) -> int:
         """The offset after the last row that is there."""
-        if self.open:
-            return self.open[-1].next
-        return self.sealed[-1].next if self.sealed else self.first
+        ends = [self.first, *(segment.next for segment in (*self.sealed[-1:], *self.open[-1:]))]
+        return max([*ends, *(end for _, end in self.holes[-1:])])
 
     def look(self) -> None:
         """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
