@@ -10,11 +10,42 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from godwit.verify.judge.finding import Finding, Promise
-from godwit.verify.plan import CALM_S, OF_NODE, WARM_UP_S, Harm, Kind, Plan, Scale, make_plan
+from godwit.verify.harming import Harming
+from godwit.verify.judge.content import Contents
+from godwit.verify.judge.finding import Finding, Findings, Promise
+from godwit.verify.judge.ledger import Ledger
+from godwit.verify.judge.merging import Merging
+from godwit.verify.judge.witness import Court, Rules
+from godwit.verify.plan import CALM_S, OF_NODE, WARM_UP_S, Fault, Harm, Kind, Plan, Scale, make_plan
 from godwit.verify.proxy import Proxy
+from godwit.verify.timing import start_clock
 from godwit.verify.trace import EVENTS_MAX, Trace
 from godwit.verify.verdict import Verdict, print_verdict
+
+
+class Reader:
+    """Says how long it was made to stop."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, int]] = []
+        self.is_stalled = False
+
+    def stall(self, is_stalled: bool) -> None:
+        self.is_stalled = is_stalled
+
+    def tell(self, name: str, begin: int, end: int) -> None:
+        self.told.append((begin, end))
+
+
+async def test_the_last_harm_lasts_as_long_as_it_was_planned() -> None:
+    reader, clock = Reader(), start_clock()
+    ledger = Ledger(Contents(1, 20), {})
+    court = Court(ledger, Merging(ledger), Findings(), Rules())
+    faults = [Fault(0.0, Harm.STALL, 0.2, ("a",))]
+    harming = Harming(faults, Proxy(None), None, court, clock, {"a": reader}, reader.tell, 10.0)
+    await harming.run()
+    [(begin, end)] = reader.told
+    assert end - begin >= 190 and not reader.is_stalled
 
 
 def a_plan(seed: int = 3, seconds: float = 120.0, subscribers: int = 200) -> Plan:

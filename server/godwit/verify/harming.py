@@ -83,6 +83,8 @@ class Harming:
                     self.left_out[fault.harm] = reason
                     continue
                 await self._do(fault)
+            if self._later:
+                await asyncio.wait(self._later)  # the last of them last as long as any
         finally:
             for task in self._later:
                 task.cancel()
