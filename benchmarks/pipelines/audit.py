@@ -1,0 +1,106 @@
+"""Measures the audit, into benchmarks/results/pipelines/audit.json.
+
+    .venv-pipelines/bin/python -m benchmarks.pipelines.audit [RANGES]
+
+Ranges of 30 messages on 2,000 subjects, 100 for each subscription, with faults at known places; a warm session on two
+cores, ranges and messages in memory. All of the audit counts: judging, faults, subscriptions and the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+
+from godwit_pipelines.schemas import ACCESS, REIGNS
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import SparkSettings
+from godwit_pipelines.transforms.audit import conclude, judge
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
+GOAL, ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 3, 2_000, 100, 30
+
+
+def make_ranges(spark: SparkSession, count: int) -> DataFrame:
+    """Of every 5,000 ranges one left a gap before it, one has a hole, one begins three messages back."""
+    flush, fault = (
+        f"id % {EACH}",
+        "if(id % 100 = 0, -1, id % 5000)",
+    )  # the first of a subscription has nothing before it
+    begin = f"({flush}) * {SPAN} + 1 + if({fault} = 7, 3, if({fault} = 1007, -3, 0))"
+    return spark.range(count).selectExpr(
+        *(
+            "'n' as node",
+            "'a' as run",
+            "'' as tenant",
+            "id as offset",
+            "timestamp_micros(1795250000000000 + id) as time",
+        ),
+        *(f"id div {EACH} as connection", "'' as identity", "'' as client"),
+        f"concat('/subject/', (id div {EACH}) % {SUBJECTS}) as selector",
+        *(
+            "false as is_pattern",
+            "1L as epoch",
+            f"{begin} as from_sequence",
+            f"({flush}) * {SPAN} + {SPAN} as to_sequence",
+        ),
+        *("cast(null as long) as from_arrival", "cast(null as long) as to_arrival", "cast(null as string) as mark_run"),
+        f"({flush}) * {SPAN} + {SPAN} - ({begin}) + 1 - if({fault} = 2007, 1, 0) as count",
+        *("0L as bytes", "0L as conflated", "0L as gaps", "0L as gap_count", "false as confirmed"),
+    )
+
+
+def make_messages(spark: SparkSession) -> DataFrame:
+    last = EACH * SPAN
+    return spark.range(SUBJECTS * last).selectExpr(
+        *("'n' as node", "'a' as run", f"concat('/subject/', id div {last}) as subject", "1L as epoch"),
+        *(f"id % {last} + 1 as sequence", "id as arrival", "timestamp_micros(1795260000000000) as time"),
+    )
+
+
+def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
+    begin = time.perf_counter()
+    judged = judge(deliveries, messages, spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)).persist()
+    found = conclude(judged)
+    faults = found.faults.persist()
+    kinds = {
+        row.kind: row.messages for row in faults.groupBy("kind").sum("messages").toDF("kind", "messages").collect()
+    }
+    for table in (found.ranges, found.verdict):
+        table.write.format("noop").mode("overwrite").save()
+    took = time.perf_counter() - begin
+    faults.unpersist()
+    judged.unpersist()
+    return took, kinds
+
+
+def main(count: int) -> None:
+    load = round(os.getloadavg()[0], 1)
+    with tempfile.TemporaryDirectory(prefix="godwit-audit-"):
+        spark = build_session(SparkSettings(master="local[2]", driver_memory="3g"), name="measure")
+        deliveries, messages = make_ranges(spark, count).persist(), make_messages(spark).persist()
+        deliveries.count(), messages.count()
+        rates, kinds = [], {}
+        for _ in range(ROUNDS + 1):
+            took, kinds = audit_once(deliveries, messages, spark)
+            rates.append(count / took)
+        spark.stop()
+    result: dict[str, Any] = {"ranges": count, "messages": SUBJECTS * EACH * SPAN, "goal": GOAL, "found": kinds}
+    result |= {"ranges_per_s": round(statistics.median(rates[1:])), "cold": round(rates[0])}
+    result |= {"rounds": [round(rate) for rate in rates[1:]], "load_before": load, "cores": os.cpu_count()}
+    result |= {"spark": pyspark.__version__, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    print(json.dumps(result))
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
