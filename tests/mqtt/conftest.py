@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,17 +16,42 @@ Open = Callable[..., Peer]
 """Opens a connection: `opened("name", version)` has joined, `opened(None)` has said nothing yet."""
 
 
-@pytest.fixture(scope="session")
-def mqtt_address() -> Iterator[tuple[str, int]]:
+@dataclass(frozen=True)
+class Served:
+    """Where a node listens, by the names of its line."""
+
+    addresses: dict[str, str]
+    process: subprocess.Popen[str]
+
+    def __getitem__(self, name: str) -> tuple[str, int]:
+        host, _, port = self.addresses[name].rpartition(":")
+        return host, int(port)
+
+    @property
+    def mqtt(self) -> tuple[str, int]:
+        return self["mqtt"]
+
+
+@contextmanager
+def serve(*settings: str) -> Iterator[Served]:
+    """A node with these settings, `key=value`, until the block ends."""
     flags = ["--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-    command = [sys.executable, "-m", "godwit", "serve", *flags, "--set", "limits.mqtt_receive_max=20"]
+    options = [word for setting in settings for word in ("--set", setting)]
+    command = [sys.executable, "-m", "godwit", "serve", *flags, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("listening "))
-        host, _, port = dict(word.split("=", 1) for word in line.split()[1:])["mqtt"].rpartition(":")
-        yield host, int(port)
-        process.terminate()
-        process.stdout.read()
+        try:
+            yield Served(dict(word.split("=", 1) for word in line.split()[1:]), process)
+        finally:
+            process.terminate()
+            process.stdout.read()
+
+
+@pytest.fixture(scope="session")
+def mqtt_address() -> Iterator[tuple[str, int]]:
+    with serve("limits.mqtt_receive_max=20") as node:
+        yield node.mqtt
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-//! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7), DISCONNECT (3.14) and AUTH (3.15) as a client sends them.
+//! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7) and DISCONNECT (3.14) as a client sends them.
 use super::Version;
 use super::fields::{Fault, Fields};
 use super::properties::{Place, Properties};
@@ -16,15 +16,9 @@ pub struct Disconnect {
     pub session_expiry_s: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Auth {
-    pub reason: Reason,
-}
-
 const PUBLISHED: [u8; 9] = [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
 const RELEASED: [u8; 2] = [0x00, 0x92];
 const DISCONNECTED: [u8; 14] = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
-const AUTHENTICATED: [u8; 3] = [0x00, 0x18, 0x19];
 
 pub(super) fn parse(body: &[u8], version: Version, is_release: bool) -> Result<Acknowledge, Fault> {
     let mut fields = Fields(body);
@@ -55,17 +49,6 @@ pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconne
     }
     fields.end()?;
     Ok(Disconnect { reason, session_expiry_s })
-}
-
-pub(super) fn parse_auth(body: &[u8]) -> Result<Auth, Fault> {
-    let mut fields = Fields(body);
-    let mut reason = Reason::SUCCESS;
-    if !fields.is_empty() {
-        reason = known(fields.byte()?, &AUTHENTICATED)?;
-        Properties::read(&mut fields, Place::AUTH)?;
-    }
-    fields.end()?;
-    Ok(Auth { reason })
 }
 
 fn known(byte: u8, of: &[u8]) -> Result<Reason, Fault> {

@@ -12,7 +12,7 @@ mod subscribe;
 mod topic;
 mod write;
 
-pub use acknowledge::{Acknowledge, Auth, Disconnect};
+pub use acknowledge::{Acknowledge, Disconnect};
 pub use connect::{Connect, Will};
 pub use fields::{Fault, put_varint};
 pub use packet::{Packet, Split, parse, split};

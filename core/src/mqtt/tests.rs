@@ -36,10 +36,10 @@ const CASES: &[Case] = &[
     ("c0 80 00", V5, 0x81),
     // Flags [MQTT-2.1.3-1], reserved types, packets of a server, a second CONNECT [MQTT-3.1.0-2].
     ("c1 00", V5, 0x81),
-    ("00 00", V5, 0x81),
+    ("00 00", V5, 0x82),
     ("20 02 00 00", V5, 0x82),
     ("10 0d 00 04 4d515454 05 02 0000 00 0000", V5, 0x82),
-    ("f0 00", V3, 0x81),
+    ("f0 00", V3, 0x82),
     // PUBLISH: QoS 3, a repeat at QoS 0, packet identifier 0, no topic, wildcards, U+0000, no UTF-8, controls.
     ("36 05 0001 61 0001", V3, 0x81),
     ("38 03 0001 61", V3, 0x81),
@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     ("e0 01 00", V3, 0x81),
     ("e0 01 01", V5, 0x82),
     ("e0 07 00 05 11 00000001", V5, 0),
-    ("f0 01 19", V5, 0x81),
+    ("f0 01 19", V5, 0x82),
 ];
 
 #[test]
@@ -176,6 +176,7 @@ proptest! {
             is_retained,
             alias: 0,
             subscription_id: 0,
+            further_ids: &[],
             expiry_s,
             response_topic: is_v5.then_some("a/b"),
             carried: &carried,

@@ -42,6 +42,8 @@ pub struct Outgoing<'a> {
     pub alias: u16,
     /// 0: none.
     pub subscription_id: u32,
+    /// Of further subscriptions that the same packet is for.
+    pub further_ids: &'a [u32],
     pub expiry_s: Option<u32>,
     pub response_topic: Option<&'a str>,
     /// Properties that were carried along, as they are written.
@@ -199,9 +201,14 @@ impl Writer {
 }
 
 impl Outgoing<'_> {
+    fn ids(&self) -> impl Iterator<Item = u32> {
+        let first = Some(self.subscription_id).filter(|&id| id > 0);
+        first.into_iter().chain(self.further_ids.iter().copied())
+    }
+
     fn properties_bytes(&self) -> usize {
         let alias = if self.alias > 0 { 3 } else { 0 };
-        let id = if self.subscription_id > 0 { 1 + varint_bytes(self.subscription_id as usize) } else { 0 };
+        let id: usize = self.ids().map(|id| 1 + varint_bytes(id as usize)).sum();
         let expiry = if self.expiry_s.is_some() { 5 } else { 0 };
         let response = self.response_topic.map_or(0, |topic| 3 + topic.len());
         alias + id + expiry + response + self.carried.len()
@@ -211,9 +218,9 @@ impl Outgoing<'_> {
         if self.alias > 0 {
             put_two(out, TOPIC_ALIAS, self.alias);
         }
-        if self.subscription_id > 0 {
+        for id in self.ids() {
             out.push(SUBSCRIPTION_ID);
-            put_varint(out, self.subscription_id);
+            put_varint(out, id);
         }
         if let Some(seconds) = self.expiry_s {
             put_four(out, MESSAGE_EXPIRY, seconds);

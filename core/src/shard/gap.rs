@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use super::encode::{self, Item, Told};
+use super::mqtt;
 use crate::command::{GapReason, Push};
 use crate::cursor::Stand;
 use crate::message::LogId;
@@ -132,6 +133,7 @@ impl Shard {
             sse::put_id(out, at);
         }
         wire::push(stream.wire, out, &gap);
+        mqtt::put_gap(self.connections.get(cursor.connection), &gap, out);
         self.counters.count_gap(self.connections.get(cursor.connection), missing.reason);
         if from_oldest {
             return Some(missing.oldest_arrival);
@@ -189,7 +191,9 @@ impl Shard {
         }
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();
-        wire::push(stream.wire, &mut bytes, &Push::Dropped { selector: &stream.name, count: u64::from(lost) });
+        let dropped = Push::Dropped { selector: &stream.name, count: u64::from(lost) };
+        wire::push(stream.wire, &mut bytes, &dropped);
+        mqtt::put_gap(self.connections.get(cursor.connection), &dropped, &mut bytes);
         self.tell(id, &bytes);
     }
 

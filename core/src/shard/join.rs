@@ -2,6 +2,7 @@
 //! the steps between; each leaves at most a reply buffer of private bytes, and one resumable key is all that is kept.
 use std::sync::Arc;
 
+use super::mqtt;
 use super::Shard;
 use super::encode::{self, Item, Told};
 use super::gap::Missing;
@@ -36,8 +37,10 @@ impl Shard {
         self.note_lost(id);
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
-        wire::push(stream.wire, &mut bytes, &Push::PatternGap { pattern: &stream.name, reason });
+        let gap = Push::PatternGap { pattern: &stream.name, reason };
+        wire::push(stream.wire, &mut bytes, &gap);
         let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
+        mqtt::put_gap(connection, &gap, &mut bytes);
         self.counters.count_gap(connection, reason);
         self.tell(id, &bytes);
     }

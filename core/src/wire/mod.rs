@@ -61,6 +61,11 @@ impl Wire {
     }
 }
 
+/// Appends `push` as the JSON wire's object, without a frame.
+pub fn object(out: &mut Vec<u8>, push: &Push<'_>) {
+    json::put_object(out, push);
+}
+
 /// Appends `push` as one whole frame (nothing, where the wire has no such push).
 #[inline]
 pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {

@@ -12,6 +12,8 @@ use crate::subject::Pattern;
 
 /// What one look at the feed brings.
 const STRIDE: Stride = Stride { entries_max: 1_024, bytes_max: 65_536 };
+/// Messages put aside for a shard that has not fetched them, before the others wait for it.
+const ASIDE_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Group {
@@ -19,12 +21,71 @@ struct Group {
     pattern: Pattern,
     /// Everything up to this arrival has been dealt or is pending.
     arrival: u64,
-    pending: VecDeque<(LogId, u64)>,
+    pending: VecDeque<Place>,
     /// Members by shard.
-    members: HashMap<u8, u32>,
+    members: HashMap<u8, Seats>,
     /// Members that are away.
     away: u32,
     is_owed: bool,
+}
+
+/// A message by where it stands.
+type Place = (LogId, u64);
+
+/// A shard's members, and what has been put aside for them.
+#[derive(Debug, Default)]
+struct Seats {
+    count: u32,
+    queue: VecDeque<Place>,
+    /// None of them can take more now.
+    is_full: bool,
+    /// It has been told of its queue, and has not looked yet.
+    is_woken: bool,
+    /// What it is ahead of its share, in messages of all members (smooth weighted round robin).
+    credit: i64,
+}
+
+impl Group {
+    /// A shard looks, and can take something or not: then what was put aside for it is for anybody.
+    fn note_able(&mut self, shard: u8, is_able: bool) {
+        let Some(seats) = self.members.get_mut(&shard) else { return };
+        (seats.is_full, seats.is_woken) = (!is_able, false);
+        if !is_able {
+            seats.queue.drain(..).rev().for_each(|place| self.pending.push_front(place));
+        }
+    }
+
+    /// A shard's next message: what was put aside for it, or its turn's of what is pending.
+    fn take_for(&mut self, shard: u8) -> Option<Place> {
+        loop {
+            if let Some(place) = self.members.get_mut(&shard)?.queue.pop_front() {
+                return Some(place);
+            }
+            if self.is_ahead() {
+                return None;
+            }
+            let place = self.pending.pop_front()?;
+            let turn = self.turn().unwrap_or(shard);
+            self.members.get_mut(&turn)?.queue.push_back(place);
+        }
+    }
+
+    /// Much has been put aside that has not been fetched.
+    fn is_ahead(&self) -> bool {
+        self.members.values().any(|seats| seats.queue.len() >= ASIDE_MAX)
+    }
+
+    /// Whose turn it is, among the shards that can take something.
+    fn turn(&mut self) -> Option<u8> {
+        let able = || self.members.iter().filter(|(_, seats)| !seats.is_full);
+        let all: i64 = able().map(|(_, seats)| i64::from(seats.count)).sum();
+        let next = able().max_by_key(|(shard, seats)| (seats.credit + i64::from(seats.count), *shard));
+        let next = next.map(|(shard, _)| *shard)?;
+        for (shard, seats) in self.members.iter_mut().filter(|(_, seats)| !seats.is_full) {
+            seats.credit += i64::from(seats.count) - if *shard == next { all } else { 0 };
+        }
+        Some(next)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +100,7 @@ impl Node {
     pub fn join_group(&mut self, shard: u8, name: &str, pattern: &Pattern) -> u32 {
         let number = self.group(name, pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
-            *group.members.entry(shard).or_default() += 1;
+            group.members.entry(shard).or_default().count += 1;
             if std::mem::take(&mut group.is_owed) {
                 self.owed.remove(group.pattern.text(), group.arrival);
             }
@@ -71,11 +132,16 @@ impl Node {
     /// One member of `shard` less.
     pub fn leave_group(&mut self, shard: u8, number: u32) {
         if let Some(group) = self.groups.by_number.get_mut(&number)
-            && let Some(count) = group.members.get_mut(&shard)
+            && let Some(seats) = group.members.get_mut(&shard)
         {
-            *count -= 1;
-            if *count == 0 {
-                group.members.remove(&shard);
+            seats.count -= 1;
+            if seats.count == 0
+                && let Some(left) = group.members.remove(&shard)
+            {
+                left.queue.into_iter().rev().for_each(|place| group.pending.push_front(place));
+                for &other in group.members.keys() {
+                    self.wakes |= self.clients.tell_shard(other, Mail::Deal(number));
+                }
             }
         }
         self.settle_group(number);
@@ -107,21 +173,37 @@ impl Node {
         }
     }
 
-    /// The next messages of a group, at most `count`; they are the caller's to deliver or to give back.
-    pub fn deal(&mut self, number: u32, count: usize) -> Vec<Arc<Message>> {
+    /// The next messages of a group for a shard whose members can take `count`; they are the caller's to deliver or to give
+    /// back. Each shard gets its share, by its members; one that can take none leaves its share to the others.
+    pub fn deal(&mut self, number: u32, shard: u8, count: usize) -> Vec<Arc<Message>> {
         let mut dealt = Vec::new();
-        loop {
-            let Some(group) = self.groups.by_number.get_mut(&number) else { return dealt };
-            let (mut gone, wanted) = (0, count - dealt.len());
-            let next: Vec<(LogId, u64)> = group.pending.drain(..wanted.min(group.pending.len())).collect();
-            for (log, sequence) in next {
-                match self.message(log, sequence) {
-                    Some(message) => dealt.push(Arc::clone(message)),
-                    None => gone += 1,
+        if let Some(group) = self.groups.by_number.get_mut(&number) {
+            group.note_able(shard, count > 0);
+        }
+        while dealt.len() < count {
+            let Some(group) = self.groups.by_number.get_mut(&number) else { break };
+            let Some((log, sequence)) = group.take_for(shard) else {
+                if group.is_ahead() || !self.look_ahead(number) {
+                    break;
                 }
+                continue;
+            };
+            if let Some(message) = self.message(log, sequence) {
+                dealt.push(Arc::clone(message));
             }
-            if dealt.len() == count || gone == 0 && !self.look_ahead(number) {
-                return dealt;
+        }
+        self.wake_dealers(number, shard);
+        dealt
+    }
+
+    /// Wakes the other shards for which something has been put aside, or was left.
+    fn wake_dealers(&mut self, number: u32, shard: u8) {
+        let Some(group) = self.groups.by_number.get_mut(&number) else { return };
+        let is_left = !group.pending.is_empty();
+        for (&other, seats) in &mut group.members {
+            let has_some = !seats.queue.is_empty() || is_left && !seats.is_full;
+            if other != shard && has_some && !std::mem::replace(&mut seats.is_woken, true) {
+                self.wakes |= self.clients.tell_shard(other, Mail::Deal(number));
             }
         }
     }
@@ -146,8 +228,7 @@ impl Node {
         for &place in messages.iter().rev() {
             group.pending.push_front(place);
         }
-        let shards: Vec<u8> = group.members.keys().copied().collect();
-        for shard in shards {
+        for &shard in group.members.keys() {
             self.wakes |= self.clients.tell_shard(shard, Mail::Deal(number));
         }
     }

@@ -37,6 +37,8 @@ pub struct KeptSubscription {
     pub subscription_id: u32,
     /// Everything up to this arrival has been sent.
     pub arrival: u64,
+    /// Where it overlaps an earlier one: the arrival after which it selects.
+    pub began: u64,
     /// Its retained messages have not all been sent.
     pub is_joining: bool,
 }
@@ -74,6 +76,8 @@ pub struct Kept {
     pub in_flight: Vec<InFlight>,
     pub received: Vec<u16>,
     pub last_packet_id: u16,
+    /// It asked to be told of its gaps, with this subscription identifier.
+    pub gaps: Option<u32>,
     /// The arrival before its oldest message in flight: from there on nothing that it is owed grows too old.
     pub owed_after: u64,
 }

@@ -81,6 +81,9 @@ impl Shard {
     /// A password, or else a user name, is a token that the server judges; without one the client is anonymous.
     fn ask_who(&mut self, socket: u32, connect: &Connect<'_>) -> Result<Step, Fault> {
         let bad = || Fault::new(Reason::BAD_CREDENTIALS, "the password is no text");
+        if connect.username.is_some_and(|name| name.contains(char::is_control)) {
+            return Err(Fault::new(Reason::BAD_CREDENTIALS, "the user name holds a control character"));
+        }
         let password = connect.password.map(std::str::from_utf8).transpose().map_err(|_| bad())?;
         let token = password.filter(|token| !token.is_empty()).or(connect.username.filter(|name| !name.is_empty()));
         let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
@@ -174,7 +177,13 @@ impl Shard {
             keep_alive_s: arriving.keep_alive_said,
             reason_string: "",
         };
+        let start = connection.private.len();
         mqtt.writer.connack(&mut connection.private, Reason::SUCCESS, &said);
+        if connection.private.len() - start > mqtt.packet_bytes_max as usize {
+            // Who takes no CONNACK that says what has to be said cannot be served [MQTT-3.1.2-24].
+            connection.private.truncate(start);
+            return self.finish(socket, u16::from(Reason::PACKET_TOO_LARGE.0));
+        }
         let is_hasty = mqtt.is_hasty();
         self.make_ready(socket);
         if is_hasty {

@@ -32,16 +32,22 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket).filter(|c| c.phase == Phase::Open) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let start = connection.private.len();
-        match mqtt.stage {
-            Stage::Fresh | Stage::Left => {}
-            Stage::Arriving => {
-                let said = Connack { reason_string: mqtt.problem(text), ..Connack::default() };
-                mqtt.writer.connack(&mut connection.private, reason, &said);
+        // A reason string may not make a packet too large, nor may one be sent that is [MQTT-3.2.2-19, MQTT-3.14.2-3].
+        for text in [mqtt.problem(text), ""] {
+            connection.private.truncate(start);
+            match mqtt.stage {
+                Stage::Fresh | Stage::Left => {}
+                Stage::Arriving => {
+                    let said = Connack { reason_string: text, ..Connack::default() };
+                    mqtt.writer.connack(&mut connection.private, reason, &said);
+                }
+                Stage::Open => mqtt.writer.disconnect(&mut connection.private, reason, text),
             }
-            Stage::Open => mqtt.writer.disconnect(&mut connection.private, reason, mqtt.problem(text)),
+            if connection.private.len() - start <= mqtt.packet_bytes_max as usize {
+                break;
+            }
         }
         if connection.private.len() - start > mqtt.packet_bytes_max as usize {
-            // A reason string may not make a packet too large [MQTT-3.2.2-19, MQTT-3.14.2-3].
             connection.private.truncate(start);
         }
         if !mqtt.writer.is_websocket {
@@ -84,7 +90,7 @@ impl Shard {
         }
     }
 
-    fn finish(&mut self, socket: u32, code: u16) {
+    pub(super) fn finish(&mut self, socket: u32, code: u16) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_websocket = connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.writer.is_websocket);
         if is_websocket {

@@ -1,5 +1,6 @@
 //! From a message to the packet that one client is sent. Owns what differs from client to client: QoS and packet identifier, the
 //! retain flag, aliases, subscription identifiers, countdowns, what a client does not want, and when it can take no more.
+use super::overlap::{Subscriptions, merged};
 use super::parts::Parts;
 use super::{Aliases, Mqtt};
 use crate::cursor::{Cursor, Stand};
@@ -10,6 +11,8 @@ use crate::node::InFlight;
 use crate::shard::Shard;
 use crate::shard::absorb::Single;
 use crate::shard::outbound::{Frames, GATHER_BYTES, Note};
+use crate::shard::streams::Streams;
+use crate::slab::Slab;
 use crate::wire::Wire;
 use std::sync::Arc;
 
@@ -39,18 +42,19 @@ pub(super) enum Put {
     Stalled,
 }
 
-/// What one subscription wants.
-#[derive(Clone, Copy, Debug)]
+/// What one subscription wants, or several that overlap.
+#[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) options: Options,
     pub(super) subscription_id: u32,
+    pub(super) further_ids: Vec<u32>,
 }
 
 impl Wanted {
     pub(super) fn of(cursor: &Cursor) -> Self {
         let none = Options { qos: Qos::AtMostOnce, is_not_local: false, keeps_retain: false, retain_handling: 0 };
         let options = Options::read(cursor.options, Version::V5).unwrap_or(none);
-        Self { options, subscription_id: cursor.subscription_id }
+        Self { options, subscription_id: cursor.subscription_id, further_ids: Vec::new() }
     }
 }
 
@@ -58,13 +62,13 @@ impl Mqtt {
     /// Appends the packet of one message. `is_joining`: as what its subject retains.
     pub(super) fn put(
         &mut self,
-        wanted: Wanted,
+        wanted: &Wanted,
         parts: &Parts<'_>,
         is_joining: bool,
         wall_ms: u64,
         out: &mut Vec<u8>,
     ) -> Put {
-        let Wanted { options, subscription_id } = wanted;
+        let Wanted { options, subscription_id, further_ids } = wanted;
         let is_own = options.is_not_local && parts.publisher != 0 && parts.publisher == self.serial;
         if is_own || parts.expires_in_s(wall_ms) == Some(0) {
             return Put::Passed;
@@ -73,7 +77,8 @@ impl Mqtt {
         // A message without a position cannot be sent again.
         packet.qos = if parts.sequence == 0 { Qos::AtMostOnce } else { options.qos.min(parts.qos) };
         packet.is_retained = is_joining || options.keeps_retain && parts.is_retained;
-        packet.subscription_id = subscription_id;
+        packet.subscription_id = *subscription_id;
+        packet.further_ids = further_ids;
         let alias_bytes = if self.alias_max > 0 { 4 } else { 0 };
         if self.packet_bytes_max < u32::MAX
             && self.writer.publish_bytes(&packet) + alias_bytes > self.packet_bytes_max as usize
@@ -88,7 +93,7 @@ impl Mqtt {
             }
             let exactly_once = if packet.qos == Qos::ExactlyOnce { InFlight::EXACTLY_ONCE } else { 0 };
             let retained = if packet.is_retained { InFlight::RETAINED } else { 0 };
-            packet.packet_id = self.flight.send(exactly_once | retained, parts.log, parts.sequence, subscription_id);
+            packet.packet_id = self.flight.send(exactly_once | retained, parts.log, parts.sequence, *subscription_id);
         }
         if self.alias_max > 0 {
             let (alias, is_known) = self.alias(parts);
@@ -99,6 +104,27 @@ impl Mqtt {
         }
         self.writer.publish(out, &packet);
         Put::Sent { is_tracked }
+    }
+
+    /// The same for a cursor whose client may have others that overlap it: one of them sends the message, for all.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a shard that are borrowed apart")]
+    fn put_for(
+        &mut self,
+        cursors: &Slab<Cursor>,
+        streams: &Streams,
+        first: u32,
+        id: u32,
+        wanted: &Wanted,
+        parts: &Parts<'_>,
+        wall_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Put {
+        let Some(overlaps) = &self.overlaps else { return self.put(wanted, parts, false, wall_ms, out) };
+        let subscriptions = Subscriptions { cursors, streams, overlaps, first, serial: self.serial };
+        match merged(&subscriptions, id, parts) {
+            Some(merged) => self.put(&merged, parts, false, wall_ms, out),
+            None => Put::Passed,
+        }
     }
 
     /// The alias of a message's topic and whether the client knows it; 0 where all that it takes are in use.
@@ -145,16 +171,19 @@ impl Shard {
     /// Puts together what a stream of parts holds for one of its cursors.
     pub(in crate::shard) fn gather_parts(&mut self, id: u32, socket: u32, frames: &mut Frames) {
         let wall_ms = self.now.wall_ms;
-        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        let Some(cursor) = self.cursors.get(id) else { return };
         let Stand::Live(from) = cursor.stand else { return };
         let Some(window) = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref()) else { return };
-        let mqtt = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut());
-        let Some(mqtt) = mqtt else { return };
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let (first, Some(mqtt)) = (connection.first_cursor, connection.mqtt.as_mut()) else { return };
         let (mut place, mut is_stalled) = (from, false);
         let wanted = Wanted::of(cursor);
+        let (cursors, streams) = (&self.cursors, &self.streams);
         window.each_frame(from, |bytes, before| {
-            let put =
-                Parts::read(bytes).map_or(Put::Passed, |p| mqtt.put(wanted, &p, false, wall_ms, &mut frames.bytes));
+            let parts = Parts::read(bytes);
+            let put = parts.map_or(Put::Passed, |parts| {
+                mqtt.put_for(cursors, streams, first, id, &wanted, &parts, wall_ms, &mut frames.bytes)
+            });
             is_stalled = put == Put::Stalled;
             if is_stalled {
                 return false;
@@ -167,6 +196,7 @@ impl Shard {
             }
             frames.bytes.len() < GATHER_BYTES
         });
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
         cursor.stand = Stand::Live(place);
         cursor.standard = window.around(place).map_or(cursor.standard, |(_, end)| end.standard);
         if place < window.head() && !is_stalled {
@@ -205,9 +235,10 @@ impl Shard {
     fn put_one(&mut self, id: u32, message: &Message, frames: &mut Frames) -> Put {
         let wall_ms = self.now.wall_ms;
         let (Some(cursor), Some(parts)) = (self.cursors.get(id), Parts::of(message)) else { return Put::Passed };
-        let mqtt = self.connections.get_mut(cursor.connection).and_then(|connection| connection.mqtt.as_mut());
-        let Some(mqtt) = mqtt else { return Put::Passed };
-        let put = mqtt.put(Wanted::of(cursor), &parts, false, wall_ms, &mut frames.bytes);
+        let Some(connection) = self.connections.get_mut(cursor.connection) else { return Put::Passed };
+        let (first, Some(mqtt)) = (connection.first_cursor, connection.mqtt.as_mut()) else { return Put::Passed };
+        let (wanted, out) = (Wanted::of(cursor), &mut frames.bytes);
+        let put = mqtt.put_for(&self.cursors, &self.streams, first, id, &wanted, &parts, wall_ms, out);
         if let Put::Sent { is_tracked } = put {
             frames.notes.push(Note {
                 end: frames.bytes.len(),

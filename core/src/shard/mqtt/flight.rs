@@ -13,12 +13,12 @@ pub(super) struct Flight {
     last_id: u16,
 }
 
-/// What a PUBREC is to what is in flight.
+/// What a PUBREC or PUBCOMP is to what is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receipt {
     Taken,
     Unknown,
-    /// A packet of QoS 1 is not answered so.
+    /// The packet is not answered so, or not yet.
     Wrong,
 }
 
@@ -119,11 +119,14 @@ impl Flight {
         Receipt::Taken
     }
 
-    /// PUBCOMP: the packet is settled.
-    pub(super) fn complete(&mut self, packet_id: u16) -> bool {
-        let Some(at) = self.find(packet_id) else { return false };
-        let is_released = self.packets.get(at).is_some_and(InFlight::is_released);
-        is_released && self.remove(at).is_some()
+    /// PUBCOMP: the packet is settled, if it was released.
+    pub(super) fn complete(&mut self, packet_id: u16) -> Receipt {
+        let Some(at) = self.find(packet_id) else { return Receipt::Unknown };
+        if !self.packets.get(at).is_some_and(InFlight::is_released) {
+            return Receipt::Wrong;
+        }
+        self.remove(at);
+        Receipt::Taken
     }
 }
 

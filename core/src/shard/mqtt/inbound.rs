@@ -146,7 +146,7 @@ impl Shard {
             Packet::Pubrel(release) => Ok(self.release_publish(socket, release.packet_id)),
             Packet::Puback(ack) => self.take_puback(socket, ack),
             Packet::Pubrec(ack) => self.take_pubrec(socket, ack),
-            Packet::Pubcomp(ack) => Ok(self.take_pubcomp(socket, ack)),
+            Packet::Pubcomp(ack) => self.take_pubcomp(socket, ack),
             Packet::Subscribe(subscribe) => self.take_subscribe(socket, subscribe),
             Packet::Unsubscribe(unsubscribe) => Ok(self.take_unsubscribe(socket, unsubscribe)),
             Packet::Pingreq => {
@@ -154,18 +154,20 @@ impl Shard {
                 Ok(Step::Done)
             }
             Packet::Disconnect(disconnect) => self.take_disconnect(socket, disconnect),
-            // No authentication method has been agreed on [MQTT-4.12.0-6].
-            Packet::Auth(_) => Err(Fault::protocol("there is no authentication under way")),
         }
     }
 
-    /// Appends a packet to what is this client's own.
+    /// Appends a packet to what is this client's own. One that is larger than it takes ends the connection [MQTT-3.1.2-24].
     pub(super) fn say(&mut self, socket: u32, write: impl FnOnce(&mut super::Mqtt, &mut Vec<u8>)) {
         let Some(connection) = self.connections.get_mut(socket).filter(|c| c.phase == Phase::Open) else { return };
-        if let Some(mqtt) = connection.mqtt.as_mut() {
-            write(mqtt, &mut connection.private);
-            self.make_ready(socket);
+        let Some(mqtt) = connection.mqtt.as_mut() else { return };
+        let start = connection.private.len();
+        write(mqtt, &mut connection.private);
+        if connection.private.len() - start > mqtt.packet_bytes_max as usize {
+            connection.private.truncate(start);
+            return self.fail(socket, &Fault::new(Reason::PACKET_TOO_LARGE, "the answer is larger than you take"));
         }
+        self.make_ready(socket);
     }
 
     /// What a client said before its CONNECT was whole is answered in the standard that it seems to speak, if it can be.

@@ -6,8 +6,10 @@ mod arrive;
 mod close;
 mod deliver;
 mod flight;
+mod gaps;
 mod inbound;
 mod leave;
+mod overlap;
 mod parts;
 mod publish;
 mod resume;
@@ -24,6 +26,7 @@ use crate::mqtt::{Version, Writer};
 use crate::node::Will;
 
 pub(super) use deliver::{put_parts, put_shared};
+pub(super) use gaps::put_gap;
 use flight::Flight;
 
 /// Keep alives up to this long (one and a half times) are watched closely.
@@ -68,6 +71,7 @@ pub(super) struct Mqtt {
     received: Vec<u16>,
     will: Option<Box<Will>>,
     aliases: Option<Box<Aliases>>,
+    overlaps: Option<Box<overlap::Overlaps>>,
     arriving: Option<Box<arrive::Arriving>>,
     /// A cursor waits for the client to settle what is in flight.
     pub(super) is_stalled: bool,
@@ -76,6 +80,8 @@ pub(super) struct Mqtt {
     /// It is a member of a group.
     is_sharing: bool,
     wants_problems: bool,
+    /// It asked to be told of its gaps, with this subscription identifier (0 none).
+    gaps: Option<u32>,
 }
 
 /// Numbers that stand for topics, each way.
@@ -105,11 +111,13 @@ impl Mqtt {
             received: Vec::new(),
             will: None,
             aliases: None,
+            overlaps: None,
             arriving: None,
             is_stalled: false,
             has_lost: false,
             is_sharing: false,
             wants_problems: true,
+            gaps: None,
         }
     }
 

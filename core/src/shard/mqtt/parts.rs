@@ -2,18 +2,19 @@
 use crate::message::{LogId, Message, NO_EXPIRY};
 use crate::mqtt::{Outgoing, Qos, topic_of};
 
-const HEAD_BYTES: usize = 48;
+const HEAD_BYTES: usize = 56;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Parts<'a> {
     pub(super) log: LogId,
     pub(super) sequence: u64,
+    pub(super) arrival: u64,
     pub(super) publisher: u32,
     pub(super) qos: Qos,
     pub(super) is_retained: bool,
     time_ms: u64,
     expiry_s: u32,
-    topic: &'a str,
+    pub(super) topic: &'a str,
     response_topic: &'a str,
     carried: &'a [u8],
     payload: &'a [u8],
@@ -25,6 +26,7 @@ impl<'a> Parts<'a> {
         Some(Self {
             log: message.log,
             sequence: message.sequence,
+            arrival: message.arrival,
             publisher: message.publisher,
             qos: message.qos,
             is_retained: message.is_retained,
@@ -51,6 +53,7 @@ impl<'a> Parts<'a> {
         for length in lengths {
             out.extend_from_slice(&(length as u32).to_ne_bytes());
         }
+        out.extend_from_slice(&self.arrival.to_ne_bytes());
         out.extend_from_slice(self.topic.as_bytes());
         out.extend_from_slice(self.response_topic.as_bytes());
         out.extend_from_slice(self.carried);
@@ -68,6 +71,7 @@ impl<'a> Parts<'a> {
         let (carried, payload) = rest.split_at_checked(four(44)? as usize)?;
         Some(Self {
             sequence: eight(0)?,
+            arrival: eight(48)?,
             time_ms: eight(8)?,
             log: LogId { slot: four(16)?, generation: four(20)? },
             publisher: four(24)?,
@@ -101,6 +105,7 @@ impl<'a> Parts<'a> {
             is_retained: false,
             alias: 0,
             subscription_id: 0,
+            further_ids: &[],
             expiry_s: self.expires_in_s(wall_ms),
             response_topic: (!self.response_topic.is_empty()).then_some(self.response_topic),
             carried: self.carried,

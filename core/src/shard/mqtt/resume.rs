@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::flight::Flight;
+use super::overlap::Subscriptions;
 use super::parts::Parts;
 use crate::cursor::Stand;
 use crate::mqtt::{Options, Qos, Version, split_shared};
@@ -20,6 +21,7 @@ impl Shard {
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
             mqtt.received = kept.received;
+            mqtt.gaps = kept.gaps;
         }
         for subscription in &kept.subscriptions {
             self.resume_subscription(socket, subscription, &mut node);
@@ -39,6 +41,7 @@ impl Shard {
         }
         let Ok(selector) = Selector::parse_levels(&kept.selector) else { return };
         let Ok(cursor) = self.seat_client(socket, &selector, options, kept.subscription_id, node) else { return };
+        self.note_overlap(cursor, &selector, kept.began);
         if kept.is_joining {
             self.begin_retained(cursor, kept.arrival);
         } else if options.qos == Qos::AtMostOnce {
@@ -71,7 +74,7 @@ impl Shard {
         }
     }
 
-    /// False where the message is no more, or has expired.
+    /// False where the message is no more, has expired, or is larger than the client takes now.
     fn put_again(&mut self, socket: u32, packet: InFlight) -> bool {
         let message = lock(&self.node).message(packet.log, packet.sequence).cloned();
         let wall_ms = self.now.wall_ms;
@@ -80,13 +83,23 @@ impl Shard {
             return false;
         };
         let Some(connection) = self.connections.get_mut(socket) else { return false };
-        let Some(mqtt) = connection.mqtt.as_ref() else { return false };
+        let (first, Some(mqtt)) = (connection.first_cursor, connection.mqtt.as_ref()) else { return false };
+        let all = mqtt.overlaps.as_ref().and_then(|overlaps| {
+            let (cursors, streams, serial) = (&self.cursors, &self.streams, mqtt.serial);
+            Subscriptions { cursors, streams, overlaps, first, serial }.merge(&parts)
+        });
         let mut outgoing = parts.outgoing(wall_ms);
         outgoing.qos = if packet.flags & InFlight::EXACTLY_ONCE == 0 { Qos::AtLeastOnce } else { Qos::ExactlyOnce };
         outgoing.packet_id = packet.packet_id;
         outgoing.is_repeat = true;
         outgoing.is_retained = packet.flags & InFlight::RETAINED != 0;
         outgoing.subscription_id = packet.subscription_id;
+        if let Some((_, wanted)) = &all {
+            (outgoing.subscription_id, outgoing.further_ids) = (wanted.subscription_id, &wanted.further_ids);
+        }
+        if mqtt.writer.publish_bytes(&outgoing) > mqtt.packet_bytes_max as usize {
+            return false;
+        }
         mqtt.writer.publish(&mut connection.private, &outgoing);
         true
     }

@@ -31,13 +31,14 @@ impl Shard {
         Ok(Step::Done)
     }
 
-    pub(super) fn take_pubcomp(&mut self, socket: u32, packet: &Acknowledge) -> Step {
-        if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut())
-            && mqtt.flight.complete(packet.packet_id)
-        {
-            self.go_on_sending(socket);
+    pub(super) fn take_pubcomp(&mut self, socket: u32, packet: &Acknowledge) -> Result<Step, Fault> {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(Step::Done) };
+        match mqtt.flight.complete(packet.packet_id) {
+            Receipt::Wrong => return Err(Fault::protocol("PUBCOMP for a message that was not released")),
+            Receipt::Taken => self.go_on_sending(socket),
+            Receipt::Unknown => {}
         }
-        Step::Done
+        Ok(Step::Done)
     }
 
     /// A client that had taken all it could takes more.

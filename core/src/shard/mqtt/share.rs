@@ -152,7 +152,10 @@ impl Shard {
                 let able = self.able_members(id);
                 let Some(Wire::MqttShared(number)) = self.streams.get(id).map(|stream| stream.wire) else { break };
                 let wanted = able.len().min(left);
-                let messages = if wanted == 0 { Vec::new() } else { lock(&self.node).deal(number, wanted) };
+                let mut node = lock(&self.node);
+                let messages = node.deal(number, self.index, wanted);
+                self.wakes |= node.take_wakes();
+                drop(node);
                 for (member, message) in able.iter().zip(&messages) {
                     self.deal_one(*member, number, message);
                 }
@@ -195,7 +198,7 @@ impl Shard {
         let Some(parts) = Parts::of(message) else { return };
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
-        match mqtt.put(Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private) {
+        match mqtt.put(&Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private) {
             Put::Sent { is_tracked: true } => mqtt.flight.mark_shared(number),
             Put::Stalled => lock(&self.node).give_back(number, &[(message.log, message.sequence)]),
             Put::Sent { .. } | Put::Passed => {}

@@ -1,6 +1,7 @@
 //! SUBSCRIBE and UNSUBSCRIBE: rights, limits, the stream that fits what is wanted, and where the cursor begins.
 use std::sync::Arc;
 
+use super::gaps;
 use super::inbound::reason_of;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
@@ -21,6 +22,10 @@ impl Shard {
         // All questions first: the packet is carried out as a whole, once.
         let mut chosen = Vec::new();
         for filter in packet.filters.iter() {
+            if filter.filter == gaps::TOPIC {
+                chosen.push((filter, Ok(None)));
+                continue;
+            }
             let judged = select(filter.filter).map(|selected| {
                 let verdict = self.judge(socket, Action::Subscribe, &selected.selector);
                 (selected, verdict)
@@ -28,14 +33,15 @@ impl Shard {
             if let Ok((selected, Verdict::Ask)) = &judged {
                 return Ok(self.ask(socket, Action::Subscribe, selected.selector.text()));
             }
-            chosen.push((filter, judged));
+            chosen.push((filter, judged.map(Some)));
         }
         let mut codes = Vec::with_capacity(chosen.len());
         for (filter, judged) in chosen {
             let outcome = match judged {
                 Err(refusal) => Err(refusal.code),
-                Ok((_, Verdict::Deny | Verdict::Ask)) => Err(Code::SubscribeForbidden),
-                Ok((selected, Verdict::Allow)) => self.subscribe_filter(socket, filter, packet, &selected),
+                Ok(None) => Ok(self.tell_gaps(socket, packet.subscription_id)),
+                Ok(Some((_, Verdict::Deny | Verdict::Ask))) => Err(Code::SubscribeForbidden),
+                Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
             if let Err(code) = outcome {
                 self.tell_refusal(socket, code, "");
@@ -67,6 +73,7 @@ impl Shard {
         self.absorb_all(&mut lock(&node));
         // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
         let stood = self.cursor_of(socket, text).map(|cursor| self.arrival_of(cursor));
+        self.hand_over(socket, text);
         self.unsubscribe(socket, text);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
@@ -76,6 +83,7 @@ impl Shard {
         self.wakes |= node.take_wakes();
         drop(node);
         let bound = stood.map_or(self.arrived, |(arrival, _)| arrival);
+        self.note_overlap(cursor, &selected.selector, bound);
         let wants_retained = match options.retain_handling {
             0 => true,
             1 => stood.is_none_or(|(_, is_joining)| is_joining),
@@ -139,10 +147,12 @@ impl Shard {
         let mut codes = Vec::new();
         for filter in packet.filters.iter() {
             let reason = match select(filter.filter) {
+                _ if filter.filter == gaps::TOPIC => self.hide_gaps(socket),
                 Err(_) => Reason::NO_SUBSCRIPTION,
                 Ok(selected) => {
                     let shared = selected.group.as_ref().map(|group| shared_name(group, &selected.selector));
                     let text = shared.as_deref().unwrap_or(selected.selector.text());
+                    self.hand_over(socket, text);
                     if self.unsubscribe(socket, text) {
                         self.report(Report::Unsubscribed { connection, selector: text.to_owned() });
                         Reason::SUCCESS

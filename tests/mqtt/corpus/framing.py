@@ -1,0 +1,96 @@
+"""The fixed header (2.1): types, flags, lengths; and what comes before or instead of CONNECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.mqtt.corpus.case import LARGE, MALFORMED, PROTOCOL, Case
+from tests.mqtt.packets import V3, V5, ack, connect, packet, publish, subscribe, unsubscribe
+
+SERVERS = {"CONNACK": 0x20, "SUBACK": 0x90, "UNSUBACK": 0xB0, "PINGRESP": 0xD0}
+"""Packets that a client does not send: whatever they hold, and whatever their flags."""
+
+WANTED = {1: 0, 4: 0, 5: 0, 6: 2, 7: 0, 8: 2, 10: 2, 12: 0, 14: 0}
+"""The flags of each type (2.1.3); PUBLISH has flags of its own, AUTH may not come at all."""
+
+FIVE = b"\x80\x80\x80\x80\1", b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff"
+
+
+def in_order(version: int) -> dict[str, bytes]:
+    """One good packet of each type that a client sends."""
+    return {
+        "PUBLISH": publish("a", b"m", version=version),
+        "PUBACK": ack(4, 9),
+        "PUBREC": ack(5, 9),
+        "PUBREL": ack(6, 9),
+        "PUBCOMP": ack(7, 9),
+        "SUBSCRIBE": subscribe(("a", 0), version=version),
+        "UNSUBSCRIBE": unsubscribe("a", version=version),
+        "PINGREQ": packet(0xC0),
+        "DISCONNECT": packet(0xE0),
+        "AUTH": packet(0xF0),
+    }
+
+
+def list_cases() -> Iterator[Case]:
+    for version in (V3, V5):
+        yield from _list_types(version)
+        yield from _list_flags(version)
+        yield from _list_lengths(version)
+        yield from _list_first(version)
+        yield Case("a second CONNECT [MQTT-3.1.0-2]", version, connect("again", version), PROTOCOL)
+        yield Case("a second CONNECT of the other version", version, connect("again", V3 + V5 - version), PROTOCOL)
+        yield Case("PINGREQ with a body", version, packet(0xC0, b"\0"), MALFORMED)
+        yield Case("a ping", version, packet(0xC0), answer=packet(0xD0))
+
+
+def _list_types(version: int) -> Iterator[Case]:
+    for flags in range(16):
+        for body in (b"", b"\0"):
+            yield Case(f"type 0, flags {flags:x}, {len(body)} bytes", version, packet(flags, body), PROTOCOL)
+        # 5.0 gives type 15 to AUTH, which nobody may send who agreed on no method [MQTT-4.12.0-6].
+        yield Case(f"type 15, flags {flags:x}", version, packet(0xF0 | flags), PROTOCOL)
+    for body in (b"\0", b"\0\0", b"\x18\0", b"\x19\0", b"\x18\4\x15\0\1a", b"\xff\0", b"\x18\x7f"):
+        yield Case(f"AUTH {body.hex()}", version, packet(0xF0, body), PROTOCOL)
+    for name, first in SERVERS.items():
+        for flags in (0, 1, 2, 4, 8, 15):
+            yield Case(f"{name} with flags {flags:x} from a client", version, packet(first | flags), PROTOCOL)
+        for body in (b"\0", b"\0\0", b"\0\0\0", b"\0\1\0\0", b"\0\0\3\x21\0\x0a"):
+            yield Case(f"{name} of {body.hex()} from a client", version, packet(first, body), PROTOCOL)
+
+
+def _list_flags(version: int) -> Iterator[Case]:
+    bodies = {raw[0] >> 4: raw[1:] for raw in in_order(version).values()} | {1: connect("again", version)[1:]}
+    for kind, wanted in WANTED.items():
+        for flags in range(16):
+            if flags != wanted:
+                first = bytes([kind << 4 | flags])
+                yield Case(f"type {kind} with flags {flags:x} [MQTT-2.1.3-1]", version, first + bodies[kind], MALFORMED)
+
+
+def _list_lengths(version: int) -> Iterator[Case]:
+    firsts = {"PUBLISH": 0x30, "PUBACK": 0x40, "PUBREC": 0x50, "PUBREL": 0x62, "PUBCOMP": 0x70}
+    firsts |= {"SUBSCRIBE": 0x82, "UNSUBSCRIBE": 0xA2, "PINGREQ": 0xC0, "DISCONNECT": 0xE0}
+    for name, first in firsts.items():
+        for raw in FIVE:
+            yield Case(f"{name} with a length of {raw.hex()}", version, bytes([first]) + raw, MALFORMED)
+        yield Case(f"{name} of 256 MB", version, bytes([first]) + b"\xff\xff\xff\x7f", LARGE)
+        if version == V5:  # [MQTT-1.5.5-1]; 3.1.1 does not say so
+            for raw in (b"\x80\0", b"\x80\x80\0", b"\x80\x80\x80\0", b"\x82\0\0\1", b"\x87\x80\0"):
+                yield Case(f"{name} with a length of {raw.hex()}", version, bytes([first]) + raw, MALFORMED)
+
+
+def _list_first(version: int) -> Iterator[Case]:
+    """[MQTT-3.1.0-1]: there is no saying which standard such a peer speaks, so nothing is said."""
+    for name, raw in in_order(version).items():
+        yield Case(f"{name} before CONNECT", version, raw, is_first=True, is_silent=True)
+    for name, first in SERVERS.items():
+        yield Case(f"{name} before CONNECT", version, packet(first, b"\0\0"), is_first=True, is_silent=True)
+    whole = connect("x", version)
+    for flags in range(1, 16):
+        yield Case(f"CONNECT with flags {flags:x}", version, bytes([0x10 | flags]) + whole[1:], is_first=True, is_silent=True)
+    for raw in FIVE:
+        yield Case(f"CONNECT with a length of {raw.hex()}", version, b"\x10" + raw, is_first=True, is_silent=True)
+    yield Case("CONNECT of 256 MB", version, b"\x10\xff\xff\xff\x7f", is_first=True, is_silent=True)
+    for raw in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\3\1\2\0\1\0\1\xfc\3\3", b"\0" * 16, b"\xff" * 16, b"\n"):
+        yield Case(f"{raw[:4]!r} for CONNECT", version, raw, is_first=True, is_silent=True)
