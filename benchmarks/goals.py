@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 Outcomes = Mapping[str, dict[str, Any]]
@@ -24,10 +25,15 @@ class Goal:
     is_at_least: bool = False
     scale: float = 1.0
     """Times the figure as it is stored."""
+    over: str = ""
+    """The figure over this other server's in the same round."""
 
     def measure(self, outcomes: Outcomes) -> float | None:
         """What was measured; none where that load or server was not."""
         outcome = outcomes.get(self.load, {})
+        if self.over:
+            rounds = self.list_rounds(outcomes)
+            return median(rounds) if rounds else None
         if self.is_ratio:
             value = outcome.get("against_floor", {}).get(self.server, {}).get(self.figure)
         else:
@@ -39,9 +45,13 @@ class Goal:
         outcome = outcomes.get(self.load, {})
         servers = outcome.get("servers", {})
         mine = [figures.get(self.figure) for figures in servers.get(self.server, {}).get("rounds", [])]
-        if not self.is_ratio:
+        if not self.is_ratio and not self.over:
             return [value * self.scale for value in mine if value is not None]
-        floor = next((server["rounds"] for name, server in servers.items() if name.startswith("floor")), [])
+
+        def is_base(name: str) -> bool:
+            return name == self.over if self.over else name.startswith("floor")
+
+        floor = next((found["rounds"] for name, found in servers.items() if is_base(name)), [])
         return [
             value / base[self.figure]
             for value, base in zip(mine, floor, strict=False)
@@ -61,6 +71,11 @@ def _at_most(sentence: str, load: str, figure: str, bound: float, unit: str, ser
 
 def _ratio(sentence: str, load: str, figure: str, bound: float, server: str = "godwit") -> Goal:
     return Goal(sentence, load, figure, bound, "× the floor", server, is_ratio=True)
+
+
+def _over(sentence: str, suffix: str, bound: float, server: str, over: str) -> Goal:
+    unit = "× JSON over WebSocket" if over == "godwit" else f"× {over}"
+    return Goal(sentence, "mqtt", f"cpu_us_per_delivery{suffix}", bound, unit, server, over=over)
 
 
 URING, READY = "io_uring", "readiness"
@@ -94,6 +109,17 @@ GOALS = (
     _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {READY}", "fanout", CPU, 1.1, "godwit-readiness"),
     _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {READY}", "fanout", f"{CPU}_at_50", 1.1, "godwit-readiness"),
     _ratio(f"100 subjects with 100 subscribers each, CPU a delivery, {URING}", "many", CPU, 1.1),
+    _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-mqtt", "godwit"),
+    _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
+    _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU a delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),
+    _over(
+        "MQTT at QoS 1, acknowledged, 50 messages/s, CPU a delivery", "_at_50", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"
+    ),
+    _over("… over mosquitto's, 50 messages/s", "_at_50", 1.0, "godwit-mqtt-qos1", "mosquitto-qos1"),
+    _over("… over nats-server's, 50 messages/s", "_at_50", 1.0, "godwit-mqtt-qos1", "nats-mqtt-qos1"),
+    _at_most(
+        "idle MQTT connection of 10,000, own memory", "mqtt-idle", "memory_kb_per_connection", 0.9, "kB", "godwit-mqtt"
+    ),
     _at_most("saturated, 1 to 1,000, 64 publishes in flight, resumable, CPU a delivery", "saturated", CPU, 0.40, "µs"),
     _at_most("1,000 clients resume 100 missed messages each, server CPU", "resume", "cpu_seconds", 0.12, "s"),
     Goal("… and each gets exactly what it missed", "resume", "exact", 1, "", is_at_least=True),

@@ -25,6 +25,8 @@ AGAINST = {
     "own": "",
     "connect": "floor,godwit-readiness,rivals",
     "fanout": "floor,godwit-readiness,godwit-http,rivals",
+    "mqtt": "godwit-mqtt,godwit-mqtt-qos1,mosquitto-qos1,nats-mqtt-qos1",
+    "mqtt-idle": "godwit-mqtt,mosquitto",
     "many": "floor,godwit-readiness,rivals",
     "saturated": "floor-merge,godwit-readiness,rivals",
     "publish": "godwit-binary,godwit-http,godwit-readiness,floor",

@@ -3,6 +3,7 @@
 //! reached by chance too. `cargo test -p godwit-fuzz` makes a bounded random pass; `cargo bolero test -p godwit-fuzz frames
 //! --engine afl` searches without end, on stable Rust.
 
+mod mqtt;
 mod session;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use godwit_core::subject::{Pattern, check_subject};
 use godwit_core::websocket::{Reader, frame};
 use godwit_core::wire::{self, Wire};
 
+pub use mqtt::{mqtt, mqtt_session};
 pub use session::session;
 
 const HEAD: &[u8] = b"GET /v1/live?token=a%20b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

@@ -43,6 +43,21 @@ fn places() {
 }
 
 #[test]
+fn mqtt() {
+    check!().with_iterations(20_000).for_each(|input: &[u8]| godwit_fuzz::mqtt(input));
+}
+
+#[test]
+fn mqtt_session() {
+    let steps = bolero::produce::<Vec<u8>>().with().len(0usize..2_000);
+    check!()
+        .with_iterations(1_000)
+        .with_max_len(20_000)
+        .with_generator(steps)
+        .for_each(|input| godwit_fuzz::mqtt_session(input));
+}
+
+#[test]
 fn session() {
     let steps = bolero::produce::<Vec<u8>>().with().len(0usize..1_500);
     check!()

@@ -158,6 +158,7 @@ impl Client {
         let Some((stamp_ns, number)) = content::read(content) else {
             return Err("content came that no publisher of this load sent".to_owned());
         };
+        ear.dialect.acknowledge(head, &mut self.pending);
         if ear.keeps_places {
             self.place = match (ear.dialect.place(head), self.place) {
                 (Some((0, sequence)), Some((epoch, _))) => Some((epoch, sequence)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -33,11 +33,11 @@ class Served:
 
 
 @contextmanager
-def serve(*settings: str) -> Iterator[Served]:
-    """A node with these settings, `key=value`, until the block ends."""
-    flags = ["--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+def serve(*settings: str, flags: Sequence[str] = ()) -> Iterator[Served]:
+    """A node with these settings, `key=value`, and flags, until the block ends."""
+    ports = ["--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
     options = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "godwit", "serve", *flags, *options]
+    command = [sys.executable, "-m", "godwit", "serve", *ports, *options, *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("listening "))

@@ -64,7 +64,7 @@ def _what_is_said(case: Case) -> bytes:
     return bytes([0x20, 0, case.reason])
 
 
-@pytest.mark.parametrize("step", [0, 1], ids=["whole", "byte by byte"])
+@pytest.mark.parametrize("step", [0, pytest.param(1, marks=pytest.mark.long)], ids=["whole", "byte by byte"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_sequence_gets_the_answer_of_the_standard(
     corpus_address: tuple[str, int], family: str, step: int

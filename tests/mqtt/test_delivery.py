@@ -197,7 +197,7 @@ def test_topics_towards_a_client_get_aliases_as_many_as_it_takes(opened: Open) -
 
 
 def test_mqtt_3_1_2_25_what_is_too_large_for_a_client_is_left_out(opened: Open) -> None:
-    peer = opened("", properties=b"\x27\0\0\0\x20")
+    peer = opened("small-packets", properties=b"\x27\0\0\0\x20")
     peer.granted(("size", 1))
     opened().send(publish("size", b"x" * 100), publish("size", b"small"))
     assert peer.message().payload == b"small"

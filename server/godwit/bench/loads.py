@@ -87,6 +87,17 @@ def _fanout_figures(results: list[dict[str, Any]], shapes: list[Shape]) -> Figur
     return figures
 
 
+def _mqtt(size: float) -> list[Shape]:
+    """As fan-out, shorter: five servers take their turn in it. Publishes are acknowledged, so they are of QoS 1."""
+    steps = [
+        connect(),
+        publish("warm", int(25 * size), rate=25),
+        publish("at 25", int(75 * size), rate=25),
+        publish("at 50", int(150 * size), rate=50),
+    ]
+    return [Shape(int(1_000 * max(size, 0.1)), 1, steps, publishers=1, is_acked=True)]
+
+
 def _many(size: float) -> list[Shape]:
     steps = [connect(), publish("warm", int(250 * size), rate=250), publish("many", int(2_500 * size), rate=250)]
     return [Shape(int(10_000 * size), 100, steps, publishers=1)]
@@ -209,6 +220,17 @@ LOADS = {
             _fanout,
             _fanout_figures,
             is_one_frame_a_send=True,
+        ),
+        Load(
+            "mqtt",
+            "1 publisher to 1,000 MQTT subscribers at QoS 0 and at QoS 1, 25 and 50 messages a second",
+            _mqtt,
+            _fanout_figures,
+            (),
+            is_one_frame_a_send=True,
+        ),
+        Load(
+            "mqtt-idle", "10,000 MQTT connections, each subscribed to one of 100 topics", _idle(10_000, 1), _memory, ()
         ),
         Load(
             "many",

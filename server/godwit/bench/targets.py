@@ -139,6 +139,17 @@ def _nats(directory: Path, port: int, order: Order) -> list[str]:
     return ["nats-server", "-c", str(file)]
 
 
+def _nats_mqtt(directory: Path, port: int, order: Order) -> list[str]:
+    """MQTT needs JetStream there, in memory as it can be: its sessions are streams."""
+    file = directory / "nats.conf"
+    file.write_text(
+        f'listen: "127.0.0.1:-1"\nserver_name: "bench"\nmax_connections: 200000\nmax_pending: 536870912\n'
+        f'jetstream {{ store_dir: "{directory}/store" }}\n'
+        f'mqtt {{ listen: "127.0.0.1:{port}", stream_replicas: 1, max_ack_pending: 1024 }}\n'
+    )
+    return ["nats-server", "-c", str(file)]
+
+
 TARGETS = {
     target.name: target
     for target in (
@@ -147,11 +158,14 @@ TARGETS = {
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),
+        Target("godwit-mqtt-qos1", "mqtt-qos1", _godwit, says_address=True, door="mqtt"),
         Target("floor", "floor", _floor(), program="cc", says_address=True),
         Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
+        Target("mosquitto-qos1", "mqtt-qos1", _mosquitto, program="mosquitto"),
         Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, has_workers=True, subject_publishers=True),
         Target("nats", "nats", _nats, program="nats-server", has_acks=False),
+        Target("nats-mqtt-qos1", "mqtt-qos1", _nats_mqtt, program="nats-server"),
     )
 }
 RIVALS = ("mosquitto", "nchan", "nats")

@@ -72,6 +72,9 @@ pub(crate) trait Dialect: Send + Sync {
     /// The next whole unit in `bytes` and how long it is; none when more must come first.
     fn next<'a>(&self, is_ready: bool, bytes: &'a [u8]) -> Option<(usize, Heard<'a>)>;
 
+    /// What a subscriber answers to a message, read from its head.
+    fn acknowledge(&self, _head: &[u8], _out: &mut Vec<u8>) {}
+
     /// Where a message stands, read from its head; epoch 0 is the epoch of the message before.
     fn place(&self, _head: &[u8]) -> Option<Place> {
         None
@@ -98,7 +101,8 @@ pub(crate) fn of_name(name: &str, host: &str, content_bytes: usize) -> Option<Bo
         "godwit-binary" => Box::new(godwit_binary::GodwitBinary::new(host, content)),
         "godwit-http" => Box::new(godwit_http::GodwitHttp::new(host, content)),
         "floor" => Box::new(floor::Floor::new(host, content)),
-        "mqtt" => Box::new(mqtt::Mqtt::new(content)),
+        "mqtt" => Box::new(mqtt::Mqtt::new(content, 0)),
+        "mqtt-qos1" => Box::new(mqtt::Mqtt::new(content, 1)),
         "nchan" => Box::new(nchan::Nchan::new(host, content)),
         "nats" => Box::new(nats::Nats::new(content)),
         _ => return None,

@@ -1,13 +1,16 @@
-//! MQTT 3.1.1 over TCP: subscriptions at QoS 0, publishes at QoS 0, or at QoS 1 where acknowledgements are wanted.
+//! MQTT 3.1.1 over TCP: subscriptions at QoS 0 or 1, whose messages are then acknowledged; publishes at QoS 0, or at QoS 1 where
+//! acknowledgements are wanted or subscribers are to get it.
 use super::{Dialect, Heard, Outgoing, Place, Role, write_content, write_decimal};
 
 pub(super) struct Mqtt {
     content: Vec<u8>,
+    /// Of the subscriptions.
+    qos: u8,
 }
 
 impl Mqtt {
-    pub(super) fn new(content: Vec<u8>) -> Self {
-        Self { content }
+    pub(super) fn new(content: Vec<u8>, qos: u8) -> Self {
+        Self { content, qos }
     }
 }
 
@@ -60,14 +63,15 @@ impl Dialect for Mqtt {
         write_packet(0x82, out, |out| {
             out.extend_from_slice(&[0, 1]);
             write_topic(subject, out);
-            out.push(0);
+            out.push(self.qos);
         });
     }
 
     fn publish(&self, message: Outgoing, out: &mut Vec<u8>) {
-        write_packet(if message.wants_ack { 0x32 } else { 0x30 }, out, |out| {
+        let has_id = message.wants_ack || self.qos > 0;
+        write_packet(if has_id { 0x32 } else { 0x30 }, out, |out| {
             write_topic(message.subject, out);
-            if message.wants_ack {
+            if has_id {
                 out.extend_from_slice(&((message.number % 65_535) as u16 + 1).to_be_bytes());
             }
             write_content(&self.content, message, out);
@@ -78,15 +82,23 @@ impl Dialect for Mqtt {
         let (length, first, body) = read_packet(bytes)?;
         let heard = match first >> 4 {
             2 if body.get(1) == Some(&0) => Heard::Ready,
-            9 if body.get(2) == Some(&0) => Heard::Joined(None),
+            9 if body.get(2) == Some(&self.qos) => Heard::Joined(None),
             4 => Heard::Acked(1),
             3 => {
-                let topic = usize::from(u16::from_be_bytes([*body.first()?, *body.get(1)?]));
-                Heard::Message { content: body.get(2 + topic..)?, head: &[] }
+                let topic = 2 + usize::from(u16::from_be_bytes([*body.first()?, *body.get(1)?]));
+                let id_bytes = if first & 6 == 0 { 0 } else { 2 };
+                let (head, content) = body.get(topic..)?.split_at_checked(id_bytes)?;
+                Heard::Message { content, head }
             }
             _ => Heard::Fault(format!("MQTT packet {first:#x} {body:x?}")),
         };
         Some((length, heard))
+    }
+
+    fn acknowledge(&self, head: &[u8], out: &mut Vec<u8>) {
+        if let [high, low] = head {
+            out.extend_from_slice(&[0x40, 2, *high, *low]);
+        }
     }
 
     fn acks(&self) -> bool {

@@ -21,7 +21,7 @@ def first_of(kind: int) -> int:
 
 def answer_of(kind: int, version: int, packet_id: bytes = b"\0\x09", reason: int = 0) -> bytes:
     """What comes for an identifier that means nothing: PUBREC is released, PUBREL completed, in 5.0 with 0x92."""
-    if kind in (4, 7) or kind == 5 and reason >= 0x80:
+    if kind in (4, 7) or (kind == 5 and reason >= 0x80):
         return b""
     said = b"" if version == V3 else bytes([UNKNOWN])
     return packet(0x62 if kind == 5 else 0x70, packet_id + said)
@@ -39,9 +39,7 @@ def list_cases() -> Iterator[Case]:
         for case in properties.list_cases("PUBACK", around):
             yield Case(case.name.replace("PUBACK", name), V5, case.sent, case.reason)
         for raw in (b"\x1f\0\0", b"\x1f" + text("why"), b"\x26\0\0\0\0" * 2):
-            yield Case(
-                f"{name} with {raw[:3].hex()}", V5, around(varint(len(raw)) + raw), answer=answer_of(kind, V5)
-            )
+            yield Case(f"{name} with {raw[:3].hex()}", V5, around(varint(len(raw)) + raw), answer=answer_of(kind, V5))
     yield from _list_leaving()
 
 
@@ -66,7 +64,11 @@ def _list_reasons(name: str, kind: int) -> Iterator[Case]:
         sent = packet(first_of(kind), b"\0\x09" + bytes([reason]))
         if reason in known:
             yield Case(f"{name} with {reason:#04x}", V5, sent, answer=answer_of(kind, V5, reason=reason))
-        elif reason in (0x01, 0x02, 0x04, 0x11, 0x18, 0x7F, 0xA2, 0xFF) or reason % 9 == 0 or reason in PUBLISHED | {0x92}:
+        elif (
+            reason in (0x01, 0x02, 0x04, 0x11, 0x18, 0x7F, 0xA2, 0xFF)
+            or reason % 9 == 0
+            or reason in PUBLISHED | {0x92}
+        ):
             yield Case(f"{name} with {reason:#04x}, which is none of its reasons", V5, sent, PROTOCOL)
 
 
@@ -81,14 +83,13 @@ def _list_leaving() -> Iterator[Case]:
             sent = packet(0xE0, bytes([reason]) + tail)
             if reason in LEFT:
                 yield Case(f"DISCONNECT with {sent[2:].hex()}", V5, sent, is_silent=True)
-            elif reason % 5 == 0 or reason > 0x7F and not tail:
+            elif reason % 5 == 0 or (reason > 0x7F and not tail):
                 yield Case(f"DISCONNECT with {sent[2:].hex()}, no reason of a client's", V5, sent, PROTOCOL)
 
     def around(raw: bytes) -> bytes:
         return packet(0xE0, b"\0" + raw)
 
-    for case in properties.list_cases("DISCONNECT", around):
-        yield case
+    yield from properties.list_cases("DISCONNECT", around)
     for seconds in (1, 0x7FFFFFFF, 0xFFFFFFFF):
         sent = around(b"\5\x11" + seconds.to_bytes(4))
         yield Case(f"DISCONNECT with an expiry of {seconds} for a session of none [MQTT-3.14.2-2]", V5, sent, PROTOCOL)

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from tests.mqtt.corpus import properties
 from tests.mqtt.corpus.case import (
-    CLIENT, CONTROLS, CREDENTIALS, MALFORMED, METHOD, PAYLOAD, PROTOCOL, RIGHTS, STRINGS, VERSION, Case, topic_faults,
+    CLIENT,
+    CONTROLS,
+    CREDENTIALS,
+    MALFORMED,
+    METHOD,
+    PAYLOAD,
+    PROTOCOL,
+    RIGHTS,
+    STRINGS,
+    VERSION,
+    Case,
+    topic_faults,
 )  # fmt: skip
 from tests.mqtt.packets import V3, V5, connect, packet, props, text, varint
 
@@ -14,10 +25,15 @@ CLEAN, WILL, WILL_RETAIN, PASSWORD, USER = 2, 4, 0x20, 0x40, 0x80
 
 
 def body(
-    version: int, flags: int = CLEAN, *fields: bytes, properties: bytes = b"\0", name: bytes = b"MQTT", level: int = 0
+    version: int,
+    flags: int = CLEAN,
+    *fields: bytes,
+    properties: bytes = b"\0",
+    name: bytes = b"MQTT",
+    level: int | None = None,
 ) -> bytes:
     """A CONNECT's body out of its parts; `properties` with their length."""
-    head = text(name) + bytes([level or version, flags]) + b"\0\x3c"
+    head = text(name) + bytes([version if level is None else level, flags]) + b"\0\x3c"
     return head + (properties if version == V5 else b"") + b"".join(fields)
 
 
@@ -47,7 +63,9 @@ def _list_heads(version: int) -> Iterator[Case]:
 
 def _list_flags(version: int) -> Iterator[Case]:
     for flags in (1, 3, CLEAN | WILL | 1, 0xC3, 0xFF):
-        yield case(f"flags {flags:02x}: the reserved one [MQTT-3.1.2-3]", version, body(version, flags, text("x")), MALFORMED)
+        yield case(
+            f"flags {flags:02x}: the reserved one [MQTT-3.1.2-3]", version, body(version, flags, text("x")), MALFORMED
+        )
     for qos in (1, 2, 3):
         raw = body(version, CLEAN | qos << 3, text("x"))
         yield case(f"no will, of QoS {qos} [MQTT-3.1.2-11]", version, raw, MALFORMED)
@@ -85,6 +103,8 @@ def _list_fields(version: int) -> Iterator[Case]:
         ("half a client name", CLEAN, (b"\0\5ab",)),
     ):
         yield case(name, version, body(version, flags, *fields), MALFORMED)
+    for name, raw in CONTROLS.items():
+        yield case(f"a user name with {name}", version, body(version, CLEAN | USER, text("x"), text(raw)), CREDENTIALS)
     password = body(version, CLEAN | USER | PASSWORD, text("x"), text("u"), text(b"\xff"))
     yield case("a password that is no text", version, password, CREDENTIALS)
 
@@ -96,7 +116,9 @@ def _list_wills(version: int) -> Iterator[Case]:
     for topic in ("$SYS/a", "$CONTROL/dynamic-security/v1", "$share/g/a"):
         for qos in range(3):
             fields = (text("x"), props(version), text(topic), text("m"))
-            yield case(f"a will on {topic}, QoS {qos}", version, body(version, CLEAN | WILL | qos << 3, *fields), RIGHTS)
+            yield case(
+                f"a will on {topic}, QoS {qos}", version, body(version, CLEAN | WILL | qos << 3, *fields), RIGHTS
+            )
     if version == V5:
         fields = (text("x"), b"\2\1\1", text("w"), text(b"\xff"))
         yield case("a will that is no text, and says so", V5, body(V5, CLEAN | WILL, *fields), PAYLOAD)
@@ -108,9 +130,9 @@ def _list_wills(version: int) -> Iterator[Case]:
 
 
 def _list_cuts(version: int) -> Iterator[Case]:
-    whole = connect(
-        "name", version, will=("w", b"m"), username="user", password=b"secret", properties=b"\x11\0\0\0\1"
-    )[2:]
+    whole = connect("name", version, will=("w", b"m"), username="user", password=b"secret", properties=b"\x11\0\0\0\1")[
+        2:
+    ]
     for at in range(7, len(whole)):
         yield case(f"CONNECT cut at {at}", version, whole[:at], MALFORMED)
     if version == V3:
@@ -134,6 +156,13 @@ def _list_properties() -> Iterator[Case]:
     yield case("data without a method", V5, body(V5, CLEAN, text("x"), properties=b"\4\x16" + text("d")), PROTOCOL)
     for name in ("m", "SCRAM-SHA-256", "GS2-KRB5", ""):
         raw = b"\x15" + text(name)
-        yield case(f"the method {name!r} [MQTT-4.12.0-1]", V5, body(V5, CLEAN, text("x"), properties=varint(len(raw)) + raw), METHOD)
+        yield case(
+            f"the method {name!r} [MQTT-4.12.0-1]",
+            V5,
+            body(V5, CLEAN, text("x"), properties=varint(len(raw)) + raw),
+            METHOD,
+        )
         raw += b"\x16" + text("d")
-        yield case(f"the method {name!r}, with data", V5, body(V5, CLEAN, text("x"), properties=varint(len(raw)) + raw), METHOD)
+        yield case(
+            f"the method {name!r}, with data", V5, body(V5, CLEAN, text("x"), properties=varint(len(raw)) + raw), METHOD
+        )

@@ -88,7 +88,9 @@ def _list_first(version: int) -> Iterator[Case]:
         yield Case(f"{name} before CONNECT", version, packet(first, b"\0\0"), is_first=True, is_silent=True)
     whole = connect("x", version)
     for flags in range(1, 16):
-        yield Case(f"CONNECT with flags {flags:x}", version, bytes([0x10 | flags]) + whole[1:], is_first=True, is_silent=True)
+        yield Case(
+            f"CONNECT with flags {flags:x}", version, bytes([0x10 | flags]) + whole[1:], is_first=True, is_silent=True
+        )
     for raw in FIVE:
         yield Case(f"CONNECT with a length of {raw.hex()}", version, b"\x10" + raw, is_first=True, is_silent=True)
     yield Case("CONNECT of 256 MB", version, b"\x10\xff\xff\xff\x7f", is_first=True, is_silent=True)

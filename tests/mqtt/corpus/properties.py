@@ -73,7 +73,7 @@ def list_cases(place: str, build: Build, need: dict[int, bytes] | None = None) -
         name, raw = f"property {number:#04x}", write(number)
         if number in allowed:
             yield from _list_allowed(place, case, number, beside.get(number, b""))
-        elif number == 0x0B and place == "PUBLISH" or number == 0x1C and place == "DISCONNECT":
+        elif (number == 0x0B and place == "PUBLISH") or (number == 0x1C and place == "DISCONNECT"):
             yield case(f"{name}, which is a server's", raw, PROTOCOL)
         else:
             yield case(f"{name} of another packet", raw, MALFORMED)
@@ -100,7 +100,11 @@ def _list_allowed(place: str, case: Callable[[str, bytes, int], Case], number: i
             if tail:
                 yield case(f"{name}: its value is {what}", beside + bytes([number]) + text("k") + text(bad), MALFORMED)
     if TYPES[number] == "varint":
-        for what, bad in {"five bytes": b"\xff\xff\xff\xff\1", "not the shortest": b"\x81\0", "no end": b"\x80"}.items():
+        for what, bad in {
+            "five bytes": b"\xff\xff\xff\xff\1",
+            "not the shortest": b"\x81\0",
+            "no end": b"\x80",
+        }.items():
             yield case(f"{name}: {what}", beside + bytes([number]) + bad, MALFORMED)
 
 

@@ -67,7 +67,12 @@ def _list_good(version: int) -> Iterator[Case]:
         yield Case(f"the topic {topic[:9]!r}", version, publish(topic, b"m", 1, 9, version), answer=ack(4, 9))
     for packet_id in (1, 0x00FF, 0x0100, 0x7FFF, 0x8000, 0xFFFF):
         raw = publish("t", b"m", 2, packet_id, version)
-        yield Case(f"identifier {packet_id} at QoS 2", version, raw + ack(6, packet_id), answer=ack(5, packet_id) + ack(7, packet_id))
+        yield Case(
+            f"identifier {packet_id} at QoS 2",
+            version,
+            raw + ack(6, packet_id),
+            answer=ack(5, packet_id) + ack(7, packet_id),
+        )
     for retain in (False, True):
         for dup in (False, True):
             raw = publish("flags", b"m", 1, 9, version, retain=retain, dup=dup)

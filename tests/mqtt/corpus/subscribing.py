@@ -55,7 +55,24 @@ def _list_filters(name: str, first: int, tail: bytes, version: int) -> Iterator[
     if version == V5:  # in 3.1.1 a share is a topic like any other
         for what, (raw, reason) in SHARES.items():
             yield Case(f"{name}: a share with {what}", version, ask(first, version, text(raw) + tail), reason)
-    good = ("#", "+", "/", "//", "+/+", "/+", "+/", "a/#", "/#", "+/#", "a/+/b", " ", "é", "a" * 1000, "$share/g/a", "$share/g/#")
+    good = (
+        "#",
+        "+",
+        "/",
+        "//",
+        "+/+",
+        "/+",
+        "+/",
+        "a/#",
+        "/#",
+        "+/#",
+        "a/+/b",
+        " ",
+        "é",
+        "a" * 1000,
+        "$share/g/a",
+        "$share/g/#",
+    )
     for filter_ in good:
         answer = granted(first, version, 0 if first == SUBSCRIBE else 0x11)
         sent = ask(first, version, text(filter_) + tail)
@@ -68,7 +85,7 @@ def _list_options(version: int) -> Iterator[Case]:
         sent = ask(SUBSCRIBE, version, text("a") + bytes([byte]))
         is_reserved = byte & (0xFC if version == V3 else 0xC0) != 0
         name = f"options {byte:#04x}"
-        if is_reserved or version == V3 and qos == 3:
+        if is_reserved or (version == V3 and qos == 3):
             yield Case(f"{name}: reserved bits [MQTT-3.8.3-5]", version, sent, MALFORMED)
         elif qos == 3 or handling == 3:
             yield Case(f"{name}: no such value [MQTT-3.8.3-4]", version, sent, PROTOCOL)

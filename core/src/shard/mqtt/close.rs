@@ -94,7 +94,9 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_websocket = connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.writer.is_websocket);
         if is_websocket {
-            websocket::close(&mut connection.private, 1000, "");
+            // What was wrong with the WebSocket is said in its own words; for the rest MQTT has said what there is to say.
+            let is_of_websocket = matches!(code, 1001..=1011);
+            websocket::close(&mut connection.private, if is_of_websocket { code } else { 1000 }, "");
         } else {
             // There is no closing handshake to wait for.
             connection.is_finished = true;
