@@ -122,7 +122,8 @@ impl Rule {
             "ask" => Verdict::Ask,
             other => return Err(Refusal::new(Code::FieldInvalid, format!("no such verdict in a rule: {other}"))),
         };
-        Ok(Self { pattern: Pattern::parse(&settings.pattern)?, subscribe, publish, verdict })
+        // MQTT has names with empty levels: they are asked about, and ruled on, as any other.
+        Ok(Self { pattern: Pattern::parse_levels(&settings.pattern)?, subscribe, publish, verdict })
     }
 
     fn concerns(&self, action: Action) -> bool {

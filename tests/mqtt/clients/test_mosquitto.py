@@ -10,6 +10,7 @@ import pytest
 
 from tests.mqtt.clients.conftest import DEADLINE_S, Doors, find_program, run_program
 
+pytestmark = pytest.mark.long
 HOW = "Debian, Ubuntu: apt install mosquitto-clients"
 
 
@@ -25,8 +26,13 @@ def at(doors: Doors, *, tls: bool = False) -> list[str]:
 
 @contextmanager
 def listening(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A subscriber that has subscribed, by its own word (-d)."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    """A subscriber that has subscribed, by its own word (-d); into a pipe it would say so late."""
+    with subprocess.Popen(
+        [find_program("stdbuf", "coreutils"), "-oL", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if "SUBACK" in line or "Subscribed" in line:
