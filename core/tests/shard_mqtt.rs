@@ -110,7 +110,8 @@ impl Publisher {
             return packet(0x62, &one.id.to_be_bytes());
         }
         let properties: &[u8] = if self.end.is_five { &[0] } else { &[] };
-        let body = [&text(TOPICS[one.topic]), &one.id.to_be_bytes()[..], properties, &one.number.to_be_bytes()].concat();
+        let body =
+            [&text(TOPICS[one.topic]), &one.id.to_be_bytes()[..], properties, &one.number.to_be_bytes()].concat();
         packet(if is_again { 0x3c } else { 0x34 }, &body)
     }
 
@@ -172,7 +173,8 @@ impl Subscriber {
             match first {
                 0x20 if !self.is_subscribed => {
                     let properties: &[u8] = if self.end.is_five { &[0] } else { &[] };
-                    let filters = self.filters.iter().flat_map(|(filter, qos)| [text(FILTERS[*filter]), vec![*qos]].concat());
+                    let filters =
+                        self.filters.iter().flat_map(|(filter, qos)| [text(FILTERS[*filter]), vec![*qos]].concat());
                     let body = [&[0, 1], properties, &filters.collect::<Vec<u8>>()].concat();
                     self.end.say(world, &packet(0x82, &body));
                 }
@@ -200,7 +202,12 @@ impl Subscriber {
         if qos == 1 && first & 8 != 0 && got.contains(&number) {
             // Sent again: it may have been taken before.
         } else if is_new {
-            assert!(got.last().is_none_or(|&last| last < number), "{} {}: {number} after {got:?}", self.end.name, TOPICS[topic]);
+            assert!(
+                got.last().is_none_or(|&last| last < number),
+                "{} {}: {number} after {got:?}",
+                self.end.name,
+                TOPICS[topic]
+            );
             got.push(number);
         }
         self.answers.push_back(packet(if qos == 1 { 0x40 } else { 0x50 }, &id.to_be_bytes()));
@@ -229,8 +236,9 @@ impl Life {
             random.below(2);
         });
         let mut settings = open_settings();
-        settings.listeners =
-            ["client", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() }).into();
+        settings.listeners = ["client", "mqtt"]
+            .map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() })
+            .into();
         settings.limits.log_messages_max = 100_000;
         settings.limits.stream_window_bytes_max = 256 << random.below(6);
         settings.limits.stream_linger_ms = random.below(2) * 3000;
@@ -296,7 +304,8 @@ impl Life {
             }
             8 if random.below(3) == 0 => {
                 let which = random.below(6) as usize;
-                let end = if which < 4 { &mut self.subscribers[which].end } else { &mut self.publishers[which - 4].end };
+                let end =
+                    if which < 4 { &mut self.subscribers[which].end } else { &mut self.publishers[which - 4].end };
                 end.come(world, random);
                 if which < 4 {
                     // What it had not said of messages it took, it says of those that are sent again.
@@ -351,9 +360,10 @@ impl Life {
                 let qos = one.wants(topic);
                 let owed = |number: &u32| qos > 0 && *number > one.owed_from && self.topics[number].0 == topic;
                 let wanted: Vec<u32> = self.topics.keys().copied().filter(owed).collect();
-                let got: Vec<u32> = one.got.get(&topic).map_or(Vec::new(), |got| {
-                    got.iter().copied().filter(|number| *number > one.owed_from).collect()
-                });
+                let got: Vec<u32> = one
+                    .got
+                    .get(&topic)
+                    .map_or(Vec::new(), |got| got.iter().copied().filter(|number| *number > one.owed_from).collect());
                 assert_eq!(got, wanted, "{} {name} at QoS {}", one.end.name, QOS[usize::from(qos)]);
             }
         }

@@ -104,8 +104,15 @@ impl Play {
             mqtt_aliases_max: 2,
             ..Limits::default()
         };
-        let settings =
-            Settings { shards: 1, run: 0xa1, epoch: 7, anonymous: Some(rules), listeners, limits, ..Settings::default() };
+        let settings = Settings {
+            shards: 1,
+            run: 0xa1,
+            epoch: 7,
+            anonymous: Some(rules),
+            listeners,
+            limits,
+            ..Settings::default()
+        };
         let settings = Arc::new(settings);
         let node = Arc::new(Mutex::new(Node::new(&settings)));
         let now = Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 };

@@ -180,13 +180,14 @@ class Peer:
         return Message(topic, raw[at:], qos, packet_id, bool(raw[0] & 1), bool(raw[0] & 8), properties)
 
     def drain(self) -> list[Message]:
-        """Acknowledges and returns the messages of QoS 1 that come before the answer to a ping."""
+        """Acknowledges and returns the messages of QoS 0 and 1 that come before the answer to a ping."""
         self.send(PINGREQ)
         messages = []
         while (raw := self.receive()) != packet(0xD0):
             self.held = raw + self.held
             messages.append(self.message())
-            self.send(ack(4, messages[-1].packet_id))
+            if messages[-1].qos:
+                self.send(ack(4, messages[-1].packet_id))
         return messages
 
     def quiet(self) -> None:

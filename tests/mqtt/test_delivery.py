@@ -62,6 +62,17 @@ def test_mqtt_4_3_3_5_0_names_identifiers_that_mean_nothing(opened: Open) -> Non
     peer.quiet()
 
 
+@VERSIONS
+@pytest.mark.parametrize("qos", [1, 2])
+def test_an_answer_of_the_wrong_kind_ends_it(opened: Open, version: int, qos: int) -> None:
+    for kind in {1: (5, 7), 2: (4, 7)}[qos]:
+        peer = opened("", version)
+        peer.granted((f"kind/{version}", qos))
+        opened("", version).send(publish(f"kind/{version}", b"m", 2, 1, version))
+        peer.send(ack(kind, peer.message().packet_id))
+        peer.ended(0x82)
+
+
 def test_mqtt_3_3_4_9_no_more_than_receive_maximum_is_in_flight(opened: Open) -> None:
     peer = opened("", properties=b"\x21\0\2")
     peer.granted(("flow", 1))

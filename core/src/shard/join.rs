@@ -2,10 +2,10 @@
 //! the steps between; each leaves at most a reply buffer of private bytes, and one resumable key is all that is kept.
 use std::sync::Arc;
 
-use super::mqtt;
 use super::Shard;
 use super::encode::{self, Item, Told};
 use super::gap::Missing;
+use super::mqtt;
 use crate::command::{GapReason, Push};
 use crate::cursor::{Job, Join, Plan, Stand};
 use crate::message::LogId;

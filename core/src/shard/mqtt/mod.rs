@@ -26,8 +26,8 @@ use crate::mqtt::{Version, Writer};
 use crate::node::Will;
 
 pub(super) use deliver::{put_parts, put_shared};
-pub(super) use gaps::put_gap;
 use flight::Flight;
+pub(super) use gaps::put_gap;
 
 /// Keep alives up to this long (one and a half times) are watched closely.
 const HASTY_MS_MAX: u32 = 30_000;

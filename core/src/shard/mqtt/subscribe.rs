@@ -72,8 +72,9 @@ impl Shard {
         let node = Arc::clone(&self.node);
         self.absorb_all(&mut lock(&node));
         // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
-        let stood = self.cursor_of(socket, text).map(|cursor| self.arrival_of(cursor));
-        self.hand_over(socket, text);
+        let before = self.cursor_of(socket, text);
+        let stood = before.map(|cursor| self.arrival_of(cursor));
+        let began = self.change_overlap(socket, before, options.qos);
         self.unsubscribe(socket, text);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
@@ -83,7 +84,7 @@ impl Shard {
         self.wakes |= node.take_wakes();
         drop(node);
         let bound = stood.map_or(self.arrived, |(arrival, _)| arrival);
-        self.note_overlap(cursor, &selected.selector, bound);
+        self.note_overlap(cursor, &selected.selector, began.unwrap_or(bound));
         let wants_retained = match options.retain_handling {
             0 => true,
             1 => stood.is_none_or(|(_, is_joining)| is_joining),
@@ -152,7 +153,9 @@ impl Shard {
                 Ok(selected) => {
                     let shared = selected.group.as_ref().map(|group| shared_name(group, &selected.selector));
                     let text = shared.as_deref().unwrap_or(selected.selector.text());
-                    self.hand_over(socket, text);
+                    if let Some(leaving) = self.cursor_of(socket, text) {
+                        self.hand_over(socket, leaving);
+                    }
                     if self.unsubscribe(socket, text) {
                         self.report(Report::Unsubscribed { connection, selector: text.to_owned() });
                         Reason::SUCCESS
