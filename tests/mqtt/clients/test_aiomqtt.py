@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import aiomqtt
 import pytest
@@ -12,7 +11,7 @@ from tests.mqtt.clients.conftest import Doors
 
 WAIT_S = 20
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="aiomqtt asks for another event loop there")
+pytestmark = pytest.mark.long
 
 
 async def test_messages_are_iterated_over_as_they_come(doors: Doors) -> None:

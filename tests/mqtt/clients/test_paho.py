@@ -14,6 +14,7 @@ from paho.mqtt.properties import Properties
 
 from tests.mqtt.clients.conftest import Doors
 
+pytestmark = pytest.mark.long
 WAIT_S = 20
 V3, V5 = paho.MQTTv311, paho.MQTTv5
 
