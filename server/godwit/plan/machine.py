@@ -47,7 +47,7 @@ class Machine:
     full_share: float
     """What a send costs a node that never rests, as a share of what it costs one that wakes up for it."""
     turn_us: Mapping[str, float]
-    """To wake up for a message that comes when the node rests, by messages a second: it is dearer after a long rest."""
+    """To wake up for what comes when the node rests, by such times a second: it is dearer after a long rest."""
     rest_cores: float
     """What a node does that has nothing to do."""
     publish_us: float
@@ -64,7 +64,11 @@ class Machine:
     """A node of one shard that serves nobody."""
     tls_connect_us: float | None = None
     """What TLS adds to a connect; none: not measured."""
+    tls_send_us: float | None = None
+    """What it adds to a send, beside `tls_byte_us` for each byte."""
+    tls_byte_us: float | None = None
     tls_kb: float | None = None
+    """The memory of the node for a connection's keys."""
     seconds: float = 0.0
     """How long measuring took."""
 
@@ -77,10 +81,17 @@ class Machine:
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
         return cost + frames * self.frame_us + points[0][1] * self.send_growth * _crowding(connections)
 
+    def tls_cost_us(self, message_bytes: float, frames: float = 1.0) -> float:
+        """What TLS adds to such a send; nothing where it was not measured."""
+        size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
+        return (self.tls_send_us or 0.0) + (self.tls_byte_us or 0.0) * size
+
     def turn_cost_us(self, rate: float) -> float:
-        """One turn for one message, where so many come a second: between the rates measured by their logarithms."""
+        """One wake-up, where there are so many a second: between the rates measured by their logarithms."""
         points = _points(self.turn_us)
         (low, low_us), (high, high_us) = points[0], points[-1]
+        if high <= low:
+            return low_us
         share = math.log(min(max(rate, low), high) / low) / math.log(high / low)
         return low_us + (high_us - low_us) * share
 

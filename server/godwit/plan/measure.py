@@ -11,7 +11,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -34,8 +34,9 @@ SIZES = (1_024, 8_192)
 PLAIN = 144
 SUBJECTS = 100
 SELDOM, OFTEN = 400, 8_000
-RATES = {"seldom": SELDOM, "often": OFTEN}
-"""Messages a second to one receiver each: a node that has rested long wakes up dearer."""
+TLS_TARGET, TLS_NAME = "godwit-tls", "localhost"
+WAKING = ("seldom", "often")
+"""Steps of messages to one receiver each: a node that has rested long wakes up dearer."""
 MISSED = 100
 ALONE = 1.02
 """Deliveries a read, at most, where messages left alone."""
@@ -43,6 +44,13 @@ DIRECT = ("send ", "publish_", "rest_cores")
 """Costs that are read directly, to which a busy machine can only add; the others are differences."""
 SLICES = 3
 """Parts of a paced load; the one in which the machine did least beside is taken."""
+
+
+class Rest(NamedTuple):
+    """What a node with nothing to do does, a second."""
+
+    cores: float
+    rests: float
 
 
 def measure_machine(driver: str, show: Show) -> Machine:
@@ -56,9 +64,9 @@ def measure_machine(driver: str, show: Show) -> Machine:
         figures, told = _take_round(driver, show)
         rounds.append(figures)
     found = {name: _choose(name, [figures[name] for figures in rounds]) for name in rounds[0]}
-    sends, turns = (
+    sends, turns, wakes = (
         {name.split()[1]: found.pop(name) for name in list(found) if name.startswith(f"{what} ")}
-        for what in ("send", "turn")
+        for what in ("send", "turn", "wakes")
     )
     return Machine(
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -66,7 +74,7 @@ def measure_machine(driver: str, show: Show) -> Machine:
         descriptors=read_descriptors(),
         driver=told,
         send_us=sends,
-        turn_us=turns,
+        turn_us={str(max(1, round(wakes[name]))): us for name, us in turns.items()},
         seconds=round(time.monotonic() - began, 1),
         **found,
     )
@@ -83,13 +91,24 @@ def _take_round(driver: str, show: Show) -> tuple[dict[str, float], str]:
     publishing = {
         size: steps_of(run_shape(driver, _publishing(size), show, "publishes"))["publish"] for size in (PLAIN, 4_096)
     }
-    return read_costs(crowd, steps_of(fan), sizes, publishing), str(crowd["driver"])
+    costs = read_costs(crowd, steps_of(fan), sizes, publishing)
+    if not measures_tls():
+        return costs, str(crowd["driver"])
+    loads = {PLAIN: _paced(PLAIN, CROWD), SIZES[-1]: _paced(SIZES[-1])}
+    tls = {size: run_shape(driver, shape, show, f"TLS, {size} bytes", True) for size, shape in loads.items()}
+    return costs | read_tls(fan, steps_of(fan), sizes[SIZES[-1]], tls), str(crowd["driver"])
 
 
-def run_shape(driver: str, shape: Shape, show: Show, what: str) -> dict[str, Any]:
+def measures_tls() -> bool:
+    """Whether loads can be run over TLS here; where they cannot, what is predicted leaves it out and says so."""
+    return TLS_TARGET in TARGETS
+
+
+def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = False) -> dict[str, Any]:
     """One run of a fresh node of one shard; raises BenchFailed."""
+    target = TARGETS[TLS_TARGET if is_tls else "godwit"]
     server_core, generator_core = choose_cores()
-    with start_target(TARGETS["godwit"], Order(driver=driver, limits=LIMITS), server_core) as running:
+    with start_target(target, Order(driver=driver, limits=LIMITS), server_core) as running:
         plan = {
             **shape.plan(),
             "dialect": "godwit-json",
@@ -98,6 +117,8 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str) -> dict[str, Any
             "core": generator_core,
             "driver": driver,
         }
+        if is_tls:
+            plan["tls"] = {"authorities_file": str(getattr(running, "certificate", "")), "name": TLS_NAME}
         result = run_plan(plan, lambda text: show(f"{what}: {text}"))
     if result["fault"] is not None or not result["is_exact"]:
         raise BenchFailed(f"measuring {what}: {result['fault'] or 'a delivery was lost'}")
@@ -108,6 +129,7 @@ def _crowd() -> Shape:
     """Single receivers show what a turn costs, then very many connections what they cost."""
     steps = [
         connect("some", upto=SUBJECTS),
+        pause(0.6, "resting"),
         publish("warm", 100, rate=SELDOM),
         publish("seldom", SELDOM, rate=SELDOM),
         publish("often", OFTEN, rate=OFTEN),
@@ -135,10 +157,10 @@ def _fan() -> Shape:
     return Shape(CROWD, 1, steps, publishers=1, is_acked=True, keeps_places=True)
 
 
-def _paced(size: int) -> Shape:
+def _paced(size: int, receivers: int = CROWD // 2) -> Shape:
     steps = [connect(), publish("warm", 5, rate=20)]
     steps += [publish(f"fan {n + 1}", 10, rate=20) for n in range(SLICES)]
-    return Shape(CROWD // 2, 1, steps, publishers=1, content_bytes=size)
+    return Shape(receivers, 1, steps, publishers=1, content_bytes=size)
 
 
 def _publishing(size: int) -> Shape:
@@ -164,14 +186,14 @@ def read_costs(
     for size, found in sizes.items():
         sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found), max(sends.values()))
     plain = sends[PLAIN + FRAME_OVERHEAD_BYTES]
-    rest_cores = steps["idle"]["cpu_seconds"] / steps["idle"]["seconds"]
-    turns = {rate: _find_turn(steps[name], plain + published[small], rest_cores) for name, rate in RATES.items()}
-    many = max(0.0, steps["many"]["cpu_seconds"] - rest_cores * steps["many"]["seconds"]) * 1e6
-    at_many = (many - turns[SELDOM] * steps["many"]["published"]) / steps["many"]["delivered"]
+    rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
+    turns = {name: _find_turn(steps[name], plain + published[small], rest) for name in WAKING}
+    many = max(0.0, steps["many"]["cpu_seconds"] - rest.cores * steps["many"]["seconds"]) * 1e6
+    at_many = (many - turns[WAKING[0]][1] * steps["many"]["writes"]) / steps["many"]["delivered"]
     connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
     costs = {
         "send_growth": max(0.0, (at_many - plain) / plain),
-        "rest_cores": rest_cores,
+        "rest_cores": rest.cores,
         "publish_us": max(0.05, published[small] - publish_byte * small),
         "publish_byte_us": publish_byte,
         "connect_us": connecting,
@@ -180,7 +202,8 @@ def read_costs(
         "kernel_kb": max(0.1, (steps["idle"]["kernel_kb"] - crowd["machine_before"]["kernel_kb"]) / (2 * HELD)),
         "base_mb": crowd["pss_kb_before"] / 1e3,
         **{f"send {size}": us for size, us in sends.items()},
-        **{f"turn {rate}": us for rate, us in turns.items()},
+        **{f"wakes {name}": wakes for name, (wakes, _) in turns.items()},
+        **{f"turn {name}": us for name, (_, us) in turns.items()},
     }
     return costs | _find_full(fan["merged"], sends)
 
@@ -195,12 +218,31 @@ def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, flo
     return {"frame_us": max(0.0, found - by_bytes) / frames, "full_share": min(1.0, max(0.3, found / by_bytes))}
 
 
-def _find_turn(step: dict[str, Any], a_message_us: float, rest_cores: float) -> float:
-    """What waking up costs: only a message that finds the node at rest has a turn of its own."""
-    busy = min(0.95, max(0.0, step["cpu_seconds"] / step["seconds"] - rest_cores))
-    rate = step["published"] / step["seconds"]
-    turns = (busy - rate * a_message_us / 1e6) / (1.0 - busy)
-    return float(max(0.0, turns * 1e6 / rate))
+def _find_turn(step: dict[str, Any], a_message_us: float, rest: Rest) -> tuple[float, float]:
+    """Wake-ups a second, and what each costs: what the work itself does not explain."""
+    wakes = max(1.0, step["rests"] - rest.rests * step["seconds"])
+    beside = (step["cpu_seconds"] - rest.cores * step["seconds"]) * 1e6 - step["published"] * a_message_us
+    return float(wakes / step["seconds"]), float(max(0.0, beside / wakes))
+
+
+def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dict[str, Any]]) -> dict[str, float]:
+    """What TLS adds, from the same work with it and without: `fan` and `plain` are of small messages, `large` of the largest."""
+    small, steps = tls[PLAIN], {size: steps_of(result) for size, result in tls.items()}
+    size = max(tls)
+    added = {PLAIN: _least(steps[PLAIN]) - _least(plain), size: _least(steps[size]) - _least(large)}
+    a_byte = max(0.0, (added[size] - added[PLAIN]) / (size - PLAIN))
+    connecting = (steps[PLAIN]["connect"]["cpu_seconds"] - plain["connect"]["cpu_seconds"]) * 1e6 / CROWD
+    grown = (
+        result_steps["connect"]["pss_kb"] - result["pss_kb_before"]
+        for result, result_steps in ((small, steps[PLAIN]), (fan, plain))
+    )
+    with_it, without = grown
+    return {
+        "tls_connect_us": max(1.0, connecting),
+        "tls_send_us": max(0.0, added[PLAIN] - a_byte * (PLAIN + FRAME_OVERHEAD_BYTES)),
+        "tls_byte_us": a_byte,
+        "tls_kb": max(0.1, (with_it - without) / CROWD),
+    }
 
 
 def _least(steps: Steps) -> float:

@@ -126,16 +126,18 @@ def _facts(told: dict[str, Any]) -> Table:
 
 def _machine(told: dict[str, Any]) -> Table:
     machine = told["machine"]
-    tls = (
-        "not measured: what is predicted leaves it out"
-        if machine["tls_connect_us"] is None
-        else f"+ {machine['tls_connect_us']:.0f} µs"
-    )
     table = Table("this machine", "", box=None, header_style="dim")
     for size, count in told["sends_per_second_a_core"].items():
         table.add_row(f"sends a second a core, {int(size):,} bytes", f"{count:,}")
     table.add_row("connects with a subscription, a second a core", f"{1e6 / machine['connect_us']:,.0f}")
-    table.add_row("a TLS handshake", tls)
+    if machine["tls_connect_us"] is None:
+        table.add_row("TLS", "not measured: what is predicted leaves it out")
+    else:
+        handshakes = 1e6 / (machine["connect_us"] + machine["tls_connect_us"])
+        table.add_row("the same by TLS, a second a core", f"{handshakes:,.0f}")
+        a_send = machine["tls_send_us"] + machine["tls_byte_us"] * (144 + FRAME_OVERHEAD_BYTES)
+        table.add_row("what TLS adds to a send of 144 bytes", f"{a_send:.2f} µs")
+        table.add_row("memory of a connection's keys", f"{machine['tls_kb']:.2f} kB")
     table.add_row(
         "memory of a connection",
         f"{machine['user_kb']:.2f} kB of the node, {machine['kernel_kb']:.1f} kB of the kernel",

@@ -31,6 +31,7 @@ class Workload:
     message_bytes: int = number(144, "Content of one message.", 1, 67_108_864)
     conflate_ms: int = number(0, "Conflation window of every subscription; 0: every message is sent.", 0, 3_600_000)
     delay_ms_max: float = number(1_000.0, "How late a message may be when the node is busy.", 0.1, 3_600_000)
+    messages_at_once: float = number(1.0, "Messages that reach the node in one write of a publisher.", 1.0, 1e6)
     away_seconds: float = number(5.0, "How long everybody is away before a reconnect storm.", 0.0, 86_400)
     tls: bool = field(default=False, metadata={"sentence": "Clients connect by TLS.", "minimum": 0, "maximum": 1})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from godwit.bench.shape import steps_of
 from godwit.plan.machine import FRAME_OVERHEAD_BYTES
 from godwit.plan.measure import (
     HELD,
@@ -19,21 +20,23 @@ from godwit.plan.measure import (
     _paced,
     _publishing,
     read_costs,
+    read_tls,
 )
 
 PUBLISH, SEND, TURN, CONNECT, CATCH_UP = 0.7, 5.0, 80.0, 30.0, 0.2
 
 
 def step(name: str, cpu_us: float, seconds: float = 1.0, **counts: float) -> dict[str, Any]:
-    none = {"delivered": 0, "reads": 0, "published": 0, "acked": 0, "pss_kb": 44_000, "kernel_kb": 194_000}
+    none = {"delivered": 0, "reads": 0, "published": 0, "acked": 0, "writes": 0, "rests": 0}
+    none |= {"pss_kb": 44_000, "kernel_kb": 194_000}
     return {"name": name, "cpu_seconds": cpu_us / 1e6, "seconds": seconds, **none, **counts}
 
 
 def waking(name: str, rate: int) -> dict[str, Any]:
-    """A second of single messages: of a busy core the turns are those that find it at rest."""
-    work, turns = rate * (PUBLISH + SEND) / 1e6, rate * TURN / 1e6
-    busy = (work + turns) / (1 + turns)
-    return step(name, busy * 1e6, published=rate, delivered=rate, reads=rate)
+    """A second of single messages, of which four in five find the node at rest."""
+    rests = rate * 4 // 5
+    cpu_us = rate * (PUBLISH + SEND) + rests * TURN
+    return step(name, cpu_us, published=rate, writes=rate, delivered=rate, reads=rate, rests=rests)
 
 
 def test_a_made_up_machine_is_found_again() -> None:
@@ -41,11 +44,12 @@ def test_a_made_up_machine_is_found_again() -> None:
         "pss_kb_before": 40_000,
         "machine_before": {"kernel_kb": 100_000},
         "steps": [
+            step("resting", 0.0),
             waking("seldom", SELDOM),
             waking("often", OFTEN),
             step("all", (HELD - SUBJECTS) * CONNECT),
             step("idle", 0.0),
-            step("many", 300 * TURN + 30_000 * (SEND + 2.0), published=300, delivered=30_000),
+            step("many", 300 * TURN + 30_000 * (SEND + 2.0), published=300, writes=300, delivered=30_000),
         ],
     }
     fan = {
@@ -62,8 +66,10 @@ def test_a_made_up_machine_is_found_again() -> None:
     expected = {
         f"send {144 + FRAME_OVERHEAD_BYTES}": SEND,
         f"send {8_192 + FRAME_OVERHEAD_BYTES}": SEND + 2.0,
-        f"turn {SELDOM}": TURN,
-        f"turn {OFTEN}": TURN,
+        "turn seldom": TURN,
+        "turn often": TURN,
+        "wakes seldom": SELDOM * 0.8,
+        "wakes often": OFTEN * 0.8,
         "send_growth": 0.4,
         "publish_us": PUBLISH - 0.144,
         "publish_byte_us": 0.001,
@@ -77,6 +83,28 @@ def test_a_made_up_machine_is_found_again() -> None:
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.02)
     assert 0.1 < found["frame_us"] < 0.4
     assert found["full_share"] == 1.0
+
+
+def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
+    def run(size: int, each_us: float, connect_us: float, pss_kb: int) -> dict[str, Any]:
+        steps = [
+            {**step("connect", 1_000 * connect_us), "pss_kb": pss_kb},
+            step("fan 1", 1_000 * each_us, delivered=1_000, reads=1_000),
+        ]
+        return {"steps": steps, "pss_kb_before": 40_000}
+
+    def add(bytes_sent: int) -> float:
+        return 0.3 + 0.0005 * bytes_sent
+
+    small, large = 144 + FRAME_OVERHEAD_BYTES, SIZES[-1] + FRAME_OVERHEAD_BYTES
+    plain, dear = run(144, SEND, CONNECT, 40_600), run(SIZES[-1], SEND + 2.0, CONNECT, 40_600)
+    tls = {
+        144: run(144, SEND + add(small), CONNECT + 80.0, 43_600),
+        SIZES[-1]: run(SIZES[-1], SEND + 2.0 + add(large), CONNECT + 80.0, 43_600),
+    }
+    found = read_tls(plain, steps_of(plain), steps_of(dear), tls)
+    expected = {"tls_connect_us": 80.0, "tls_send_us": 0.3, "tls_byte_us": 0.0005, "tls_kb": 3.0}
+    assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

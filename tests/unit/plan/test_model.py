@@ -20,6 +20,7 @@ from godwit.plan.model import (
     most_connections,
     most_messages,
     predict,
+    send_us,
 )
 from godwit.plan.workload import Budget, Workload
 
@@ -162,6 +163,23 @@ def test_a_storm_takes_the_connects_and_what_was_missed() -> None:
     assert predict(replace(quiet, tls=True), WHOLE, machine(tls_connect_us=65.0)).storm_cores_seconds == pytest.approx(
         10.0
     )
+
+
+def test_tls_is_paid_for_at_the_connect_with_each_send_and_in_memory() -> None:
+    known = machine(tls_connect_us=65.0, tls_send_us=0.5, tls_byte_us=0.001, tls_kb=4.0)
+    plain = Workload(connections=10_000, subjects=10, messages_per_second=20.0)
+    secret = replace(plain, tls=True)
+    assert send_us(secret, known) - send_us(plain, known) == pytest.approx(0.5 + 0.234)
+    more = predict(secret, WHOLE, known).node_mb - predict(plain, WHOLE, known).node_mb
+    assert more == pytest.approx(40.0)
+    assert predict(secret, WHOLE, known).cores > predict(plain, WHOLE, known).cores
+    assert send_us(secret, MACHINE) == send_us(plain, MACHINE), "what was not measured is left out"
+
+
+def test_messages_that_come_together_wake_the_node_once() -> None:
+    alone = Workload(connections=1_000, subjects=1_000, messages_per_second=4_000.0)
+    cores = [predict(replace(alone, messages_at_once=at_once), WHOLE, MACHINE).cores for at_once in (1.0, 4.0)]
+    assert cores[0] > 1.5 * cores[1]
 
 
 def test_logs_are_counted_as_far_as_the_node_keeps_them() -> None:

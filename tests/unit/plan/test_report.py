@@ -11,7 +11,7 @@ from godwit.plan.check import Compared
 from godwit.plan.report import describe_plan, show_plan
 from godwit.plan.workload import Budget, Workload
 
-from .figures import MACHINE
+from .figures import MACHINE, machine
 
 
 def show(workload: Workload, budget: Budget, compared: list[Compared] | None = None) -> str:
@@ -32,6 +32,14 @@ def test_what_does_not_fit_says_what_helps_and_what_to_set() -> None:
     assert "It does not fit. What binds is memory" in text
     assert "What helps: more memory" in text
     assert "Set limits.connections_max = 3000000." in text
+
+
+def test_what_tls_takes_is_told_where_it_was_measured() -> None:
+    known = machine(tls_connect_us=65.0, tls_send_us=0.2, tls_byte_us=0.0005, tls_kb=4.0)
+    out = io.StringIO()
+    show_plan(describe_plan(Workload(), Budget(), known), Console(file=out, width=120, no_color=True))
+    text = out.getvalue()
+    assert "10,000" in text and "0.32 µs" in text and "4.00 kB" in text and "leaves it out" not in text
 
 
 def test_what_is_endless_is_null() -> None:
