@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from pyspark.sql import functions as F
 
 from godwit_pipelines.lake import Lake
@@ -15,6 +16,7 @@ from tests.pipelines.jobs.played import Play
 from tests.pipelines.journals import START
 
 
+@pytest.mark.long
 def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     play = Play(tmp_path / "node-1", seconds=12, clients=8)
     play.write()
@@ -38,6 +40,7 @@ def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Pa
     assert "PROVEN" in page and not re.search(r"https?://|<script|@import|url\(", page)
 
 
+@pytest.mark.long
 def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     play = Play(tmp_path / "node-1", seconds=8)
     play.wrong = ["lose", "repeat", "lose"]

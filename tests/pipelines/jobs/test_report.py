@@ -1,0 +1,55 @@
+"""The report's page: says what its document says, asks nobody for anything, and is not fooled by names."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from godwit_pipelines.report import build_document, build_page
+from godwit_pipelines.report.document import read_quantile
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def a_document(folder: Path, **audit: Any) -> dict[str, Any]:
+    document = build_document(folder, NOW)
+    document["audit"] |= {"state": "proven", "messages": 1_234, "ranges": 5, "selectors": 1, **audit}
+    return document
+
+
+def test_a_lake_without_tables_makes_a_page_that_says_so(tmp_path: Path) -> None:
+    page = build_page(build_document(tmp_path, NOW))
+    assert "NOTHING YET" in page and "Run land, then audit" in page
+
+
+def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
+    proven = build_page(a_document(tmp_path))
+    assert "PROVEN" in proven and "1,234 messages were handed over" in proven and "BROKEN" not in proven
+    told = build_page(a_document(tmp_path, state="told", told=7))
+    assert "7 messages could not be delivered any more" in told
+    broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
+    assert "BROKEN" in broken and "Twice something was wrong" in broken and "✗ 1" in broken
+
+
+def test_names_are_text_and_nothing_is_fetched(tmp_path: Path) -> None:
+    document = a_document(tmp_path)
+    document["selectors"] = [
+        {"selector": "/<script>alert(1)</script>", "messages": 1, "bytes": 1, "missed": 0, "p99_ms": None}
+    ]
+    document["tenants"] = [
+        dict.fromkeys(("in_messages", "in_bytes", "out_messages", "out_bytes", "connects", "refusals"), 1)
+    ]
+    document["tenants"][0]["tenant"] = '"><img src=x>'
+    page = build_page(document)
+    assert not re.search(r"https?://|<script|<img|@import|url\(|<link", page)
+    assert "&lt;script&gt;" in page
+
+
+def test_a_quantile_of_a_histogram_is_within_its_bucket() -> None:
+    buckets = [0] * 40
+    buckets[8], buckets[12] = 90, 10  # 128 to 256, and 2,048 to 4,096 microseconds
+    assert 128 <= read_quantile(buckets, 0.5) <= 256
+    assert 2_048 <= read_quantile(buckets, 0.99) <= 4_096
+    assert read_quantile([0] * 40, 0.5) == 0
