@@ -56,7 +56,7 @@ test-javascript: tools-test .make/engine .make/node_modules
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
 	$(BIN)/pytest -q -m "not long" $(PARALLEL) $(ARGS)
 
-test-pipelines: tools-spark .make/pipelines
+test-pipelines: tools-spark .make/pipelines .make/engine
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
 
 test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too

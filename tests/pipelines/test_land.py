@@ -69,6 +69,7 @@ def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: P
     assert lake.read("ops.landing").where("kind = 'hole'").count() == 2
 
 
+@pytest.mark.long  # what it puts together is tested part by part in test_delta.py
 def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     writer = write_messages(tmp_path / "node-1", 30, node="a")
     for start in range(30, 60, 10):

@@ -1,0 +1,102 @@
+"""A real node's journal, read by the same source as the tests' own: what was published is there, byte for byte, with a sound checksum."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from godwit_pipelines.publish.commands import bodies_of, command_of, key_of
+from godwit_pipelines.publish.rest import Node
+from godwit_pipelines.source.columns import stream_schema
+from godwit_pipelines.source.parts import Journals
+from godwit_pipelines.source.rows import Reading, read_part
+from tests.pipelines.conftest import ROOT
+from tests.pipelines.test_rows import WANTED
+
+COUNT = 2000
+START_S = 60.0
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A node with a journal; gives its address and its data directory."""
+    data, python = tmp_path / "data", ROOT / ".venv/bin/python"
+    words = [
+        str(python),
+        "-m",
+        "godwit",
+        "serve",
+        "--data",
+        str(data),
+        "--client",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, cwd=tmp_path)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening "):
+                addresses = dict(word.split("=", 1) for word in line.split()[1:])
+                yield f"http://{addresses['client']}", data
+                break
+        else:
+            raise AssertionError((tmp_path / "log").read_text())
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def read(data: Path, stream: str = "messages") -> list[dict[str, object]]:
+    journals = Journals(str(data), stream)
+    journals.look()
+    reading = Reading(stream_schema("messages"), WANTED)
+    return [
+        row
+        for part in journals.parts({}, journals.nexts())
+        for batch in read_part(part, reading)
+        for row in batch.to_pylist()
+    ]
+
+
+def rooms(data: Path) -> list[dict[str, object]]:
+    """What the test published; a node also publishes its own figures."""
+    found = read(data) if (data / "journal/messages").is_dir() else []
+    return [row for row in found if str(row["subject"]).startswith("/rooms/")]
+
+
+@pytest.mark.skipif(
+    not (ROOT / "server/godwit/config/journal.py").exists(), reason="the node of this tree writes no journal"
+)
+def test_what_was_published_is_in_the_journal_as_it_was(served: tuple[str, Path]) -> None:
+    url, data = served
+    rows = [
+        {"subject": f"/rooms/{index % 7}", "content": json.dumps({"n": index}), "kind": "json" if index % 3 else "text"}
+        for index in range(COUNT)
+    ]
+    node = Node(url)
+    for body in bodies_of(
+        [command_of(row, key_of("test-of-journal", 0, 0, index), "") for index, row in enumerate(rows)], 200
+    ):
+        node.send(body)
+    again = [command_of(rows[0], key_of("test-of-journal", 0, 0, 0), "")]
+    node.send(again)
+    node.close()
+    assert node.repeats == 1
+    deadline = time.monotonic() + START_S
+    while len(found := rooms(data)) < COUNT and time.monotonic() < deadline:
+        time.sleep(0.05)  # rows are written by interval; the journal has no way to tell a reader
+    everything = read(data)
+    assert not any(row["fault"] for row in everything)
+    assert [row["offset"] for row in everything] == list(range(len(everything)))
+    assert [(row["subject"], row["kind"]) for row in found] == [(row["subject"], row["kind"]) for row in rows]
+    assert [bytes(row["content"]).decode() for row in found] == [row["content"] for row in rows]  # type: ignore[arg-type]  # rows of mixed types
+    third = [row["sequence"] for row in found if row["subject"] == "/rooms/3"]
+    assert third == list(range(1, len(third) + 1))
