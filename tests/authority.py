@@ -28,24 +28,34 @@ class Authority:
         self.file = folder / f"{name.replace(' ', '-')}.pem"
         self.file.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
-    def issue(self, *hosts: str, client: str = "", file: str = "") -> tuple[str, str]:
+    def issue(
+        self,
+        *hosts: str,
+        client: str = "",
+        file: str = "",
+        emails: tuple[str, ...] = (),
+        uris: tuple[str, ...] = (),
+        lives: datetime.timedelta = DAY,
+    ) -> tuple[str, str]:
         """The files of a certificate for hosts, or for a client of a name, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         common = client or hosts[0]
-        builder = self._begin(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)]), key)
+        builder = self._begin(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)]), key, lives)
         names = [_name(host) for host in hosts]
+        names += [x509.RFC822Name(email) for email in emails]
+        names += [x509.UniformResourceIdentifier(uri) for uri in uris]
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
-        stem = self.folder / (file or common.replace("*", "any"))
+        stem = self.folder / (file or common.replace("*", "any").replace("/", "-"))
         chain, private = stem.with_suffix(".crt"), stem.with_suffix(".key")
         chain.write_bytes(certificate.public_bytes(Encoding.PEM))
         private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return str(chain), str(private)
 
-    def _begin(self, name: x509.Name, key: Any) -> x509.CertificateBuilder:
+    def _begin(self, name: x509.Name, key: Any, lives: datetime.timedelta = DAY) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         return (
             x509.CertificateBuilder()
@@ -54,8 +64,13 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - DAY)
-            .not_valid_after(now + DAY)
+            .not_valid_after(now + lives)
         )
+
+
+def read_der(file: str) -> bytes:
+    """A certificate as it stands on the wire."""
+    return x509.load_pem_x509_certificate(Path(file).read_bytes()).public_bytes(Encoding.DER)
 
 
 def _name(host: str) -> x509.GeneralName:

@@ -5,7 +5,7 @@ use godwit_core::message::Kind;
 use godwit_core::report::{ConnectionId, ConnectionList};
 use godwit_core::subject::Pattern;
 use godwit_engine::{Question, Sort};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -48,8 +48,8 @@ impl Engine {
 
     fn order(&self, py: Python<'_>, orders: Vec<Bound<'_, PyTuple>>) -> PyResult<()> {
         let orders = orders.iter().map(orders::parse).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| self.0.order(orders));
-        Ok(())
+        let given = py.detach(|| self.0.order(orders));
+        given.map_err(|refused| PyTimeoutError::new_err(format!("{refused} orders were not taken in time")))
     }
 
     fn publish_many(&self, py: Python<'_>, messages: Vec<Bound<'_, PyTuple>>) -> PyResult<Vec<(u16, String)>> {

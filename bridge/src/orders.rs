@@ -10,13 +10,13 @@ use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 type RuleTuple = (String, String, String);
-type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>);
+type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String);
 
 pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
     let verb = order.get_item(0)?;
     match verb.extract::<&str>()? {
         "grant" => {
-            let (_, id, identity, rules, expires_ms, token): GrantTuple = order.extract()?;
+            let (_, id, identity, rules, expires_ms, token, tenant): GrantTuple = order.extract()?;
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
             let rights = Arc::new(Rights::compile(&rules).map_err(invalid)?);
             Ok(Order::Grant {
@@ -25,6 +25,7 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
                 rights,
                 expires_ms,
                 token: token.map(Into::into),
+                tenant: tenant.into(),
             })
         }
         "refuse" => {

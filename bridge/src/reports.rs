@@ -2,12 +2,13 @@
 use godwit_core::report::Report;
 use godwit_core::rights::Action;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
 pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTuple>> {
     match report {
-        Report::Authorize { connection, token, client, address, is_renewal } => {
-            ("authorize", connection.0, token, client, address.to_string(), is_renewal).into_pyobject(py)
+        Report::Authorize { connection, token, client, address, is_renewal, certificate } => {
+            let certificate = certificate.map(|der| PyBytes::new(py, &der));
+            ("authorize", connection.0, token, client, address.to_string(), is_renewal, certificate).into_pyobject(py)
         }
         Report::Ask { connection, identity, action, selector } => {
             let action = match action {

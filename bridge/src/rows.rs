@@ -41,6 +41,8 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
         evicted_bytes,
         evicted_snapshots,
         forgotten,
+        accounts,
+        accounts_forgiven,
     );
     dict.set_item("reports_dropped", stats.reports_dropped)?;
     let shards = stats.shards.iter().map(|figures| shard(py, figures)).collect::<PyResult<Vec<_>>>()?;
@@ -88,6 +90,7 @@ fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>
     dict.set_item("publish_codes", counters.codes.publishes.each().into_py_dict(py)?)?;
     dict.set_item("command_codes", counters.codes.commands.each().into_py_dict(py)?)?;
     dict.set_item("close_codes", counters.codes.closes.each().into_py_dict(py)?)?;
+    dict.set_item("limit_hits", counters.codes.limits.each().into_py_dict(py)?)?;
     dict.set_item("sockets", figures.driver.sockets)?;
     dict.set_item("sockets_refused", figures.driver.refused)?;
     dict.set_item("receives_starved", figures.driver.starved)?;

@@ -56,7 +56,7 @@ export const Code = Object.freeze({
   MarkInvalid: 4110,
   /** There is no such subscription on this connection. */
   SubscriptionUnknown: 4111,
-  /** The connection has subscriptions_per_connection_max subscriptions or watches. */
+  /** The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have. */
   SubscriptionsTooMany: 4112,
   /** This identity may not subscribe to all of that, or no longer. */
   SubscribeForbidden: 4113,
@@ -76,7 +76,7 @@ export const Code = Object.freeze({
   SubjectsTooMany: 4120,
   /** The shard holds streams_per_shard_max streams; no new one can begin now. */
   StreamsTooMany: 4121,
-  /** The connection published more than publishes_per_second_max in a second. */
+  /** More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject. */
   RateExceeded: 4122,
   /** A byte limit of the whole node is reached; the command was not executed. */
   NodeBusy: 4123,
@@ -168,7 +168,7 @@ export const CODES = new Map([
   [4109, { number: 4109, name: "PositionInvalid", retry: false, sentence: "`after` is no position, or no map of positions." }],
   [4110, { number: 4110, name: "MarkInvalid", retry: false, sentence: "`since` is no mark of this server." }],
   [4111, { number: 4111, name: "SubscriptionUnknown", retry: false, sentence: "There is no such subscription on this connection." }],
-  [4112, { number: 4112, name: "SubscriptionsTooMany", retry: false, sentence: "The connection has subscriptions_per_connection_max subscriptions or watches." }],
+  [4112, { number: 4112, name: "SubscriptionsTooMany", retry: false, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." }],
   [4113, { number: 4113, name: "SubscribeForbidden", retry: false, sentence: "This identity may not subscribe to all of that, or no longer." }],
   [4114, { number: 4114, name: "PublishForbidden", retry: false, sentence: "This identity may not publish there." }],
   [4115, { number: 4115, name: "WatchForbidden", retry: false, sentence: "Watching needs the right to publish on the whole pattern." }],
@@ -178,7 +178,7 @@ export const CODES = new Map([
   [4119, { number: 4119, name: "DiskFailing", retry: true, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." }],
   [4120, { number: 4120, name: "SubjectsTooMany", retry: true, sentence: "The node holds subjects_max subjects; no new one can begin now." }],
   [4121, { number: 4121, name: "StreamsTooMany", retry: true, sentence: "The shard holds streams_per_shard_max streams; no new one can begin now." }],
-  [4122, { number: 4122, name: "RateExceeded", retry: true, sentence: "The connection published more than publishes_per_second_max in a second." }],
+  [4122, { number: 4122, name: "RateExceeded", retry: true, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." }],
   [4123, { number: 4123, name: "NodeBusy", retry: true, sentence: "A byte limit of the whole node is reached; the command was not executed." }],
   [4124, { number: 4124, name: "NodeDraining", retry: true, sentence: "The node is draining and takes no new publish or subscription." }],
   [4150, { number: 4150, name: "RequestMalformed", retry: false, sentence: "The HTTP request is malformed or could be read in two ways." }],

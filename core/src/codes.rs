@@ -58,7 +58,7 @@ pub enum Code {
     MarkInvalid = 4110,
     /// There is no such subscription on this connection.
     SubscriptionUnknown = 4111,
-    /// The connection has subscriptions_per_connection_max subscriptions or watches.
+    /// The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have.
     SubscriptionsTooMany = 4112,
     /// This identity may not subscribe to all of that, or no longer.
     SubscribeForbidden = 4113,
@@ -78,7 +78,7 @@ pub enum Code {
     SubjectsTooMany = 4120,
     /// The shard holds streams_per_shard_max streams; no new one can begin now.
     StreamsTooMany = 4121,
-    /// The connection published more than publishes_per_second_max in a second.
+    /// More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject.
     RateExceeded = 4122,
     /// A byte limit of the whole node is reached; the command was not executed.
     NodeBusy = 4123,
@@ -176,7 +176,7 @@ static ROWS: [Row; 66] = [
     Row { code: Code::PositionInvalid, name: "PositionInvalid", retry: false, http: 400, sentence: "`after` is no position, or no map of positions." },
     Row { code: Code::MarkInvalid, name: "MarkInvalid", retry: false, http: 400, sentence: "`since` is no mark of this server." },
     Row { code: Code::SubscriptionUnknown, name: "SubscriptionUnknown", retry: false, http: 404, sentence: "There is no such subscription on this connection." },
-    Row { code: Code::SubscriptionsTooMany, name: "SubscriptionsTooMany", retry: false, http: 429, sentence: "The connection has subscriptions_per_connection_max subscriptions or watches." },
+    Row { code: Code::SubscriptionsTooMany, name: "SubscriptionsTooMany", retry: false, http: 429, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." },
     Row { code: Code::SubscribeForbidden, name: "SubscribeForbidden", retry: false, http: 403, sentence: "This identity may not subscribe to all of that, or no longer." },
     Row { code: Code::PublishForbidden, name: "PublishForbidden", retry: false, http: 403, sentence: "This identity may not publish there." },
     Row { code: Code::WatchForbidden, name: "WatchForbidden", retry: false, http: 403, sentence: "Watching needs the right to publish on the whole pattern." },
@@ -186,7 +186,7 @@ static ROWS: [Row; 66] = [
     Row { code: Code::DiskFailing, name: "DiskFailing", retry: true, http: 503, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." },
     Row { code: Code::SubjectsTooMany, name: "SubjectsTooMany", retry: true, http: 503, sentence: "The node holds subjects_max subjects; no new one can begin now." },
     Row { code: Code::StreamsTooMany, name: "StreamsTooMany", retry: true, http: 503, sentence: "The shard holds streams_per_shard_max streams; no new one can begin now." },
-    Row { code: Code::RateExceeded, name: "RateExceeded", retry: true, http: 429, sentence: "The connection published more than publishes_per_second_max in a second." },
+    Row { code: Code::RateExceeded, name: "RateExceeded", retry: true, http: 429, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." },
     Row { code: Code::NodeBusy, name: "NodeBusy", retry: true, http: 503, sentence: "A byte limit of the whole node is reached; the command was not executed." },
     Row { code: Code::NodeDraining, name: "NodeDraining", retry: true, http: 503, sentence: "The node is draining and takes no new publish or subscription." },
     Row { code: Code::RequestMalformed, name: "RequestMalformed", retry: false, http: 400, sentence: "The HTTP request is malformed or could be read in two ways." },

@@ -21,11 +21,13 @@ pub enum Id {
 pub struct Refusal {
     pub code: Code,
     pub reason: String,
+    /// When the same may succeed (ms); 0: that is not known.
+    pub after_ms: u32,
 }
 
 impl Refusal {
     pub fn new(code: Code, reason: impl Into<String>) -> Self {
-        Self { code, reason: reason.into() }
+        Self { code, reason: reason.into(), after_ms: 0 }
     }
 }
 

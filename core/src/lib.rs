@@ -2,6 +2,7 @@
 //! logging live here, so that everything hard to get right can be tested with nothing but values.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod address;
 pub mod codes;
 pub mod command;

@@ -37,8 +37,50 @@ pub struct Limits {
     pub commands_in_flight_max: usize,
     /// Most subjects in the map that `after` may be for a pattern.
     pub positions_per_subscribe_max: usize,
-    /// Most publishes of one connection in a second.
+    /// Most publishes of one connection in a second; 0: no such limit.
     pub publishes_per_second_max: usize,
+    /// Most bytes of content that one connection publishes in a second; 0: no such limit.
+    pub publish_bytes_per_second_max: usize,
+    /// Most subscribe commands of one connection in a second; 0: no such limit.
+    pub subscribes_per_second_max: usize,
+    /// Most connections that one address begins in a second; 0: no such limit.
+    pub connects_per_second_per_address_max: usize,
+    /// Most tokens that were refused to one address in a minute; past it, whoever shows a token from there waits. 0: no such limit.
+    pub failures_per_minute_per_address_max: usize,
+    /// Most connections of one address at once; 0: no such limit.
+    pub connections_per_address_max: usize,
+    /// Most subscriptions of one address at once, all its connections together; 0: no such limit.
+    pub subscriptions_per_address_max: usize,
+    /// Most subscribe commands of one address in a second; 0: no such limit.
+    pub subscribes_per_second_per_address_max: usize,
+    /// Most publishes of one address in a second, all its connections together; 0: no such limit.
+    pub publishes_per_second_per_address_max: usize,
+    /// Most bytes of content that one address publishes in a second; 0: no such limit.
+    pub publish_bytes_per_second_per_address_max: usize,
+    /// Most connections that one identity begins in a second; 0: no such limit.
+    pub connects_per_second_per_identity_max: usize,
+    /// Most connections of one identity at once; 0: no such limit.
+    pub connections_per_identity_max: usize,
+    /// Most subscriptions of one identity at once, all its connections together; 0: no such limit.
+    pub subscriptions_per_identity_max: usize,
+    /// Most subscribe commands of one identity in a second; 0: no such limit.
+    pub subscribes_per_second_per_identity_max: usize,
+    /// Most publishes of one identity in a second, all its connections together; 0: no such limit.
+    pub publishes_per_second_per_identity_max: usize,
+    /// Most bytes of content that one identity publishes in a second; 0: no such limit.
+    pub publish_bytes_per_second_per_identity_max: usize,
+    /// Most connections of one tenant at once; 0: no such limit.
+    pub connections_per_tenant_max: usize,
+    /// Most subscriptions of one tenant at once, all its connections together; 0: no such limit.
+    pub subscriptions_per_tenant_max: usize,
+    /// Most publishes of one tenant in a second, all its connections together; 0: no such limit.
+    pub publishes_per_second_per_tenant_max: usize,
+    /// Most bytes of content that one tenant publishes in a second; 0: no such limit.
+    pub publish_bytes_per_second_per_tenant_max: usize,
+    /// How much of a rate may come at once after a pause: so many milliseconds' worth.
+    pub burst_ms_max: u64,
+    /// Addresses, identities and tenants whose use is remembered; those with connections are kept beyond it, of the others who owes least goes first.
+    pub accounts_max: usize,
     /// Time from accepting a connection to its complete request head, and from there to `connect` where one is asked for.
     pub handshake_ms_max: u64,
     /// Time from the first byte of a message to its last.
@@ -124,6 +166,27 @@ impl Default for Limits {
             commands_in_flight_max: 1_000,
             positions_per_subscribe_max: 10_000,
             publishes_per_second_max: 1_000_000,
+            publish_bytes_per_second_max: 0,
+            subscribes_per_second_max: 0,
+            connects_per_second_per_address_max: 0,
+            failures_per_minute_per_address_max: 60,
+            connections_per_address_max: 0,
+            subscriptions_per_address_max: 0,
+            subscribes_per_second_per_address_max: 0,
+            publishes_per_second_per_address_max: 0,
+            publish_bytes_per_second_per_address_max: 0,
+            connects_per_second_per_identity_max: 0,
+            connections_per_identity_max: 0,
+            subscriptions_per_identity_max: 0,
+            subscribes_per_second_per_identity_max: 0,
+            publishes_per_second_per_identity_max: 0,
+            publish_bytes_per_second_per_identity_max: 0,
+            connections_per_tenant_max: 0,
+            subscriptions_per_tenant_max: 0,
+            publishes_per_second_per_tenant_max: 0,
+            publish_bytes_per_second_per_tenant_max: 0,
+            burst_ms_max: 1_000,
+            accounts_max: 200_000,
             handshake_ms_max: 10_000,
             message_ms_max: 10_000,
             poll_ms_max: 60_000,

@@ -27,6 +27,9 @@ mod snapshot;
 mod sweep;
 mod walk;
 
+use std::sync::Arc;
+
+use crate::account::{Accounts, Bucket};
 use crate::limits::Limits;
 use crate::settings::Settings;
 
@@ -72,6 +75,9 @@ pub struct Node {
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
     replies: replies::Replies,
     forgotten: forgotten::Forgotten,
+    accounts: Arc<Accounts>,
+    /// Rates of subjects without a log, by their names' hashes: some share one. Empty until one is needed.
+    strangers: Vec<Bucket>,
     clients: mqtt::Clients,
     owed: mqtt::Owed,
     groups: mqtt::Groups,
@@ -111,6 +117,8 @@ impl Node {
             keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
             replies: replies::Replies::default(),
             forgotten: forgotten::Forgotten::default(),
+            accounts: Arc::default(),
+            strangers: Vec::new(),
             clients: mqtt::Clients::default(),
             owed: mqtt::Owed::default(),
             groups: mqtt::Groups::default(),
@@ -123,6 +131,11 @@ impl Node {
             wakes: 0,
             limits,
         }
+    }
+
+    /// What addresses, identities and tenants use.
+    pub fn accounts(&self) -> Arc<Accounts> {
+        Arc::clone(&self.accounts)
     }
 
     pub fn run(&self) -> u64 {

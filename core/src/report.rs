@@ -12,7 +12,7 @@ use crate::position::Position;
 use crate::rights::{Action, Rights, Rule};
 use crate::settings::Settings;
 
-pub use counters::{Codes, Counters, Tally, WireCounters, Wires};
+pub use counters::{Codes, Counters, Hits, Tally, WireCounters, Wires};
 
 /// A connection for as long as the node runs: shard (8 bits), serial (32), slot (24). Never reused within 2³² connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,6 +46,8 @@ pub enum Report {
         client: Option<String>,
         address: SocketAddr,
         is_renewal: bool,
+        /// The certificate that its TLS connection was verified by (DER), where it is to say who comes.
+        certificate: Option<Arc<[u8]>>,
     },
     /// A rule says "ask": the connection is not read until an order answers.
     Ask {
@@ -181,6 +183,8 @@ pub enum Order {
         expires_ms: Option<u64>,
         /// The token's own name, which a revocation may name.
         token: Option<Arc<str>>,
+        /// Whose customer it is, for limits of all its identities together; empty: nobody's.
+        tenant: Arc<str>,
     },
     /// Closes every connection of an identity, or that came with a token of this name.
     Revoke {

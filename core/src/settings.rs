@@ -125,6 +125,8 @@ pub struct TlsSettings {
     /// "none" (or empty), "optional" or "required".
     pub client_certificates: String,
     pub client_authorities_file: String,
+    /// A client without a token is who its certificate says: the server is asked.
+    pub gives_identity: bool,
 }
 
 /// One certificate with its chain, and its key, both PEM.
@@ -167,4 +169,6 @@ pub struct PatternSettings {
     pub mqtt_ack: Option<String>,
     /// When subscribers are shown a message: "accepted" (or empty), or "journaled".
     pub visible: Option<String>,
+    /// Most publishes on each subject in a second.
+    pub publishes_per_second_max: Option<u32>,
 }

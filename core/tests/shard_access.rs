@@ -45,8 +45,14 @@ fn a_token_that_expires_soon_is_warned_of_at_once_and_one_that_has_expired_does_
     for (in_ms, said) in [(500, "token_expiring"), (0, "close")] {
         let (place, connection) = asking(&mut world);
         let expires_ms = Some(world.now.wall_ms + in_ms);
-        let grant =
-            Order::Grant { connection, identity: "ann".into(), rights: Arc::clone(&rules), expires_ms, token: None };
+        let grant = Order::Grant {
+            connection,
+            identity: "ann".into(),
+            rights: Arc::clone(&rules),
+            expires_ms,
+            token: None,
+            tenant: "".into(),
+        };
         world.order(0, grant);
         world.turn(0);
         let heard: Vec<String> = world.heard(place).iter().map(ToString::to_string).collect();
@@ -127,7 +133,10 @@ fn a_revocation_closes_whom_it_names_and_nobody_else() {
         let (place, connection) = asking(&mut world);
         let token = token.map(Into::into);
         let rights = Arc::clone(&rights);
-        world.order(0, Order::Grant { connection, identity: identity.into(), rights, expires_ms: None, token });
+        world.order(
+            0,
+            Order::Grant { connection, identity: identity.into(), rights, expires_ms: None, token, tenant: "".into() },
+        );
         world.turn(0);
         world.reports.clear();
         place

@@ -171,6 +171,7 @@ fn new_rights_end_what_they_no_longer_cover() {
             rights,
             expires_ms: Some(world.now.wall_ms + 90_000),
             token: None,
+            tenant: "".into(),
         },
     );
     world.turn_all();

@@ -42,6 +42,9 @@ impl Seat {
     }
 }
 
+/// How long an order waits for room; a shard makes it within a turn.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Rows, and where to go on when not every connection was looked at.
 pub(crate) type Listed = (Vec<ConnectionRow>, Option<ConnectionId>);
 
@@ -89,11 +92,11 @@ impl Board {
     }
 
     /// Gives an order to a shard and wakes it.
-    pub(crate) fn order(&self, shard: usize, order: Order) {
-        if let Some(seat) = self.seats.get(shard) {
-            seat.orders.push(order);
-            self.wake(1 << shard);
-        }
+    /// False where it could not be given: the shard takes none.
+    pub(crate) fn order(&self, shard: usize, order: Order) -> bool {
+        let is_given = self.seats.get(shard).is_none_or(|seat| seat.orders.push(order, PATIENCE));
+        self.wake(1u64.checked_shl(shard as u32).unwrap_or(0));
+        is_given
     }
 
     /// Takes a shard's reports: lists go to who asked, the rest up; the last shard's `Drained` stands for all.

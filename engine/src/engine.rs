@@ -184,7 +184,7 @@ impl Engine {
 
     fn join(&self, threads: &mut Vec<JoinHandle<()>>) {
         for shard in 0..self.board.seats.len() {
-            self.board.order(shard, Order::Stop);
+            let _ = self.board.order(shard, Order::Stop); // never refused
         }
         for thread in threads.drain(..) {
             // A shard's panic has been caught and reported in the thread itself.
@@ -203,7 +203,11 @@ impl Engine {
     }
 
     /// Carries out decisions; each goes to the shard of its connection, a drain to all.
-    pub fn order(&self, orders: Vec<Order>) {
+    ///
+    /// # Errors
+    /// Shards did not take their orders in time: so many of these were not given.
+    pub fn order(&self, orders: Vec<Order>) -> Result<(), usize> {
+        let mut refused = 0;
         for order in orders {
             let connection = match &order {
                 Order::Grant { connection, .. }
@@ -218,16 +222,23 @@ impl Engine {
                 | Order::Configure(_)
                 | Order::Stop => None,
             };
-            match connection {
+            let is_given = match connection {
                 Some(connection) => self.board.order(usize::from(connection.shard()), order),
-                None => (0..self.board.seats.len()).for_each(|shard| self.board.order(shard, order.clone())),
-            }
+                // All of them, also when one has no room.
+                None => {
+                    let given = (0..self.board.seats.len()).map(|shard| self.board.order(shard, order.clone()));
+                    given.fold(true, |all, one| all && one)
+                }
+            };
+            refused += usize::from(!is_given);
         }
+        if refused == 0 { Ok(()) } else { Err(refused) }
     }
 
     /// Begins a drain; the report `Drained` says that all shards are empty.
     pub fn drain(&self, grace_ms: u64, spread_ms: u64) {
-        self.order(vec![Order::Drain { grace_ms, spread_ms }]);
+        // A shard that takes no orders has nothing to drain.
+        let _ = self.order(vec![Order::Drain { grace_ms, spread_ms }]);
     }
 
     /// Takes over other settings while the node runs; those of its start (listeners, shards, driver, names) stay as they are.
@@ -252,8 +263,7 @@ impl Engine {
         while let Some(slot) = from {
             from = lock(&self.node).resolve_again(slot);
         }
-        self.order(vec![Order::Configure(settings)]);
-        Ok(())
+        self.order(vec![Order::Configure(settings)]).map_err(|_| "a shard does not take its orders".to_owned())
     }
 
     /// At most `max` accepted messages for the audit, oldest first, and how many it has lost since start.
@@ -271,7 +281,8 @@ impl Engine {
             messages += more.messages;
             purged = more;
         }
-        self.order(vec![Order::Purge { subject: subject.into(), log: purged.log }]);
+        // One that takes no orders sends nothing either.
+        let _ = self.order(vec![Order::Purge { subject: subject.into(), log: purged.log }]);
         Some(messages)
     }
 

@@ -2,15 +2,19 @@
 //! Reports wait in one bounded list, and a descriptor is readable once Python is to take them: at once where one of them asks
 //! something, else after a moment, so that it is not woken for every connection. Questions and endings are never dropped
 //! (connections bound their number), news is at the limit, and counted. Orders wait per shard, which is woken once until it
-//! has looked.
+//! has looked; at their limit who gives them waits, and after a while is told no.
 
 use godwit_core::report::{Order, Report};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Reports that may wait before droppable ones are dropped.
 const REPORTS_MAX: usize = 65_536;
+
+/// Orders that may wait for one shard; it takes them all once a turn. Answers to questions are fewer: connections bound them.
+const ORDERS_MAX: usize = 65_536;
 
 /// What is locked is whole between any two statements, so a panic elsewhere does not spoil it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -105,25 +109,62 @@ impl Reports {
     }
 }
 
-/// The orders that wait for one shard.
+/// The orders that wait for one shard: who gives more than it takes waits for it, and is told when that takes too long.
 #[derive(Default)]
-pub(crate) struct Orders(Mutex<Vec<Order>>);
+pub(crate) struct Orders {
+    waiting: Mutex<Given>,
+    taken: Condvar,
+}
+
+#[derive(Default)]
+struct Given {
+    orders: Vec<Order>,
+    /// The shard is gone: nobody takes them any more, and nobody needs to.
+    is_closed: bool,
+}
 
 impl Orders {
-    pub(crate) fn push(&self, order: Order) {
-        lock(&self.0).push(order);
+    /// False: the shard has not taken its orders for so long that there is no room; this one was not given.
+    pub(crate) fn push(&self, order: Order, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        let mut given = lock(&self.waiting);
+        // The word to stop is one, and must not wait behind what it ends.
+        while given.orders.len() >= ORDERS_MAX && !given.is_closed && !matches!(order, Order::Stop) {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return false;
+            }
+            given = self.taken.wait_timeout(given, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if !given.is_closed {
+            given.orders.push(order);
+        }
+        true
     }
 
     /// Takes all that wait into an empty list, whose memory is kept for the next ones.
     pub(crate) fn take(&self, into: &mut Vec<Order>) {
-        std::mem::swap(&mut *lock(&self.0), into);
+        std::mem::swap(&mut lock(&self.waiting).orders, into);
+        self.taken.notify_all();
+    }
+
+    /// Drops what waits and all that comes: the shard has given up.
+    pub(crate) fn close(&self) {
+        let mut given = lock(&self.waiting);
+        given.is_closed = true;
+        given.orders = Vec::new();
+        drop(given);
+        self.taken.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{REPORTS_MAX, Reports};
-    use godwit_core::report::{ConnectionId, Report};
+    use super::{ORDERS_MAX, Orders, REPORTS_MAX, Reports};
+    use godwit_core::codes::Code;
+    use godwit_core::report::{ConnectionId, Order, Report};
+    use std::sync::Arc;
+    use std::time::Duration;
 
     fn is_readable(reports: &Reports) -> bool {
         let mut poll = libc::pollfd { fd: reports.descriptor(), events: libc::POLLIN, revents: 0 };
@@ -155,6 +196,34 @@ mod tests {
         assert!(is_readable(&reports) && reports.take().len() == 2 && !is_readable(&reports));
         reports.ring();
         assert!(!is_readable(&reports) && reports.take().is_empty());
+    }
+
+    fn close() -> Order {
+        Order::Close { connection: ConnectionId(1), code: Code::ClosedByOperator, reason: String::new() }
+    }
+
+    #[test]
+    fn at_the_limit_an_order_waits_until_the_shard_takes_and_no_longer_than_it_is_told() {
+        let orders = Arc::new(Orders::default());
+        assert!((0..ORDERS_MAX).all(|_| orders.push(close(), Duration::ZERO)));
+        assert!(!orders.push(close(), Duration::from_millis(1)), "nobody takes them");
+        assert!(orders.push(Order::Stop, Duration::ZERO), "the end does not wait");
+        let giver = Arc::clone(&orders);
+        let giving = std::thread::spawn(move || giver.push(close(), Duration::from_secs(60)));
+        let mut taken = Vec::new();
+        orders.take(&mut taken);
+        assert!(giving.join().unwrap() && taken.len() > ORDERS_MAX);
+    }
+
+    #[test]
+    fn orders_to_a_shard_that_gave_up_are_dropped_and_nobody_waits() {
+        let orders = Orders::default();
+        (0..ORDERS_MAX).for_each(|_| assert!(orders.push(close(), Duration::ZERO)));
+        orders.close();
+        assert!(orders.push(close(), Duration::from_secs(60)));
+        let mut taken = Vec::new();
+        orders.take(&mut taken);
+        assert!(taken.is_empty());
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn supervise(index: u8, node: &Mutex<Node>, board: &Board, run: impl FnOnce() ->
     lock(node).abandon(index);
     if let Some(seat) = board.seats.get(usize::from(index)) {
         lock(&seat.figures).has_failed = true;
+        seat.orders.close();
     }
     let mut reports = vec![Report::ShardFailed { shard: index, reason }];
     reports.extend(board.drained(index));

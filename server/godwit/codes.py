@@ -197,7 +197,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.SUBSCRIPTIONS_TOO_MANY: CodeFacts(
         4112, "SubscriptionsTooMany", False, 429,
-        "The connection has subscriptions_per_connection_max subscriptions or watches.",
+        "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have.",
     ),
     Code.SUBSCRIBE_FORBIDDEN: CodeFacts(
         4113, "SubscribeForbidden", False, 403,
@@ -237,7 +237,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.RATE_EXCEEDED: CodeFacts(
         4122, "RateExceeded", True, 429,
-        "The connection published more than publishes_per_second_max in a second.",
+        "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject.",
     ),
     Code.NODE_BUSY: CodeFacts(
         4123, "NodeBusy", True, 503,

@@ -54,6 +54,8 @@ class AuthorizeReport:
     client: str | None
     address: str
     is_renewal: bool
+    certificate: bytes | None = field(default=None, repr=False)
+    """The one its TLS connection was verified by (DER), where `tls.client_identity` makes it say who comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class GrantOrder(NamedTuple):
     rules: list[RuleTuple]
     expires_ms: int | None
     token_id: str | None = None
+    tenant: str = ""
 
 
 class RefuseOrder(NamedTuple):
@@ -171,8 +174,11 @@ class Engine:
             raise ConfigInvalid("configuration", "", f"is not one the engine takes: {error}") from error
 
     def order(self, orders: Iterable[Order]) -> None:
-        """Sends a batch of decisions."""
-        self.compiled.order([(_VERBS[type(order)], *order) for order in orders])
+        """Sends a batch of decisions; raises NodeFailed where a shard does not take its orders."""
+        try:
+            self.compiled.order([(_VERBS[type(order)], *order) for order in orders])
+        except TimeoutError as error:
+            raise NodeFailed(f"the node does not keep up with what it is told: {error}") from error
 
     def publish_many(self, drafts: Sequence[Draft]) -> list[Position | int]:
         """Publishes a batch as the node itself; for each its position, or the code of what went wrong."""
@@ -275,11 +281,12 @@ def make_tls(tls: TlsConfig) -> dict[str, Any]:
         "cipher_suites": list(tls.cipher_suites),
         "client_certificates": tls.client_certificates,
         "client_authorities_file": tls.client_authorities_file,
+        "gives_identity": tls.client_identity != "none",
     }
 
 
 def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:
-    """("authorize", connection, token, client, address, is_renewal) as a value."""
+    """("authorize", connection, token, client, address, is_renewal, certificate) as a value."""
     return AuthorizeReport(*report[1:])
 
 

@@ -82,7 +82,7 @@ class Node:
         self.health = Health()
         self.refusals = Refusals()
         self.guard = Guard(config.admin)
-        self._entitlement = build_entitlement(config.access, config.issuers)
+        self._entitlement = build_entitlement(config.access, config.issuers, config.tls)
         audits = load_audits(config.audit)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
@@ -188,7 +188,9 @@ class Node:
         after = take_over(before, config, live)
         # all that can be wrong first; nothing below can fail
         read_admin_token(after.admin)
-        entitlement = build_entitlement(after.access, after.issuers) if after.access.entitlement != "custom" else None
+        entitlement = None
+        if after.access.entitlement != "custom":
+            entitlement = build_entitlement(after.access, after.issuers, after.tls)
         if entitlement is not None:
             rules = entitlement.anonymous
             self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])
@@ -208,6 +210,7 @@ class Node:
         """Refuses an identity or a token id from now on, and closes whoever is connected with it."""
         self.revocations.add(revocation)
         order = RevokeOrder(revocation.identity, revocation.token_id, int(Code.TOKEN_REVOKED))
+        self._entitlement.forget(revocation.identity, revocation.token_id)
         self.engine.order([order])
         read_logger().info("access_revoked", **revocation.describe())
         now_ms = time.time_ns() // 1_000_000
@@ -256,7 +259,7 @@ class Node:
             seed=secrets.randbits(64),
             epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
             anonymous=None if rules is None else [_flatten(rule) for rule in rules],
-            asks=self._entitlement.authorizer is not None,
+            asks=self._entitlement.judges_tokens,
             patterns=list_patterns(pattern.pattern for pattern in self.config.patterns),
         )
 

@@ -4,6 +4,7 @@ use crate::content;
 use crate::dialect::{Dialect, Heard, Place, Role};
 use crate::histogram::Histogram;
 use crate::tally::Sums;
+use crate::tls::Tls;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     partial: Vec<u8>,
     /// Bytes to send.
     pub(crate) pending: Vec<u8>,
+    /// What stands between them and the socket, where the server speaks TLS.
+    pub(crate) tls: Option<Box<Tls>>,
 }
 
 /// What hearing needs beside the client itself.
@@ -55,6 +58,7 @@ impl Client {
             place: None,
             partial: Vec::new(),
             pending: Vec::new(),
+            tls: None,
         }
     }
 
@@ -63,6 +67,7 @@ impl Client {
         (self.stage, self.socket, self.is_blocked) = (Stage::Away, u32::MAX, false);
         self.partial = Vec::new();
         self.pending = Vec::new();
+        self.tls = None;
     }
 
     /// Takes in received bytes.

@@ -13,6 +13,7 @@ mod plan;
 mod silent;
 mod swarm;
 mod tally;
+mod tls;
 mod websocket;
 mod worker;
 

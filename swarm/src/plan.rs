@@ -38,6 +38,9 @@ pub(crate) struct Plan {
     /// Whether subscribers note where they stand, so that they can resume.
     #[serde(default)]
     pub(crate) keeps_places: bool,
+    /// The server speaks TLS.
+    #[serde(default)]
+    pub(crate) tls: Option<TlsPlan>,
     /// The process ends after this load: its sockets go with it, which is quicker than closing a million one by one.
     #[serde(default)]
     pub(crate) is_last: bool,
@@ -46,6 +49,15 @@ pub(crate) struct Plan {
     pub(crate) seconds_max: f64,
     #[serde(default = "stall_seconds_max")]
     pub(crate) stall_seconds_max: f64,
+}
+
+/// Whom clients believe that the server is.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsPlan {
+    /// Certificates (PEM) that the server's must be signed by, or be.
+    pub(crate) authorities_file: String,
+    pub(crate) name: String,
 }
 
 /// One step; the next begins when all of it has happened.

@@ -14,6 +14,7 @@ use crate::meter::{self, Machine, Reading};
 use crate::plan::{Plan, Step};
 use crate::silent::{Silent, Told};
 use crate::tally::{Sums, Tally};
+use crate::tls::Believed;
 use crate::worker::Worker;
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -242,7 +243,12 @@ impl Run {
                 Ok(opened) => {
                     tally.use_driver(opened.name);
                     let is_last = plan.is_last;
+                    let tls = match plan.tls.as_ref().map(Believed::read).transpose() {
+                        Ok(tls) => tls,
+                        Err(fault) => return tally.fail(fault),
+                    };
                     let mut worker = Worker::new(index, plan, tally, dialect, opened, start);
+                    worker.tls = tls;
                     worker.run();
                     if is_last {
                         std::mem::forget(worker);

@@ -13,6 +13,7 @@ use crate::histogram::Histogram;
 use crate::pace::{Due, Pace};
 use crate::plan::{Plan, Step};
 use crate::tally::{Sums, Tally};
+use crate::tls::Believed;
 
 /// Connections begun from one source address; half of an address's ports makes `connect` slow.
 const PER_ADDRESS: u32 = 8_000;
@@ -44,6 +45,9 @@ pub(crate) struct Worker {
     /// How often subscribers have connected, to take other source addresses each time.
     pub(crate) round: u8,
     pub(crate) step: Option<usize>,
+    pub(crate) tls: Option<Believed>,
+    /// What the last records said.
+    pub(crate) plain: Vec<u8>,
 }
 
 impl Worker {
@@ -82,6 +86,8 @@ impl Worker {
             opening: 0,
             round: 0,
             step: None,
+            tls: None,
+            plain: Vec::new(),
         }
     }
 
@@ -233,6 +239,7 @@ impl Worker {
                 }
                 let client = &mut self.clients[index];
                 client.stage = Stage::Opening;
+                client.tls = self.tls.as_ref().map(Believed::begin).transpose()?;
                 self.dialect.greet(client.role, &mut client.pending);
                 self.dirty.push(index as u32);
                 Ok(())
@@ -264,6 +271,14 @@ impl Worker {
         self.counts.bytes += bytes.len() as u64;
         let client = &mut self.clients[index];
         let (was_idle, stage) = (client.pending.is_empty(), client.stage);
+        self.plain.clear();
+        let bytes: &[u8] = match &mut client.tls {
+            Some(tls) => {
+                tls.open(bytes, &mut client.pending, &mut self.plain)?;
+                &self.plain
+            }
+            None => bytes,
+        };
         let mut ear = Ear {
             dialect: &*self.dialect,
             now_ns,
@@ -301,6 +316,12 @@ impl Worker {
             if client.is_blocked || client.pending.is_empty() {
                 continue;
             }
+            if let Some(tls) = &mut client.tls {
+                tls.seal(&mut client.pending)?;
+                if client.pending.is_empty() {
+                    continue;
+                }
+            }
             // Until the answer: a client may stand in the list twice.
             client.is_blocked = true;
             // SAFETY: `pending` is neither changed nor moved before the flush below has returned.
@@ -316,6 +337,9 @@ impl Worker {
             let client = &mut self.clients[answer.token as usize];
             let is_write = matches!((client.role, answer.outcome), (Role::Publisher(_), Sending::Done(_)));
             self.counts.writes += u64::from(is_write);
+            if let (Some(tls), Sending::Done(bytes)) = (&mut client.tls, answer.outcome) {
+                tls.left(bytes);
+            }
             match answer.outcome {
                 Sending::Done(bytes) if bytes == client.pending.len() => {
                     client.is_blocked = false;

@@ -12,11 +12,13 @@ pub struct Refused {
     pub reason: String,
     /// Further header lines, each with its CR LF.
     pub lines: &'static str,
+    /// When the same may succeed (ms); 0: that is not known.
+    pub after_ms: u32,
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        Self { code: refusal.code, reason: refusal.reason, lines: "" }
+        Self { code: refusal.code, reason: refusal.reason, lines: "", after_ms: refusal.after_ms }
     }
 }
 
@@ -27,7 +29,7 @@ pub fn refuse(code: Code, reason: &str) -> Refused {
 }
 
 pub(super) fn refuse_with(code: Code, reason: &str, lines: &'static str) -> Refused {
-    Refused { code, reason: reason.to_owned(), lines }
+    Refused { code, reason: reason.to_owned(), lines, after_ms: 0 }
 }
 
 pub(super) fn malformed(reason: &str) -> Refused {
@@ -115,7 +117,10 @@ impl Shape {
         let mut lines = refused.lines.to_owned();
         match status {
             401 => lines.push_str("WWW-Authenticate: Bearer\r\n"),
-            429 | 503 if code.is_retryable() => lines.push_str("Retry-After: 1\r\n"),
+            429 | 503 if code.is_retryable() || refused.after_ms > 0 => {
+                // RFC 9110, 10.2.3: whole seconds.
+                lines.push_str(&format!("Retry-After: {}\r\n", refused.after_ms.div_ceil(1000).max(1)));
+            }
             _ => {}
         }
         let body = problem(code, status, &refused.reason);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::Node;
 use super::keys::Known;
 use super::log::Log;
+use crate::account::{Bucket, Rate};
 use crate::codes::Code;
 use crate::command::Ack;
 use crate::journal::MessageRow;
@@ -15,6 +16,8 @@ use crate::subject::{check_subject, check_topic, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
+/// Rates that subjects without a log share.
+const STRANGERS: usize = 4_096;
 
 /// What became of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +130,9 @@ impl Node {
             None => self.create(subject)?,
         };
         self.note_reply(draft);
+        if let Some(log) = self.names.get(id) {
+            take(&log.published, self.policies.get(log.policy).publishes, draft, now)?;
+        }
         let arrival = self.numbered() + 1;
         let unseen = self.unseen.number(id.slot);
         let Some(log) = self.names.get(id) else { return Err(Code::CommandFault) };
@@ -161,9 +167,13 @@ impl Node {
     fn pass(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<u64, Code> {
         let known = self.names.find(subject).and_then(|id| Some((id, self.names.get(id)?)));
         let (id, name, mask) = match known {
-            Some((id, log)) => (id, Arc::clone(&log.subject), log.listeners.mask()),
+            Some((id, log)) => {
+                take(&log.published, self.policies.get(log.policy).publishes, draft, now)?;
+                (id, Arc::clone(&log.subject), log.listeners.mask())
+            }
             None => {
                 check_subject_of(subject, draft)?;
+                self.take_of_stranger(subject, draft, now)?;
                 (LogId::unkept(self.names.hash(subject)), subject.into(), 0)
             }
         };
@@ -179,6 +189,19 @@ impl Node {
             tap.hear(&message, &draft.identity);
         }
         Ok(self.offer(message, false, false))
+    }
+
+    /// Takes one publish from the rate of a subject that has no log.
+    fn take_of_stranger(&mut self, subject: &str, draft: &Draft, now: Now) -> Result<(), Code> {
+        let rate = self.policies.rate_of(subject);
+        if rate.is_off() {
+            return Ok(());
+        }
+        if self.strangers.is_empty() {
+            self.strangers.resize_with(STRANGERS, Bucket::default);
+        }
+        let place = self.names.hash(subject) as usize % STRANGERS;
+        self.strangers.get(place).map_or(Ok(()), |bucket| take(bucket, rate, draft, now))
     }
 
     /// A new log, in the present epoch, if there is room for one more.
@@ -203,6 +226,12 @@ impl Node {
             None => self.replies.insert(self.names.hash(name)),
         }
     }
+}
+
+/// Takes one publish from a subject's rate; the node's own are free.
+fn take(bucket: &Bucket, rate: Rate, draft: &Draft, now: Now) -> Result<(), Code> {
+    let is_there = draft.connection == NODE || bucket.try_take(rate, now.mono_ms.saturating_mul(1_000_000), 1);
+    if is_there { Ok(()) } else { Err(Code::RateExceeded) }
 }
 
 enum Keyed {

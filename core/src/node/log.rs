@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::listeners::Listeners;
 use super::snapshot::Latest;
+use crate::account::Bucket;
 use crate::command::GapReason;
 use crate::message::{Message, Place};
 
@@ -47,6 +48,8 @@ pub(super) struct Log {
     pub(super) pattern_mask: u64,
     pub(super) pattern_version: u32,
     pub(super) policy: u16,
+    /// What was taken of the rate at which one may publish here.
+    pub(super) published: Bucket,
     /// Somebody named it as the subject of replies.
     pub(super) is_reply: bool,
     /// Watchers think that somebody listens.
@@ -73,6 +76,7 @@ impl Log {
             pattern_mask: 0,
             pattern_version: 0,
             policy,
+            published: Bucket::default(),
             is_reply: false,
             is_announced: false,
             is_leaving: false,

@@ -3,6 +3,7 @@
 mod configure;
 
 use super::ages::{Age, Ages};
+use crate::account::Rate;
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::limits::Limits;
@@ -28,6 +29,8 @@ pub struct Policy {
     pub acks_mqtt_from_disk: bool,
     /// Nobody is shown a message before it is on the disk.
     pub shows_journaled: bool,
+    /// Of publishes on the subject, whoever publishes.
+    pub publishes: Rate,
     pub(super) log_age: Age,
     pub(super) snapshot_age: Age,
 }
@@ -36,6 +39,7 @@ pub struct Policy {
 pub(super) struct Policies {
     patterns: Vec<(Pattern, PatternSettings)>,
     basis: Policy,
+    burst_ms: u64,
     known: Vec<Policy>,
 }
 
@@ -49,13 +53,13 @@ impl Policies {
             }
         }
         let basis = compile_basis(&settings.limits, ages);
-        Self { patterns, known: vec![basis.clone()], basis }
+        Self { patterns, burst_ms: settings.limits.burst_ms_max, known: vec![basis.clone()], basis }
     }
 
     /// Other patterns and another basis. Policies that are in use keep their numbers.
     pub(super) fn replace(&mut self, settings: &Settings, ages: &mut Ages) {
         let fresh = Self::new(settings, ages);
-        (self.patterns, self.basis) = (fresh.patterns, fresh.basis);
+        (self.patterns, self.basis, self.burst_ms) = (fresh.patterns, fresh.basis, fresh.burst_ms);
     }
 
     /// The number of the subject's policy.
@@ -69,6 +73,17 @@ impl Policies {
         }
         self.known.push(policy);
         (self.known.len() - 1) as u16
+    }
+
+    /// The rate of publishes on a subject that has no log.
+    pub(super) fn rate_of(&self, subject: &str) -> Rate {
+        let held = self
+            .patterns
+            .iter()
+            .filter(|(pattern, one)| one.publishes_per_second_max.is_some() && pattern.matches(subject));
+        let closest = held.max_by(|a, b| a.0.compare_specificity(&b.0));
+        let count = closest.and_then(|(_, one)| one.publishes_per_second_max);
+        count.map_or_else(Rate::default, |count| Rate::per_second(u64::from(count), self.burst_ms))
     }
 
     pub(super) fn get(&self, number: u16) -> &Policy {
@@ -98,6 +113,9 @@ impl Policies {
             policy.acks_mqtt_from_disk =
                 one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
             policy.shows_journaled = one.visible.as_deref().map_or(policy.shows_journaled, |when| when == "journaled");
+            if let Some(count) = one.publishes_per_second_max {
+                policy.publishes = Rate::per_second(u64::from(count), self.burst_ms);
+            }
         }
         policy.log_age = ages.register(policy.log_age_ms_max);
         policy.snapshot_age = ages.register(policy.snapshot_age_ms_max);
@@ -132,6 +150,7 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         hold_bytes_max: 0,
         acks_mqtt_from_disk: false,
         shows_journaled: false,
+        publishes: Rate::default(),
         log_age: ages.register(limits.log_age_ms_max),
         snapshot_age: ages.register(limits.snapshot_age_ms_max),
     }

@@ -49,6 +49,9 @@ pub struct Totals {
     pub evicted_bytes: u64,
     pub evicted_snapshots: u64,
     pub forgotten: u64,
+    /// Addresses, identities and tenants whose use is remembered, and how many were forgotten while they owed.
+    pub accounts: u64,
+    pub accounts_forgiven: u64,
 }
 
 impl Node {
@@ -77,6 +80,8 @@ impl Node {
             evicted_bytes: counts.evicted_bytes,
             evicted_snapshots: counts.evicted_snapshots,
             forgotten: counts.forgotten,
+            accounts: u64::from(self.accounts.len()),
+            accounts_forgiven: self.accounts.forgiven(),
         }
     }
 

@@ -94,6 +94,25 @@ pub struct Codes {
     pub commands: Tally,
     /// What connections ended with.
     pub closes: Tally,
+    /// Limits of rates and quotas that somebody reached, by their names.
+    pub limits: Hits,
+}
+
+/// Counts by the names of limits.
+#[derive(Clone, Debug, Default)]
+pub struct Hits(Vec<(&'static str, u64)>);
+
+impl Hits {
+    pub fn add(&mut self, limit: &'static str) {
+        match self.0.iter_mut().find(|(known, _)| *known == limit) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((limit, 1)),
+        }
+    }
+
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().copied()
+    }
 }
 
 /// Counters since start; gauges are marked so. Read as a whole once a turn.

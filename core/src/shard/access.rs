@@ -1,7 +1,9 @@
 //! May this connection do that? The one place where it is decided, for every wire and every way a message takes: connect,
 //! subscribe, history, snapshot, retained, shared, will, REST. Nothing of a subject is shown, and nothing published on it, to
 //! whom `judge` has not said `Allow`; a wire asks with the selector it is about to serve, and serves nothing else.
-//! Owns what a listener and an address allow; what an identity may do is compiled in `rights`.
+//! Owns what a listener and an address allow; what an identity may do is compiled in `rights`, how much of it in `quota`.
+mod quota;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::Shard;
@@ -14,6 +16,7 @@ use crate::report::Report;
 use crate::rights::{Action, Verdict};
 use crate::settings::{Listener, Settings};
 use crate::subject::Selector;
+pub(super) use quota::{Entry, Excess};
 
 /// What the way a client came by allows at all: its listener's role and, for publishers, its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,16 +133,31 @@ impl Shard {
 
     /// The client has shown a certificate that one of our authorities signed (DER).
     pub fn set_certificate(&mut self, socket: u32, certificate: Vec<u8>) {
+        if !self.settings.tls.gives_identity {
+            return;
+        }
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.certificate = Some(Box::new(certificate.into()));
         }
+    }
+
+    /// Whether a client is who its certificate says, unless it shows a token.
+    pub(super) fn is_known_by_certificate(&self, socket: u32) -> bool {
+        self.connections.get(socket).is_some_and(|connection| connection.certificate.is_some())
+    }
+
+    /// Whether the server says who a client is: by its token, by its certificate, or because nobody is let in who is not asked.
+    pub(super) fn is_asked(&self, socket: u32, has_token: bool) -> bool {
+        let is_judged = self.settings.asks_on_connect && (has_token || self.anonymous.is_none());
+        is_judged || !(has_token && self.settings.asks_on_connect) && self.is_known_by_certificate(socket)
     }
 
     /// A request names the client that it comes from. From a trusted proxy that is believed, request by request, up to the first
     /// address that is none of the trusted; where it names none, the client is nobody that any list holds.
     pub(super) fn take_forwarded(&mut self, socket: u32, forwarded: Option<&str>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        if !connection.is_forwarded {
+        let is_first = !connection.is_forwarded;
+        if is_first {
             if forwarded.is_none() || !self.doors.proxies.contains(connection.peer.address().ip()) {
                 return;
             }
@@ -153,13 +171,31 @@ impl Shard {
                 break;
             }
         }
-        self.set_peer(socket, SocketAddr::new(client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), 0));
+        self.move_peer(socket, SocketAddr::new(client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), 0), is_first);
     }
 
     /// A proxy that is trusted has said where the client really comes from: from here on that is its address.
     pub fn set_peer(&mut self, socket: u32, address: SocketAddr) {
+        self.move_peer(socket, address, true);
+    }
+
+    /// The same, of a connection (`is_new`) or of one request among others.
+    fn move_peer(&mut self, socket: u32, address: SocketAddr, is_new: bool) {
+        let door = match self.connections.get_mut(socket) {
+            Some(connection) if !is_new && connection.peer.address().ip() == address.ip() => return,
+            Some(connection) => self.doors.door(connection.listener, address, &self.settings),
+            None => return,
+        };
+        let entry = self.enter(address.ip(), is_new);
+        let (member, excess) = match entry {
+            Entry::Free(member) => (member, None),
+            Entry::Refused(excess) | Entry::Ignored(excess) => (None, Some(excess)),
+        };
+        self.set_member(socket, member);
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        connection.peer = Peer::new(address);
-        connection.door = self.doors.door(connection.listener, address, &self.settings);
+        (connection.peer, connection.door) = (Peer::new(address), door);
+        if excess.is_some() || connection.details.is_some() {
+            connection.details().turned_away = excess;
+        }
     }
 }

@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::access::Door;
+use super::access::{Door, Excess};
 use super::http::Exchange;
 use super::mqtt::Mqtt;
 use super::outbound::Rest;
+use crate::account::{Member, Purse};
 use crate::codes::Code;
 use crate::command::GapReason;
 use crate::cursor::NONE;
@@ -27,14 +28,19 @@ pub(super) enum Phase {
 }
 
 /// Who a connection is and what it may do, shared by all connections of one identity.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Access {
     pub identity: Arc<str>,
+    /// Whose customer it is; empty where that is not said.
+    pub tenant: Arc<str>,
     pub rights: Arc<Rights>,
     pub token: Option<Arc<str>>,
     pub is_anonymous: bool,
     /// It is what every connection without a token has, of the settings.
     pub is_basis: bool,
+    /// Where it is counted, if its identity or its tenant has limits.
+    pub identity_member: Option<Arc<Member>>,
+    pub tenant_member: Option<Arc<Member>>,
 }
 
 impl Access {
@@ -44,26 +50,30 @@ impl Access {
         let rights = Rights::compile(rules).unwrap_or_default();
         Some(Arc::new(Self {
             identity: Arc::from(""),
+            tenant: Arc::from(""),
             rights: Arc::new(rights),
             token: None,
             is_anonymous: true,
             is_basis: true,
+            identity_member: None,
+            tenant_member: None,
         }))
     }
 
-    pub(super) fn granted(identity: Arc<str>, rights: Arc<Rights>, token: Option<Arc<str>>) -> Arc<Self> {
-        Arc::new(Self { is_anonymous: identity.is_empty(), identity, rights, token, is_basis: false })
+    pub(super) fn granted(identity: Arc<str>, tenant: Arc<str>, rights: Arc<Rights>, token: Option<Arc<str>>) -> Self {
+        let is_anonymous = identity.is_empty();
+        let (identity_member, tenant_member) = (None, None);
+        Self { identity, tenant, rights, token, is_anonymous, is_basis: false, identity_member, tenant_member }
+    }
+
+    /// Whether a connection stays counted where it is.
+    pub(super) fn is_same_member(&self, other: &Self) -> bool {
+        !self.is_anonymous && self.identity == other.identity && self.tenant == other.tenant
     }
 
     /// The same identity with one more rule.
     pub(super) fn with(&self, rule: Rule) -> Arc<Self> {
-        Arc::new(Self {
-            identity: Arc::clone(&self.identity),
-            rights: Arc::new(self.rights.with(rule)),
-            token: self.token.clone(),
-            is_anonymous: self.is_anonymous,
-            is_basis: self.is_basis,
-        })
+        Arc::new(Self { rights: Arc::new(self.rights.with(rule)), ..self.clone() })
     }
 }
 
@@ -136,6 +146,8 @@ pub(super) struct Connection {
     /// Its requests come through a trusted proxy, which says whose each is.
     pub is_forwarded: bool,
     pub access: Option<Arc<Access>>,
+    /// Where its address is counted, if addresses have limits.
+    pub member: Option<Member>,
     /// The client's verified certificate, where it showed one.
     pub certificate: Option<Box<Arc<[u8]>>>,
     /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
@@ -162,8 +174,10 @@ pub(super) struct Details {
     pub is_warned: bool,
     /// Answers that wait for the disk.
     pub awaiting: u32,
-    /// Publishes left in this second, and which second it is.
-    pub rate: Option<(u64, u32)>,
+    /// What it has taken of the rates of one connection.
+    pub purse: Purse,
+    /// Its address has as much as it may have: its first words are answered with that.
+    pub turned_away: Option<Excess>,
     /// The code it ends with, and when it is cut off (monotonic ms).
     pub close: Option<(u16, u64)>,
     pub exchange: Option<Box<Exchange>>,
@@ -208,6 +222,7 @@ impl Connection {
             door,
             is_forwarded: false,
             access: None,
+            member: None,
             certificate: None,
             private: Vec::new(),
             reader: Reader::default(),
@@ -218,6 +233,11 @@ impl Connection {
 
     pub(super) fn details(&mut self) -> &mut Details {
         self.details.get_or_insert_default()
+    }
+
+    /// The certificate it showed, which the server is told of.
+    pub(super) fn certificate(&self) -> Option<Arc<[u8]>> {
+        self.certificate.as_ref().map(|certificate| Arc::clone(certificate))
     }
 
     /// What it needs that speaks HTTP.

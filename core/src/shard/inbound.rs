@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::access::Entry;
 use super::connection::{Connection, Parked, Phase};
 use super::mqtt::Mqtt;
 use super::session::Step;
@@ -32,6 +33,14 @@ impl Shard {
             out.close(socket);
             return;
         }
+        let entry = self.enter(address.ip(), true);
+        if let Entry::Ignored(excess) = entry {
+            let refusal = excess.refusal();
+            self.counters.count_refused(refusal.code);
+            self.report(Report::Refused { address, code: refusal.code, reason: refusal.reason });
+            out.close(socket);
+            return;
+        }
         self.serial = self.serial.wrapping_add(1);
         let door = self.doors.door(listener, address, &self.settings);
         let mut connection = Connection::new(self.serial, address, listener, door, self.now_s());
@@ -40,6 +49,10 @@ impl Shard {
             connection.phase = Phase::Open;
             connection.wire = Wire::Mqtt(Writer { version: Version::V3, is_websocket: false });
             connection.mqtt = Some(Box::new(Mqtt::new(false, self.now.mono_ms)));
+        }
+        match entry {
+            Entry::Free(member) => connection.member = member,
+            Entry::Refused(excess) | Entry::Ignored(excess) => connection.details().turned_away = Some(excess),
         }
         self.counters.count_accepted(&connection);
         self.connections.insert_at(socket, connection);

@@ -28,6 +28,7 @@ mod windows;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::account::{Accounts, Bounds};
 use crate::command::Id;
 use crate::cursor::Cursor;
 use crate::message::Batch;
@@ -80,6 +81,9 @@ pub struct Shard {
     node: Arc<Mutex<Node>>,
     anonymous: Option<Arc<Access>>,
     doors: access::Doors,
+    /// What connections, addresses, identities and tenants may use, and what they do use.
+    bounds: Bounds,
+    accounts: Arc<Accounts>,
     now: Now,
     /// The time that marks carry: the wall clock's, but it never runs backwards.
     mark_ms: u64,
@@ -142,12 +146,16 @@ impl Shard {
     pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
         let anonymous = Access::anonymous(&settings);
         let doors = access::Doors::new(&settings);
+        let limits = settings.limits.clone();
+        let accounts = lock(&node).accounts();
         Self {
             index,
             settings,
             node,
             anonymous,
             doors,
+            bounds: Bounds::of(&limits),
+            accounts,
             now: Now::default(),
             mark_ms: 0,
             connections: Slab::default(),

@@ -1,9 +1,10 @@
 //! What the server decided, carried out: rights granted or refused, connections closed, the drain. Owns the drain's
 //! course: clients are told when to reconnect, spread over time, and what is left at the end is closed.
-use super::access::Doors;
+use super::access::{Doors, Excess};
 use super::connection::Access;
 use super::connection::Phase;
 use super::{Outlet, Shard};
+use crate::account::Bounds;
 use crate::codes::Code;
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use crate::settings::Settings;
 use crate::subject::Selector;
 use crate::wire;
 
+/// When to look again whether somebody else has left.
+const QUOTA_AFTER_MS: u32 = 5_000;
+
 /// A drain under way.
 #[derive(Debug)]
 pub(super) struct Drain {
@@ -29,10 +33,16 @@ pub(super) struct Drain {
 impl Shard {
     pub fn order<O: Outlet>(&mut self, order: Order, out: &mut O) {
         match order {
-            Order::Grant { connection, identity, rights, expires_ms, token } => {
+            Order::Grant { connection, identity, rights, expires_ms, token, tenant } => {
                 let Some(socket) = self.socket_of(connection) else { return };
+                let mut access = Access::granted(identity, tenant, rights, token);
+                if let Err(excess) = self.join_accounts(socket, &mut access) {
+                    self.note_excess(excess);
+                    self.turn_away(socket, excess);
+                    return self.unpark(socket, out);
+                }
+                self.set_access(socket, Some(Arc::new(access)));
                 let Some(found) = self.connections.get_mut(socket) else { return };
-                found.access = Some(Access::granted(identity, rights, token));
                 let details = found.details();
                 (details.expires_ms, details.is_warned) = (expires_ms, false);
                 if let Some(id) = details.connect_id.take() {
@@ -42,7 +52,13 @@ impl Shard {
                 self.look_at_token(socket);
                 self.unpark(socket, out);
             }
-            Order::Refuse { connection, code, reason } | Order::Close { connection, code, reason } => {
+            Order::Refuse { connection, code, reason } => {
+                let Some(socket) = self.socket_of(connection) else { return };
+                self.note_failure(socket, code);
+                self.close(socket, code, &reason);
+                self.unpark(socket, out);
+            }
+            Order::Close { connection, code, reason } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 self.close(socket, code, &reason);
                 self.unpark(socket, out);
@@ -63,6 +79,15 @@ impl Shard {
         }
     }
 
+    /// Ends a connection for a limit, saying when to come again.
+    pub(super) fn turn_away(&mut self, socket: u32, excess: Excess) {
+        let refusal = excess.refusal();
+        self.counters.count_refused(refusal.code);
+        self.tell_refusal(socket, refusal.code, &refusal.reason);
+        let after_ms = if refusal.after_ms > 0 { refusal.after_ms } else { QUOTA_AFTER_MS };
+        self.close_until(socket, refusal.code, &refusal.reason, Some(u64::from(after_ms)));
+    }
+
     /// Lets go of the windows that hold frames of a subject; whoever stands in one is caught up from the logs.
     fn purge(&mut self, subject: &str, log: LogId) {
         let mut concerned = Vec::new();
@@ -77,16 +102,20 @@ impl Shard {
         self.commit();
         self.doors = Doors::new(&settings);
         self.anonymous = Access::anonymous(&settings);
+        self.bounds = Bounds::of(&settings.limits);
         self.settings = settings;
         let sockets: Vec<u32> = self.connections.indices_from(0).collect();
         for socket in sockets {
             let Some(connection) = self.connections.get_mut(socket) else { continue };
             connection.door = self.doors.door(connection.listener, connection.peer.address(), &self.settings);
             // A token of no identity is anonymous too, but its rights are its own.
+            let is_open = connection.phase == Phase::Open;
             if connection.access.as_ref().is_some_and(|access| access.is_basis) {
-                connection.access = self.anonymous.clone();
+                let anonymous = self.anonymous.clone();
+                self.set_access(socket, anonymous);
             }
-            if connection.phase == Phase::Open {
+            self.count_again(socket);
+            if is_open {
                 self.judge_again(socket);
             }
         }

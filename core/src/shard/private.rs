@@ -76,7 +76,7 @@ impl Shard {
         } else if connection.phase == Phase::Open && connection.wire != Wire::Poll {
             sse::put_close(&mut connection.private, code, reason, reconnect_after_ms);
         } else if connection.phase != Phase::Closing {
-            self.refuse_under_way(socket, code, reason);
+            self.refuse_under_way(socket, code, reason, reconnect_after_ms);
         }
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase != Phase::Closing {

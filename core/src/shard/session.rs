@@ -89,7 +89,7 @@ impl Shard {
         token: Option<&str>,
         client: Option<&str>,
     ) -> Result<Step, Refusal> {
-        let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        let is_asked = self.is_asked(socket, token.is_some());
         if let Some(name) = client {
             let name = self.intern(name);
             if let Some(connection) = self.connections.get_mut(socket) {
@@ -97,6 +97,13 @@ impl Shard {
             }
         }
         let connection_id = self.connection_id(socket);
+        if is_asked
+            && token.is_some()
+            && let Err(excess) = self.may_show_token(socket)
+        {
+            self.turn_away(socket, excess);
+            return Ok(Step::Done);
+        }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         if is_asked {
             connection.details().connect_id = Some(id.clone());
@@ -106,6 +113,7 @@ impl Shard {
                 client: client.map(str::to_owned),
                 address: connection.peer.address(),
                 is_renewal: connection.is_announced,
+                certificate: connection.certificate(),
             };
             self.reports.push(report);
             return Ok(Step::Wait);
@@ -197,7 +205,7 @@ impl Shard {
         {
             return Err(Refusal::new(Code::KeyInvalid, "an anonymous client's key has at least 16 bytes"));
         }
-        self.spend_rate(socket)?;
+        self.spend_publish(socket, publish.content.len())?;
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
         let identity = Arc::clone(&access.identity);
         let mut draft = Draft::new(publish.kind, &publish.content, reply_to, identity, socket);
@@ -232,26 +240,6 @@ impl Shard {
         if self.batch.len() >= BATCH_MAX {
             self.commit();
         }
-    }
-
-    /// Counts a publish against the connection's rate, second by second.
-    pub(super) fn spend_rate(&mut self, socket: u32) -> Result<(), Refusal> {
-        let per_second = self.settings.limits.publishes_per_second_max;
-        let second = self.now.mono_ms / 1000;
-        let Some(connection) = self.connections.get_mut(socket) else { return Ok(()) };
-        let details = connection.details();
-        let spent = match details.rate {
-            Some((at, spent)) if at == second => spent,
-            _ => 0,
-        };
-        details.rate = Some((second, spent.saturating_add(1)));
-        if spent as usize >= per_second {
-            return Err(Refusal::new(
-                Code::RateExceeded,
-                format!("this connection may publish {per_second} messages a second"),
-            ));
-        }
-        Ok(())
     }
 
     /// Answers the publishes of a batch, in order.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::gap::Missing;
 use super::join::placed;
 use super::{Shard, lock};
-use crate::codes::Code;
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, NONE, Plan, Stand};
 use crate::message::LogId;
@@ -28,14 +27,7 @@ impl Shard {
     ) -> Result<(), Refusal> {
         self.commit();
         self.unsubscribe(socket, selector.text());
-        let limits = &self.settings.limits;
-        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
-        if connection.cursors as usize >= limits.subscriptions_per_connection_max {
-            return Err(Refusal::new(
-                Code::SubscriptionsTooMany,
-                "this connection has as many subscriptions as it may have",
-            ));
-        }
+        self.may_subscribe(socket)?;
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
@@ -250,6 +242,7 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.first_cursor = id;
             connection.cursors += 1;
+            Self::count_subscription(connection);
             self.counters.of(connection).subscriptions += 1;
         }
         self.counters.subscriptions += 1;
@@ -293,6 +286,7 @@ impl Shard {
         self.counters.subscriptions -= 1;
         if let Some(connection) = self.connections.get_mut(cursor.connection) {
             connection.cursors -= 1;
+            Self::uncount_subscription(connection);
             self.counters.of(connection).subscriptions -= 1;
         }
         self.singles.retain(|single| single.cursor != id);

@@ -60,6 +60,7 @@ impl Shard {
         if !is_due {
             return;
         }
+        self.accounts.sweep(self.now.mono_ms.saturating_mul(1_000_000));
         let mut wills = Vec::new();
         for _ in 0..NODE_SWEEPS {
             let mut node = lock(&node);

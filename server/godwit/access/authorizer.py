@@ -34,6 +34,10 @@ class ConnectQuestion:
     client: str | None
     address: str
     is_renewal: bool = False
+    certificate: bytes | None = field(default=None, repr=False)
+    """The client's verified TLS certificate (DER), where `tls.client_identity` asks who it names."""
+    certificate_identity: str | None = None
+    """Whom it names, by that setting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..codes import Code
 from ..config.checks import check_token
+from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
 from ..errors import ConfigInvalid
 from ..plugins import load_plugin
@@ -32,11 +33,19 @@ class Entitlement:
 
     anonymous: tuple[Rule, ...] | None
     authorizer: Authorizer | None
+    judges_tokens: bool
+    """False: tokens mean nothing here, and all the authorizer is asked about is certificates."""
 
     def adopt(self, other: Entitlement) -> list[str]:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.authorizer, "adopt", None)
         return adopt(other.authorizer) if adopt is not None else []
+
+    def forget(self, identity: str | None, token_id: str | None) -> None:
+        """What was revoked is remembered no longer."""
+        forget: Callable[[str | None, str | None], None] | None = getattr(self.authorizer, "forget", None)
+        if forget is not None:
+            forget(identity, token_id)
 
 
 class BasicAuthorizer(Authorizer):
@@ -65,18 +74,39 @@ def _name(digest: bytes) -> str:
     return f"publisher-{digest.hex()[:16]}"
 
 
-def build_entitlement(access: AccessConfig, issuers: tuple[IssuerConfig, ...] = ()) -> Entitlement:
+def build_entitlement(
+    access: AccessConfig, issuers: tuple[IssuerConfig, ...] = (), tls: TlsConfig | None = None
+) -> Entitlement:
     """The entitlement that the configuration asks for; raises ConfigInvalid."""
+    anonymous, authorizer = _build_judge(access, issuers)
+    judges_tokens = authorizer is not None
+    if tls is not None and tls.client_identity != "none":
+        from .certificate import CertificateAuthorizer  # its library is loaded by who uses it
+
+        basis = EVERYTHING if access.entitlement == "none" else LISTENING if access.entitlement == "basic" else ()
+        leaves_rights = access.entitlement == "custom"
+        authorizer = CertificateAuthorizer(authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights)
+    return Entitlement(anonymous, authorizer, judges_tokens)
+
+
+def _build_judge(
+    access: AccessConfig, issuers: tuple[IssuerConfig, ...]
+) -> tuple[tuple[Rule, ...] | None, Authorizer | None]:
     if access.entitlement == "none":
-        return Entitlement(EVERYTHING, None)
+        return EVERYTHING, None
     if access.entitlement == "basic":
-        return Entitlement(LISTENING, BasicAuthorizer(list_tokens(access)))
+        return LISTENING, BasicAuthorizer(list_tokens(access))
     if access.entitlement == "jwt":
         from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
 
         rules = tuple(Rule.allow(pattern, "subscribe") for pattern in access.anonymous_subscribe) or None
-        return Entitlement(rules, TokenAuthorizer(issuers, verified_tokens_max=access.verified_tokens_max))
-    return Entitlement(None, load_authorizer(access.authorizer))
+        judge = TokenAuthorizer(
+            issuers,
+            verified_tokens_max=access.verified_tokens_max,
+            verified_tokens_ms_max=access.verified_tokens_ms_max,
+        )
+        return rules, judge
+    return None, load_authorizer(access.authorizer)
 
 
 def list_tokens(access: AccessConfig) -> tuple[str, ...]:

@@ -137,12 +137,18 @@ class Gate:
         if isinstance(question, AskReport):
             return await self._judge_selector(self._authorizer, question)
         put = ConnectQuestion(
-            question.connection, question.token, question.client, question.address, question.is_renewal
+            question.connection,
+            question.token,
+            question.client,
+            question.address,
+            question.is_renewal,
+            question.certificate,
         )
         answer = await (self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put))
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
-            return GrantOrder(question.connection, answer.identity, rules, answer.expires_ms, answer.token_id)
+            ends = (answer.expires_ms, answer.token_id, answer.tenant)
+            return GrantOrder(question.connection, answer.identity, rules, *ends)
         if isinstance(answer, Refusal):
             return RefuseOrder(question.connection, int(answer.code), answer.reason)
         raise AuthorizerFailed(f"connect answered a {type(answer).__name__}, neither Grant nor Refusal")

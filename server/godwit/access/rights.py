@@ -66,7 +66,8 @@ class Rule:
 class Grant:
     """A yes: who this is, what they may do (what no rule allows is denied), and until when (Unix ms; None: no end).
 
-    A token id, where there is one, is what a revocation names.
+    A token id, where there is one, is what a revocation names. A tenant, where there is one, is whose customer this is: the limits
+    `…_per_tenant_max` count all its identities together.
     The identity scopes idempotence keys and stands in logs and the connections list; it must hold no secret.
     """
 
@@ -74,6 +75,7 @@ class Grant:
     rules: tuple[Rule, ...] = ()
     expires_ms: int | None = None
     token_id: str | None = None
+    tenant: str = ""
 
     def __init__(
         self,
@@ -81,13 +83,17 @@ class Grant:
         rules: Iterable[Rule] = (),
         expires_ms: int | None = None,
         token_id: str | None = None,
+        tenant: str = "",
     ) -> None:
         object.__setattr__(self, "identity", identity)
         object.__setattr__(self, "rules", tuple(rules))
         object.__setattr__(self, "expires_ms", expires_ms)
         object.__setattr__(self, "token_id", token_id)
+        object.__setattr__(self, "tenant", tenant)
         if not 1 <= len(identity.encode()) <= IDENTITY_BYTES_MAX or not identity.isprintable():
             raise ValueError(f"an identity is 1 to {IDENTITY_BYTES_MAX} bytes of printable text")
+        if len(tenant.encode()) > IDENTITY_BYTES_MAX or not tenant.isprintable():
+            raise ValueError(f"a tenant is at most {IDENTITY_BYTES_MAX} bytes of printable text")
         if len(self.rules) > RULES_MAX or not all(isinstance(rule, Rule) for rule in self.rules):
             raise ValueError(f"a grant holds at most {RULES_MAX:,} rules")
         if expires_ms is not None and not 0 <= expires_ms <= NUMBER_MAX:

@@ -7,6 +7,7 @@ answer says by what it was counted; where nothing counts, it says null and never
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,6 +27,7 @@ USED_BY_NODE = {
     "feed_entries_max": "feed_entries",
     "feed_bytes_max": "feed_bytes",
     "index_entries_max": "index_entries",
+    "accounts_max": "accounts",
 }
 USED_BY_ALL_SHARDS = {"connections_max": "connections", "held_bytes_max": "held_bytes"}
 USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
@@ -37,8 +39,13 @@ COUNTED_BY_NODE = {
     "logs_bytes_max": "evicted_bytes",
     "feed_entries_max": "feed_falls",
     "feed_bytes_max": "feed_falls",
+    "accounts_max": "accounts_forgiven",
 }
 COUNTED_BY_SHARDS = {"stream_window_bytes_max": "fell_off"}
+COUNTED_BY_NAME = frozenset(
+    limit.name for limit in LIMITS if re.search("_per_(second|minute)_|_per_(address|identity|tenant|connection)_", limit.name)
+)
+"""Rates and quotas: several share a code, so each is counted by its own name."""
 CODES_BY_NAME = {facts.name: facts.number for facts in CODES.values()}
 CODES_OF_MANY_CAUSES = frozenset({"FieldInvalid"})
 
@@ -107,6 +114,9 @@ def _count_hits(
 ) -> tuple[str | None, int | None]:
     if name in COUNTED_BY_NODE:
         return COUNTED_BY_NODE[name], _read(stats, COUNTED_BY_NODE[name])
+    if name in COUNTED_BY_NAME:
+        counts = [dict(shard.get("limit_hits") or {}) for shard in shards]
+        return f"limit {name}", sum(int(count.get(name, 0)) for count in counts)
     if name in COUNTED_BY_SHARDS:
         return COUNTED_BY_SHARDS[name], sum(_read(shard, COUNTED_BY_SHARDS[name]) or 0 for shard in shards)
     if code and code not in CODES_OF_MANY_CAUSES and any("command_codes" in shard for shard in shards):

@@ -24,11 +24,21 @@ from .targets import RIVALS, TARGETS, BenchFailed, Target
     "--driver", default="auto", type=click.Choice(["auto", "io_uring", "readiness"]), help="The node's driver."
 )
 @click.option("--size", default=1.0, type=click.FloatRange(0.001, 1.0), help="Share of the full size.")
+@click.option("--tls", "is_tls", is_flag=True, help="Over TLS, beside the same without.")
 @click.option("--json", "file", default=None, type=click.Path(path_type=Path), help="Keep the result in this file.")
 def bench(
-    load: str, against: str | None, server: str, rounds: int, driver: str, size: float, file: Path | None
+    load: str,
+    against: str | None,
+    server: str,
+    rounds: int,
+    driver: str,
+    size: float,
+    is_tls: bool,
+    file: Path | None,
 ) -> None:
     """Measure this node under a LOAD, interleaved with a floor and with rivals that are found here."""
+    if is_tls:
+        server, against = "godwit-tls", against or "godwit"
     outcome = measure(LOADS[load], server, against, rounds, driver, size)
     click.echo(describe_outcome(outcome), nl=False)
     if file is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .certificate import NAME
 from .generator import run_plan
 from .loads import Load
 from .shape import Figures, Shape
@@ -93,6 +94,8 @@ def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show)
             "pids": running.pids,
             "core": generator_core,
         }
+        if running.certificate is not None:
+            plan["tls"] = {"authorities_file": str(running.certificate), "name": NAME}
         _fit(plan, target)
         result = run_plan(plan, lambda text: show(f"{load.name}: {target.name}: {text}"))
     if result["fault"] is not None or not result["is_exact"]:

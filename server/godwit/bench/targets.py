@@ -22,6 +22,7 @@ import psutil
 
 from ..children import follow_parent
 from ..errors import GodwitError
+from .certificate import CERTIFICATE, make_certificate
 
 START_SECONDS_MAX = 20.0
 NCHAN_MODULE = "/usr/lib/nginx/modules/ngx_nchan_module.so"
@@ -37,6 +38,8 @@ class Running:
 
     address: str
     pids: list[int]
+    certificate: Path | None = None
+    """What its clients are to believe, where it speaks TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Target:
     """Works in processes of its own making."""
     subject_publishers: bool = False
     """Needs a publisher for each subject."""
+    has_tls: bool = False
 
     def is_here(self) -> bool:
         return (not self.program or shutil.which(self.program) is not None) and os.path.exists(self.file or "/")
@@ -105,6 +109,17 @@ def _godwit(directory: Path, port: int, order: Order) -> list[str]:
     }
     flags = [flag for key, value in settings.items() for flag in ("--set", f"{key}={value}")]
     return [sys.executable, "-m", "godwit", "serve", *flags]
+
+
+def _godwit_tls(directory: Path, port: int, order: Order) -> list[str]:
+    certificate, key = make_certificate(directory)
+    settings = {
+        "client.tls_address": "127.0.0.1:0",
+        "tls.certificate_files": str(certificate),
+        "tls.key_files": str(key),
+    }
+    flags = [flag for key, value in settings.items() for flag in ("--set", f"{key}={value}")]
+    return [*_godwit(directory, port, order), *flags]
 
 
 def _mosquitto(directory: Path, port: int, order: Order) -> list[str]:
@@ -156,6 +171,7 @@ TARGETS = {
         Target("godwit", "godwit-json", _godwit, says_address=True),
         Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
+        Target("godwit-tls", "godwit-json", _godwit_tls, says_address=True, door="client_tls", has_tls=True),
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),
         Target("godwit-mqtt-qos1", "mqtt-qos1", _godwit, says_address=True, door="mqtt"),
@@ -187,7 +203,8 @@ def start_target(target: Target, order: Order, core: int | None) -> Iterator[Run
         try:
             address = _read_address(process, log, target.door) if target.says_address else f"127.0.0.1:{port}"
             _wait_for(address, process, log)
-            yield Running(address, _list_pids(process, target.has_workers))
+            certificate = directory / CERTIFICATE if target.has_tls else None
+            yield Running(address, _list_pids(process, target.has_workers), certificate)
             if process.poll() is not None:
                 raise BenchFailed(f"{target.name} ended by itself: {_tail(log)}")
         finally:

@@ -13,10 +13,11 @@ from .tree import OPTIONS, SECTIONS, Config, read_value
 _LIVE_SECTIONS = ("logging.", "drain.", "limits.", "tls.")
 _OF_THE_START = {
     *("logging.format", "limits.connections_max", "limits.feed_entries_max", "limits.feed_bytes_max"),
-    *("limits.keys_max", "limits.keys_age_ms_max", "limits.interest_hold_ms"),
+    *("limits.keys_max", "limits.keys_age_ms_max", "limits.interest_hold_ms", "tls.client_identity"),
 }
 LIVE_KEYS = frozenset(
     {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
+    | {"access.certificate_subscribe", "access.certificate_publish"}
     | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.reads_need_token"}
     | {key for key in OPTIONS if key.startswith(_LIVE_SECTIONS)} - _OF_THE_START
 )

@@ -66,6 +66,9 @@ def _check_tls(config: Config) -> None:
     for key in ("client.tls_address", "mqtt.tls_address", "admin.tls"):
         if read_value(config, key) and not tls.certificate_files:
             raise _refuse(config, key, read_value(config, key), "needs tls.certificate_files and tls.key_files")
+    if tls.client_identity != "none" and tls.client_certificates == "none":
+        bound = "needs tls.client_certificates optional or required"
+        raise _refuse(config, "tls.client_identity", tls.client_identity, bound)
     if (tls.client_certificates != "none") != bool(tls.client_authorities_file):
         bound = "goes with tls.client_certificates optional or required, and with nothing else"
         raise _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)

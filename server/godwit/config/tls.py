@@ -57,3 +57,8 @@ class TlsConfig:
         choices=("none", "optional", "required"),
     )
     client_authorities_file: str = option("", "Who signs clients' certificates (PEM).")
+    client_identity: str = option(
+        "none",
+        "What of a client's certificate names its holder; who shows no token is that identity. none: a certificate lets in and names nobody.",
+        choices=("none", "subject_cn", "san_dns", "san_email", "san_uri"),
+    )

@@ -20,6 +20,7 @@ from .option import Address, Option, list_options, option
 from .tls import TlsConfig, check_address
 
 HOUR_MS = 3_600_000
+IDENTITY = "{identity}"
 TOKEN_ALGORITHMS = (
     "HS256",
     "HS384",
@@ -60,6 +61,14 @@ def check_patterns(patterns: tuple[str, ...]) -> None:
     """Patterns of subjects; raises SubjectInvalid, a ValueError."""
     for pattern in patterns:
         check_pattern(pattern)
+
+
+def check_templates(templates: tuple[str, ...]) -> None:
+    """Patterns in which {identity} may be a whole segment; raises SubjectInvalid, a ValueError."""
+    for template in templates:
+        if any("{" in segment and segment != IDENTITY for segment in template.split("/")):
+            raise ValueError(f"holds {template!r}: {IDENTITY} must be a whole segment")
+        check_pattern(template.replace(IDENTITY, "identity"))
 
 
 def check_algorithms(algorithms: tuple[str, ...]) -> None:
@@ -177,6 +186,17 @@ class AccessConfig:
     verified_tokens_max: int = option(
         100_000, "With jwt: verified tokens that are remembered.", minimum=1, maximum=10_000_000
     )
+    verified_tokens_ms_max: int = option(
+        600_000, "With jwt: how long a verified token is remembered at most.", minimum=0, maximum=24 * HOUR_MS
+    )
+    certificate_subscribe: tuple[str, ...] = option(
+        (),
+        "With basic and jwt: patterns that the holder of a certificate may subscribe to; {identity} stands for who it is.",
+        check=check_templates,
+    )
+    certificate_publish: tuple[str, ...] = option(
+        (), "The same for publishing, such as /devices/{identity}/**.", check=check_templates
+    )
     publisher_addresses: tuple[str, ...] = option(
         (),
         "Addresses and networks, such as 10.0.0.0/8, from which publishing is possible at all; empty: from everywhere.",
@@ -283,6 +303,9 @@ class PatternConfig:
         minimum=1,
         maximum=1_048_576,
     )
+    publishes_per_second_max: int | None = option(
+        None, "Most publishes on each subject in a second, whoever publishes.", minimum=1, maximum=100_000_000
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +328,9 @@ class IssuerConfig:
     audience: str = option("", "What the claim aud must hold; empty: tokens that name an audience are refused.")
     leeway_ms: int = option(0, "How far its clock may differ from ours.", minimum=0, maximum=600_000)
     identity_claim: str = option("sub", "The claim that names the holder.")
+    tenant_claim: str = option(
+        "", "The claim that names the holder's tenant, for limits of all its identities together; empty: none does."
+    )
     identity_prefix: str = option("", "Stands before it, to keep the holders of several issuers apart.")
     permissions_claim: str = option("permissions", "The claim that says what the holder may do.")
     subscribe: tuple[str, ...] = option((), "Patterns that each of its tokens may subscribe to.", check=check_patterns)

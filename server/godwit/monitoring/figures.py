@@ -122,6 +122,8 @@ NODE = (
     _counter("evicted_bytes", "messages", "Messages that left a log because the node held too many bytes."),
     _counter("evicted_snapshots", "snapshots", "Snapshots that went because the node held too many bytes."),
     _counter("forgotten", "subjects", "Subjects forgotten."),
+    _gauge("accounts", "accounts", "Addresses, identities and tenants whose use is remembered."),
+    _counter("accounts_forgiven", "accounts", "Accounts forgotten before what they had used was made good."),
     _counter("node_reports_dropped", "reports", "Reports that came faster than Python took them."),
     Figure("cpu_seconds", Kind.COUNTER, "seconds", "Time of a processor that the process used.", rate="cpu"),
     _gauge("memory_bytes", "bytes", "Memory of the process that is resident."),
@@ -142,8 +144,9 @@ REASON = (_counter("gaps", "gaps", "Gaps told, by reason."),)
 """By the reason of a gap, of all shards."""
 
 FAILED = _gauge("failed", "shards", "1 for a shard that gave up; its connections are gone.")
+REACHED = _counter("limit_reached", "times", "Times that somebody reached a rate or a quota, by the limit's name.")
 LIMIT = _gauge("limit", "as named", "The limits that the node was told, by name; each limit's unit is in its name.")
-"""Shown in /metrics alone."""
+"""Shown in /metrics alone, these three."""
 
 PROCESS = ("cpu_seconds", "memory_bytes")
 """Figures of the node that /metrics has by the names of every process: process_cpu_seconds, process_resident_memory_bytes."""

@@ -22,9 +22,12 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 from prometheus_client.registry import Collector
 
 from ..codes import CODES
-from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REASON, SHARD, Figure, Kind
+from ..limits import LIMITS
+from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, Figure, Kind
 from .health import Condition
-from .reading import NODE_SCOPE, Scope, Values, list_wire_values, take_reading
+from .reading import NODE_SCOPE, Scope, Values, count_by, list_wire_values, take_reading
+
+_LIMITS = frozenset(limit.name for limit in LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
             if figure in values:
                 yield Sample(f"godwit_shard_{figure.name}", figure, {"shard": str(number)}, values[figure])
         yield Sample("godwit_shard_failed", FAILED, {"shard": str(number)}, float(bool(shard_stats.get("has_failed"))))
+    for name, count in count_by("limit_hits", stats.get("shards") or ()).items():
+        if name in _LIMITS:
+            yield Sample("godwit_limit_reached", REACHED, {"limit": name}, count)
     for scope, values in scopes.items():
         yield from _list_keyed(scope, values)
 

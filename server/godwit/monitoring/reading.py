@@ -47,9 +47,9 @@ def take_reading(time_s: float, stats: Mapping[str, Any], process: Mapping[str, 
     for wire in dict.fromkeys(name for shard in shards for name in _read_map(shard, "wires")):
         scopes["wires", wire] = _add(_pick(WIRE, _read_map(shard, "wires").get(wire, {})) for shard in shards)
     for figure in CODE:
-        for code, count in _count_by(CODE_NAMES[figure.name], shards).items():
+        for code, count in count_by(CODE_NAMES[figure.name], shards).items():
             scopes.setdefault(("codes", code), {})[figure] = count
-    for reason, count in _count_by("gap_reasons", shards).items():
+    for reason, count in count_by("gap_reasons", shards).items():
         scopes["reasons", reason] = {REASON[0]: count}
     return Reading(time_s, scopes)
 
@@ -93,7 +93,8 @@ def _add(parts: Iterable[Values]) -> Values:
     return total
 
 
-def _count_by(name: str, shards: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def count_by(name: str, shards: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """What shards count under keys, all of them together."""
     total: dict[str, float] = {}
     for shard in shards:
         for key, count in _read_map(shard, name).items():

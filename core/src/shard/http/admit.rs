@@ -9,16 +9,16 @@ impl Shard {
     /// Gives the connection the access of this request's token; `Wait`: the server is asked.
     pub(super) fn admit(&mut self, socket: u32, head: &Head<'_>) -> Result<Step, Refused> {
         let token = http::find_token(head)?;
-        let is_judged = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        let is_judged = self.is_asked(socket, token.is_some());
         let (anonymous, wall_ms) = (self.anonymous.clone(), self.now.wall_ms);
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         if !is_judged {
             connection.details().expires_ms = None;
             if connection.access.is_none() || connection.exchange().token.take().is_some() {
-                connection.access = anonymous;
+                self.set_access(socket, anonymous);
             }
-            if connection.access.is_none() {
+            if self.connections.get(socket).is_none_or(|connection| connection.access.is_none()) {
                 return Err(http::refuse(Code::TokenMissing, ""));
             }
             self.announce_connection(socket);
@@ -32,8 +32,13 @@ impl Shard {
         }
         // Publishes that came before were another's.
         self.commit();
+        self.set_access(socket, None);
+        if token.is_some()
+            && let Err(excess) = self.may_show_token(socket)
+        {
+            return Err(excess.refusal().into());
+        }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
-        connection.access = None;
         connection.exchange().token = token.as_deref().map(Box::from);
         connection.details().expires_ms = None;
         let report = Report::Authorize {
@@ -42,6 +47,7 @@ impl Shard {
             client: None,
             address: connection.peer.address(),
             is_renewal: false,
+            certificate: connection.certificate(),
         };
         self.reports.push(report);
         Ok(Step::Wait)

@@ -49,7 +49,7 @@ impl Shard {
     }
 
     /// Ends a request that is under way with a code, for a connection that is being closed.
-    pub(in crate::shard) fn refuse_under_way(&mut self, socket: u32, code: Code, reason: &str) {
+    pub(in crate::shard) fn refuse_under_way(&mut self, socket: u32, code: Code, reason: &str, after_ms: Option<u64>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_polling = connection.phase == Phase::Open;
         let details = connection.details();
@@ -61,7 +61,8 @@ impl Shard {
         exchange.shape.is_last = true;
         exchange.lingers = has_begun;
         (exchange.poll, exchange.kept) = (None, None);
-        let refused = Refused { code, reason: reason.to_owned(), lines: "" };
+        let after_ms = u32::try_from(after_ms.unwrap_or(0)).unwrap_or(u32::MAX);
+        let refused = Refused { code, reason: reason.to_owned(), lines: "", after_ms };
         self.put_refusal(socket, &refused);
     }
 

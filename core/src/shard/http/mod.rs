@@ -187,6 +187,9 @@ impl Shard {
             None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
         };
         self.take_forwarded(socket, head.forwarded);
+        if let Some(excess) = self.connections.get(socket).and_then(|c| c.details.as_ref()?.turned_away) {
+            return self.refuse_all(socket, &excess.refusal().into());
+        }
         // Frames may follow a request for a WebSocket that becomes none.
         let is_last = head.is_last || head.asks_for_websocket();
         let shape = Shape { is_head: head.method == Method::Head, is_last, cors };

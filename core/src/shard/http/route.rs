@@ -73,7 +73,14 @@ impl Shard {
             }
             (Path::Messages, Method::Post | Method::Get | Method::Head) => {}
             (Path::Index | Path::OpenApi | Path::Snapshot | Path::Stream, Method::Get | Method::Head) => {}
-            _ => return Err(Refused { code: Code::MethodForbidden, reason: String::new(), lines: path.allow() }),
+            _ => {
+                return Err(Refused {
+                    code: Code::MethodForbidden,
+                    reason: String::new(),
+                    lines: path.allow(),
+                    after_ms: 0,
+                });
+            }
         }
         if let Path::Index | Path::OpenApi = path {
             self.commit();

@@ -23,11 +23,14 @@ impl Shard {
             connection.mqtt = Some(Box::new(Mqtt::new(true, self.now.mono_ms)));
         } else {
             self.counters.count_opened(connection, upgrade.wire);
-            connection.access = self.anonymous.clone();
+            let anonymous = self.anonymous.clone();
+            self.set_access(socket, anonymous);
         }
-        connection.private.extend_from_slice(&upgrade.answer);
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.private.extend_from_slice(&upgrade.answer);
+        }
         self.make_ready(socket);
-        if upgrade.token.is_some() {
+        if upgrade.token.is_some() || !upgrade.wire.is_mqtt() && self.is_known_by_certificate(socket) {
             let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
             self.after_step(socket, step, &[], 0);
         }

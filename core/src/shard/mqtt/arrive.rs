@@ -7,6 +7,7 @@ use siphasher::sip::SipHasher13;
 
 use super::publish::{draft_of, kind_of};
 use super::{Mqtt, Stage};
+use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
 use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, subject_of};
 use crate::node::{Claim, Will};
@@ -48,6 +49,13 @@ impl Shard {
         mqtt.alias_max = connect.alias_max.min(limits.mqtt_aliases_max as u16);
         mqtt.in_flight_max = connect.receive_max.min(limits.mqtt_inflight_max as u16);
         let wire = Wire::Mqtt(mqtt.writer);
+        if connection.details.as_ref().is_some_and(|details| details.turned_away.is_some()) {
+            self.counters.count_refused(Code::ConnectsTooMany);
+            return Err(Fault::new(
+                Reason::QUOTA,
+                "this address connects too often, or has as many connections as it may",
+            ));
+        }
         if connect.has_auth_method {
             return Err(Fault::new(Reason::BAD_METHOD, "no authentication method is known here"));
         }
@@ -86,7 +94,10 @@ impl Shard {
         }
         let password = connect.password.map(std::str::from_utf8).transpose().map_err(|_| bad())?;
         let token = password.filter(|token| !token.is_empty()).or(connect.username.filter(|name| !name.is_empty()));
-        let is_asked = self.settings.asks_on_connect && (token.is_some() || self.anonymous.is_none());
+        let is_asked = self.is_asked(socket, token.is_some());
+        if is_asked && token.is_some() && self.may_show_token(socket).is_err() {
+            return Err(Fault::new(Reason::QUOTA, "this address has shown more tokens that were refused than it may"));
+        }
         let connection_id = self.connection_id(socket);
         let anonymous = self.anonymous.clone();
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
@@ -97,6 +108,7 @@ impl Shard {
                 client: connection.client().map(|name| name.to_string()),
                 address: connection.peer.address(),
                 is_renewal: false,
+                certificate: connection.certificate(),
             };
             self.reports.push(report);
             return Ok(Step::Wait);
@@ -104,7 +116,7 @@ impl Shard {
         if anonymous.is_none() {
             return Err(Fault::new(Reason::NOT_AUTHORIZED, "this node asks for a password"));
         }
-        connection.access = anonymous;
+        self.set_access(socket, anonymous);
         self.go_on_arriving(socket)
     }
 

@@ -84,6 +84,9 @@ impl Shard {
 
     fn end_lost(&mut self, socket: u32) {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        if std::mem::take(&mut mqtt.has_overrun) && mqtt.stage == Stage::Open {
+            return self.end(socket, Reason::RATE_TOO_HIGH, "more is published than a rate allows", 0x96);
+        }
         if std::mem::take(&mut mqtt.has_lost) && mqtt.stage == Stage::Open {
             mqtt.session_ms = 0;
             self.end(socket, Reason::QUOTA, "messages for this session are gone: it is over", 0x97);

@@ -204,7 +204,7 @@ pub(super) fn reason_of(code: Code) -> Reason {
         Code::SubjectInvalid => Reason::TOPIC_INVALID,
         Code::PatternInvalid => Reason::FILTER_INVALID,
         Code::RateExceeded | Code::SubscriptionsTooMany | Code::StreamsTooMany | Code::SubjectsTooMany => Reason::QUOTA,
-        Code::NodeBusy | Code::HeldTooMuch => Reason::QUOTA,
+        Code::NodeBusy | Code::HeldTooMuch | Code::ConnectsTooMany => Reason::QUOTA,
         Code::Draining | Code::GoingAway => Reason::SHUTTING_DOWN,
         Code::AuthorizerUnavailable => Reason::UNAVAILABLE,
         Code::PeerSilent => Reason::KEEP_ALIVE_TIMEOUT,

@@ -108,7 +108,8 @@ impl Shard {
     /// Publishes what lost clients have willed, where their rights still cover it.
     pub(in crate::shard) fn publish_wills(&mut self, wills: Vec<Will>) {
         for will in wills {
-            let access = Access::granted(Arc::clone(&will.draft.identity), Arc::clone(&will.rights), None);
+            let access =
+                Access::granted(Arc::clone(&will.draft.identity), Arc::from(""), Arc::clone(&will.rights), None);
             let door = Door { may_subscribe: false, may_publish: will.may_publish };
             let selector = Selector::Subject(will.subject);
             if decide(Some(&access), door, Action::Publish, &selector) == Verdict::Allow {

@@ -77,6 +77,8 @@ pub(super) struct Mqtt {
     pub(super) is_stalled: bool,
     /// Messages of QoS 1 or 2 that it was owed are gone: its session ends, and that is how it is told.
     has_lost: bool,
+    /// It published more than a rate of its subject allows, and could not be told otherwise.
+    has_overrun: bool,
     /// It is a member of a group.
     is_sharing: bool,
     wants_problems: bool,
@@ -115,6 +117,7 @@ impl Mqtt {
             arriving: None,
             is_stalled: false,
             has_lost: false,
+            has_overrun: false,
             is_sharing: false,
             wants_problems: true,
             gaps: None,

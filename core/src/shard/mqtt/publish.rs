@@ -135,7 +135,14 @@ impl Shard {
             }
             return Ok(Err(Code::SubjectInvalid));
         }
-        Ok(self.spend_rate(socket).map(|()| Step::Done).map_err(|refusal| refusal.code))
+        let Err(refusal) = self.spend_publish(socket, publish.payload.len()) else { return Ok(Ok(Step::Done)) };
+        // Where a publish cannot be answered with a no, dropping it in silence would be a lie: the connection ends instead.
+        let is_plain = self.connections.get(socket).and_then(|c| c.mqtt.as_ref()).map(|mqtt| mqtt.writer.version)
+            == Some(Version::V3);
+        if is_plain || publish.qos == Qos::AtMostOnce {
+            return Err(Fault::new(Reason::RATE_TOO_HIGH, "more is published than a rate allows"));
+        }
+        Ok(Err(refusal.code))
     }
 
     /// Answers a publish that was numbered or refused; false where the connection speaks another protocol.
@@ -155,11 +162,25 @@ impl Shard {
                 Err(*code)
             }
         };
+        if outcome == Err(Code::RateExceeded) && self.note_overrun(socket, id) {
+            return true;
+        }
         if let Id::Number(number) = id {
             let qos = if number >> 16 == Qos::ExactlyOnce as i64 { Qos::ExactlyOnce } else { Qos::AtLeastOnce };
             self.settle_publish(socket, qos, *number as u16, outcome);
         }
         true
+    }
+
+    /// A publish beyond its subject's rate that cannot be answered with a no: the connection will end, and this is not answered.
+    fn note_overrun(&mut self, socket: u32, id: &Id) -> bool {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return false };
+        let is_mute = *id == Id::None || mqtt.writer.version == Version::V3;
+        if is_mute {
+            mqtt.has_overrun = true;
+            self.hasty.push(socket);
+        }
+        is_mute
     }
 
     fn settle_publish(&mut self, socket: u32, qos: Qos, packet_id: u16, outcome: Result<(), Code>) {

@@ -52,7 +52,7 @@ impl Shard {
         subscription_id: u32,
         node: &mut Node,
     ) -> Result<(), Refusal> {
-        self.check_subscriptions(socket)?;
+        self.may_hold(socket)?;
         let pattern = Pattern::parse_levels(selector.text())?;
         let number = node.join_group(self.index, group, &pattern);
         let stream = match self.shared.get(&number) {

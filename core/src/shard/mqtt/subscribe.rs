@@ -64,6 +64,7 @@ impl Shard {
         selected: &Selected,
     ) -> Result<Qos, Code> {
         let options = filter.options;
+        self.may_subscribe(socket).map_err(|refusal| refusal.code)?;
         if let Some(group) = &selected.group {
             let shared = self.subscribe_shared(socket, group, &selected.selector, options, packet.subscription_id);
             return shared.map_err(|refusal| refusal.code);
@@ -111,7 +112,7 @@ impl Shard {
         subscription_id: u32,
         node: &mut Node,
     ) -> Result<u32, Refusal> {
-        self.check_subscriptions(socket)?;
+        self.may_hold(socket)?;
         let Some(mqtt) = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref()) else {
             return Err(Refusal::new(Code::CommandFault, "the connection speaks another protocol"));
         };
@@ -132,15 +133,6 @@ impl Shard {
             cursor.subscription_id = subscription_id;
         }
         Ok(id)
-    }
-
-    /// Whether a connection may have one more subscription.
-    pub(super) fn check_subscriptions(&self, socket: u32) -> Result<(), Refusal> {
-        let limit = self.settings.limits.subscriptions_per_connection_max;
-        match self.connections.get(socket) {
-            Some(connection) if (connection.cursors as usize) < limit => Ok(()),
-            _ => Err(Refusal::new(Code::SubscriptionsTooMany, Code::SubscriptionsTooMany.sentence())),
-        }
     }
 
     pub(super) fn take_unsubscribe(&mut self, socket: u32, packet: &Unsubscribe<'_>) -> Step {

@@ -38,6 +38,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
             read_rules(claims.get(issuer.permissions_claim), issuer),
             expires_ms=read_end_ms(claims.get("exp")),
             token_id=read_token_id(claims.get("jti")),
+            tenant=read_tenant(claims, issuer),
         )
     except ClaimsInvalid:
         raise
@@ -61,6 +62,16 @@ def read_token_id(token_id: object) -> str | None:
     if not isinstance(token_id, str) or not 1 <= len(token_id.encode()) <= TOKEN_ID_BYTES_MAX:
         raise ClaimsInvalid(f"the claim jti must be a text of 1 to {TOKEN_ID_BYTES_MAX} bytes")
     return token_id
+
+
+def read_tenant(claims: Mapping[str, Any], issuer: IssuerConfig) -> str:
+    """Whose customer the holder is, where the issuer's tokens say that: then every one of them must."""
+    if not issuer.tenant_claim:
+        return ""
+    tenant = claims.get(issuer.tenant_claim)
+    if not isinstance(tenant, str) or not tenant:
+        raise ClaimsInvalid(f"the claim {issuer.tenant_claim} must name the tenant")
+    return issuer.identity_prefix + tenant
 
 
 def read_rules(permissions: object, issuer: IssuerConfig) -> list[Rule]:

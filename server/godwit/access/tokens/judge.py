@@ -1,8 +1,8 @@
 """The authorizer of entitlement `jwt`: from a token to a grant.
 
 Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
-batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, or `verified_tokens_max`
-others came since; so a storm of known clients costs no signatures at all.
+batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it is revoked, it was
+verified `verified_tokens_ms_max` ago, or `verified_tokens_max` others came since: a storm of known clients costs no signatures.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class _Verified(NamedTuple):
     grant: Grant
     issuer: str
     ring: KeyRing
+    until_ms: float
 
 
 class TokenAuthorizer(Authorizer):
@@ -50,6 +51,7 @@ class TokenAuthorizer(Authorizer):
         *,
         anonymous: Grant | None = None,
         verified_tokens_max: int = 100_000,
+        verified_tokens_ms_max: int = 600_000,
         fetch: Fetch | None = None,
         now_ms: Callable[[], float] = lambda: time.time() * 1000,
     ) -> None:
@@ -57,6 +59,7 @@ class TokenAuthorizer(Authorizer):
         self._now_ms = now_ms
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
         self._verified_tokens_max = verified_tokens_max
+        self._verified_tokens_ms_max = verified_tokens_ms_max
         self._thread: ThreadPoolExecutor | None = None
         self._work: list[_Work] = []
         self._is_working = False
@@ -87,7 +90,7 @@ class TokenAuthorizer(Authorizer):
         if len(token) > TOKEN_BYTES_MAX:
             raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
         digest = hashlib.sha256(token.encode()).digest()
-        known = self._verified.get(digest)
+        known = self._recall(digest)
         outline = None if known else read_outline(token)
         found = self._issuers.get(known.issuer if known else outline.issuer if outline else "")
         if found is None:
@@ -105,7 +108,7 @@ class TokenAuthorizer(Authorizer):
         ring = await source.keys(outline.key_id)
         grant = await self._verify(token, outline, issuer, ring)
         self._check_end(grant)
-        self._verified[digest] = _Verified(grant, issuer.issuer, ring)
+        self._verified[digest] = _Verified(grant, issuer.issuer, ring, self._now_ms() + self._verified_tokens_ms_max)
         if len(self._verified) > self._verified_tokens_max:
             self._verified.popitem(last=False)
         return grant
@@ -115,6 +118,29 @@ class TokenAuthorizer(Authorizer):
             await source.stop()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def forget(self, identity: str | None, token_id: str | None) -> None:
+        """A revocation names an identity or a token id: what was verified for it is remembered no longer."""
+        gone = [
+            digest
+            for digest, known in self._verified.items()
+            if (identity is not None and known.grant.identity == identity)
+            or (token_id is not None and known.grant.token_id == token_id)
+        ]
+        for digest in gone:
+            del self._verified[digest]
+
+    @property
+    def remembered(self) -> int:
+        """Verified tokens that are remembered."""
+        return len(self._verified)
+
+    def _recall(self, digest: bytes) -> _Verified | None:
+        known = self._verified.get(digest)
+        if known is not None and known.until_ms <= self._now_ms():
+            del self._verified[digest]
+            return None
+        return known
 
     def _check_end(self, grant: Grant) -> None:
         if grant.expires_ms is not None and grant.expires_ms <= self._now_ms():

@@ -1,0 +1,328 @@
+//! May it have more? What a connection, its address, its identity and its tenant may use of the node, asked at the same places on
+//! every wire: when a socket is accepted, when it is known who came, at each subscription and each publish. Owns the questions and
+//! their answers; counts and buckets are `account`'s. A scope without a limit has no account and costs nothing.
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::account::{Account, Key, Member, Purse, Rate, Scope, What};
+use crate::codes::Code;
+use crate::command::Refusal;
+use crate::shard::Shard;
+use crate::shard::connection::{Access, Connection};
+
+/// Refusals a second that one address is told in words; past them its sockets are just closed.
+const ANSWERS: u64 = 10;
+
+/// A limit was reached.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::shard) struct Excess {
+    pub(in crate::shard) scope: Scope,
+    what: What,
+    /// When to come again; 0: when somebody has left.
+    pub(in crate::shard) wait_ms: u32,
+}
+
+impl Excess {
+    pub(in crate::shard) const fn limit(self) -> &'static str {
+        self.scope.limit(self.what)
+    }
+
+    /// What the peer is told.
+    pub(in crate::shard) fn refusal(self) -> Refusal {
+        let (code, does) = match self.what {
+            What::Publishes => (Code::RateExceeded, "publishes more messages a second than it may"),
+            What::PublishBytes => (Code::RateExceeded, "publishes more bytes a second than it may"),
+            What::Subscribes => (Code::RateExceeded, "subscribes more often than it may"),
+            What::Connects => (Code::ConnectsTooMany, "connects more often than it may"),
+            What::Failures => (Code::ConnectsTooMany, "has shown more tokens that were refused than it may"),
+            What::Connections => (Code::ConnectsTooMany, "has as many connections as it may have"),
+            What::Subscriptions => (Code::SubscriptionsTooMany, "has as many subscriptions as it may have"),
+        };
+        let after = if self.wait_ms > 0 { format!("; try again in {} ms", self.wait_ms) } else { String::new() };
+        Refusal { after_ms: self.wait_ms, ..Refusal::new(code, format!("this {} {does}{after}", self.scope.noun())) }
+    }
+}
+
+/// What becomes of a socket that comes from an address.
+#[derive(Debug)]
+pub(in crate::shard) enum Entry {
+    /// It is counted, where anything has to be.
+    Free(Option<Member>),
+    /// It is told so, once it has said what it speaks.
+    Refused(Excess),
+    /// It is closed without a word: it has been told often enough.
+    Ignored(Excess),
+}
+
+/// What a connection takes from, beside itself.
+fn accounts(connection: &Connection) -> impl Iterator<Item = (Scope, &Account)> {
+    let address = connection.member.as_ref().map(|member| (Scope::Address, member.account()));
+    address.into_iter().chain(connection.access.iter().flat_map(|access| access.accounts()))
+}
+
+impl Access {
+    /// The accounts of who it is.
+    fn accounts(&self) -> impl Iterator<Item = (Scope, &Account)> {
+        let identity = self.identity_member.as_ref().map(|member| (Scope::Identity, member.account()));
+        let tenant = self.tenant_member.as_ref().map(|member| (Scope::Tenant, member.account()));
+        identity.into_iter().chain(tenant)
+    }
+}
+
+impl Shard {
+    fn now_ns(&self) -> u64 {
+        self.now.mono_ms.saturating_mul(1_000_000)
+    }
+
+    fn share(&self, scope: Scope) -> &crate::account::Share {
+        match scope {
+            Scope::Connection => &self.bounds.connection,
+            Scope::Address => &self.bounds.address,
+            Scope::Identity => &self.bounds.identity,
+            Scope::Tenant => &self.bounds.tenant,
+        }
+    }
+
+    /// A limit was reached: counted under its name.
+    pub(in crate::shard) fn note_excess(&mut self, excess: Excess) {
+        Arc::make_mut(&mut self.counters.codes).limits.add(excess.limit());
+    }
+
+    /// A socket comes from an address, or is said by a trusted proxy to come from it; `is_new`: that is a connect.
+    pub(in crate::shard) fn enter(&mut self, address: IpAddr, is_new: bool) -> Entry {
+        let share = self.bounds.address;
+        if share.is_off() || self.doors.proxies.contains(address) {
+            return Entry::Free(None);
+        }
+        let now_ns = self.now_ns();
+        let account = self.accounts.open(Key::of_address(address), self.bounds.accounts_max, now_ns);
+        let wait_ms = account.connects.wait_ms(share.connects, now_ns, 1).filter(|_| is_new);
+        let what = if let Some(wait_ms) = wait_ms {
+            (What::Connects, wait_ms)
+        } else {
+            if is_new {
+                account.connects.take(share.connects, now_ns, 1);
+            }
+            match Member::enter(Arc::clone(&account), share.connections_max) {
+                Some(member) => return Entry::Free(Some(member)),
+                None => (What::Connections, 0),
+            }
+        };
+        let excess = Excess { scope: Scope::Address, what: what.0, wait_ms: what.1 };
+        self.note_excess(excess);
+        if account.answers.try_take(Rate::per_second(ANSWERS, 1_000), now_ns, 1) {
+            Entry::Refused(excess)
+        } else {
+            Entry::Ignored(excess)
+        }
+    }
+
+    /// It is known who a connection is: what it is counted with from now on, unless that has as many as it may.
+    pub(in crate::shard) fn join_accounts(&mut self, socket: u32, access: &mut Access) -> Result<(), Excess> {
+        let known = self.connections.get(socket).and_then(|connection| connection.access.clone());
+        if let Some(known) = known.filter(|known| known.is_same_member(access)) {
+            // A renewal is no new connection.
+            access.identity_member.clone_from(&known.identity_member);
+            access.tenant_member.clone_from(&known.tenant_member);
+            return Ok(());
+        }
+        let (now_ns, bounds) = (self.now_ns(), self.bounds);
+        let excess = |scope, what, wait_ms| Excess { scope, what, wait_ms };
+        let mut identity = None;
+        if !access.identity.is_empty() && !bounds.identity.is_off() {
+            let key = Key::Identity(Arc::clone(&access.identity));
+            let account = self.accounts.open(key, bounds.accounts_max, now_ns);
+            if let Some(wait_ms) = account.connects.wait_ms(bounds.identity.connects, now_ns, 1) {
+                return Err(excess(Scope::Identity, What::Connects, wait_ms));
+            }
+            account.connects.take(bounds.identity.connects, now_ns, 1);
+            let member = Member::enter(account, bounds.identity.connections_max);
+            identity = Some(Arc::new(member.ok_or(excess(Scope::Identity, What::Connections, 0))?));
+        }
+        if !access.tenant.is_empty() && !bounds.tenant.is_off() {
+            let account = self.accounts.open(Key::Tenant(Arc::clone(&access.tenant)), bounds.accounts_max, now_ns);
+            let member = Member::enter(account, bounds.tenant.connections_max);
+            access.tenant_member = Some(Arc::new(member.ok_or(excess(Scope::Tenant, What::Connections, 0))?));
+        }
+        access.identity_member = identity;
+        Ok(())
+    }
+
+    /// Gives a connection other rights, and moves what it holds to the accounts of who it is now.
+    pub(in crate::shard) fn set_access(&mut self, socket: u32, access: Option<Arc<Access>>) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let held = connection.cursors;
+        if held > 0 {
+            connection.access.iter().flat_map(|old| old.accounts()).for_each(|(_, one)| one.remove_subscriptions(held));
+            access.iter().flat_map(|new| new.accounts()).for_each(|(_, one)| one.add_subscriptions(held));
+        }
+        connection.access = access;
+    }
+
+    /// The same of its address.
+    pub(in crate::shard) fn set_member(&mut self, socket: u32, member: Option<Member>) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let held = connection.cursors;
+        if let Some(old) = &connection.member {
+            old.account().remove_subscriptions(held);
+        }
+        if let Some(new) = &member {
+            new.account().add_subscriptions(held);
+        }
+        connection.member = member;
+    }
+
+    /// A subscription of a connection began.
+    pub(in crate::shard) fn count_subscription(connection: &Connection) {
+        accounts(connection).for_each(|(_, account)| account.add_subscriptions(1));
+    }
+
+    /// A subscription of a connection ended.
+    pub(in crate::shard) fn uncount_subscription(connection: &Connection) {
+        accounts(connection).for_each(|(_, account)| account.remove_subscriptions(1));
+    }
+
+    /// Whether a connection may have one more subscription, and may ask for it so soon.
+    pub(in crate::shard) fn may_subscribe(&mut self, socket: u32) -> Result<(), Refusal> {
+        self.may_hold(socket)?;
+        self.spend(socket, What::Subscribes, 1)
+    }
+
+    /// Whether a connection may have one more subscription.
+    pub(in crate::shard) fn may_hold(&mut self, socket: u32) -> Result<(), Refusal> {
+        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
+        let excess = |scope, what, wait_ms| Excess { scope, what, wait_ms };
+        let held_max = self.settings.limits.subscriptions_per_connection_max;
+        let mut found =
+            (connection.cursors as usize >= held_max).then(|| excess(Scope::Connection, What::Subscriptions, 0));
+        for (scope, account) in accounts(connection) {
+            let held_max = self.share(scope).subscriptions_max;
+            if found.is_none() && held_max > 0 && account.subscriptions() >= held_max {
+                found = Some(excess(scope, What::Subscriptions, 0));
+            }
+        }
+        if let Some(excess) = found {
+            return Err(self.refuse_excess(excess));
+        }
+        Ok(())
+    }
+
+    /// Takes a publish of so many bytes from every rate that bounds the connection.
+    pub(in crate::shard) fn spend_publish(&mut self, socket: u32, bytes: usize) -> Result<(), Refusal> {
+        self.spend(socket, What::Publishes, 1)?;
+        self.spend(socket, What::PublishBytes, bytes as u64)
+    }
+
+    /// All rates are asked before any is taken from.
+    fn spend(&mut self, socket: u32, what: What, units: u64) -> Result<(), Refusal> {
+        let now_ns = self.now_ns();
+        let own = rate_of(&self.bounds.connection, what);
+        if !own.is_off()
+            && let Some(connection) = self.connections.get_mut(socket)
+        {
+            connection.details();
+        }
+        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
+        let purse = connection.details.as_ref().map(|details| (Scope::Connection, &details.purse));
+        let shared = accounts(connection).map(|(scope, account)| (scope, &account.purse));
+        let mut found = None;
+        for (scope, purse) in purse.into_iter().chain(shared) {
+            let rate = rate_of(self.share(scope), what);
+            if let Some(wait_ms) = bucket_of(purse, what).wait_ms(rate, now_ns, units) {
+                found = Some(Excess { scope, what, wait_ms });
+                break;
+            }
+        }
+        if let Some(excess) = found {
+            return Err(self.refuse_excess(excess));
+        }
+        let purse = connection.details.as_ref().map(|details| (Scope::Connection, &details.purse));
+        let shared = accounts(connection).map(|(scope, account)| (scope, &account.purse));
+        for (scope, purse) in purse.into_iter().chain(shared) {
+            bucket_of(purse, what).take(rate_of(self.share(scope), what), now_ns, units);
+        }
+        Ok(())
+    }
+
+    fn refuse_excess(&mut self, excess: Excess) -> Refusal {
+        self.note_excess(excess);
+        excess.refusal()
+    }
+
+    /// A token was refused: that counts against its address, so that guessing is slow.
+    pub(in crate::shard) fn note_failure(&mut self, socket: u32, code: Code) {
+        let rate = self.bounds.address.failures;
+        let is_guess = matches!(code, Code::TokenInvalid | Code::ConnectRefused);
+        let Some(connection) = self.connections.get(socket).filter(|_| is_guess && !rate.is_off()) else { return };
+        let address = connection.peer.address().ip();
+        if self.doors.proxies.contains(address) {
+            return;
+        }
+        let now_ns = self.now_ns();
+        let account = self.accounts.open(Key::of_address(address), self.bounds.accounts_max, now_ns);
+        account.failures.take(rate, now_ns, 1);
+    }
+
+    /// Whether an address has to wait before it shows another token.
+    pub(in crate::shard) fn may_show_token(&mut self, socket: u32) -> Result<(), Excess> {
+        let rate = self.bounds.address.failures;
+        if rate.is_off() || self.accounts.is_empty() {
+            return Ok(());
+        }
+        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
+        let account = self.accounts.find(&Key::of_address(connection.peer.address().ip()));
+        match account.and_then(|account| account.failures.wait_ms(rate, self.now_ns(), 1)) {
+            Some(wait_ms) => {
+                let excess = Excess { scope: Scope::Address, what: What::Failures, wait_ms };
+                self.note_excess(excess);
+                Err(excess)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Other limits are in force: who is here is counted with the accounts that these ask for, and nobody is sent away.
+    pub(in crate::shard) fn count_again(&mut self, socket: u32) {
+        let Some(connection) = self.connections.get(socket) else { return };
+        let (address, access) = (connection.peer.address().ip(), connection.access.clone());
+        let (now_ns, bounds) = (self.now_ns(), self.bounds);
+        let enter = |accounts: &crate::account::Accounts, key| {
+            Member::enter(accounts.open(key, bounds.accounts_max, now_ns), 0)
+        };
+        let counts_address = !bounds.address.is_off() && !self.doors.proxies.contains(address);
+        if counts_address != connection.member.is_some() {
+            let member = counts_address.then(|| enter(&self.accounts, Key::of_address(address))).flatten();
+            self.set_member(socket, member);
+        }
+        let Some(access) = access.filter(|access| !access.is_anonymous) else { return };
+        let mut counted = Access::clone(&access);
+        let (identity, tenant) = (Arc::clone(&access.identity), Arc::clone(&access.tenant));
+        if bounds.identity.is_off() == access.identity_member.is_some() {
+            let member = (!bounds.identity.is_off()).then(|| enter(&self.accounts, Key::Identity(identity))).flatten();
+            counted.identity_member = member.map(Arc::new);
+        }
+        if (bounds.tenant.is_off() || tenant.is_empty()) == access.tenant_member.is_some() {
+            let is_counted = !bounds.tenant.is_off() && !tenant.is_empty();
+            let member = is_counted.then(|| enter(&self.accounts, Key::Tenant(tenant))).flatten();
+            counted.tenant_member = member.map(Arc::new);
+        }
+        self.set_access(socket, Some(Arc::new(counted)));
+    }
+}
+
+fn rate_of(share: &crate::account::Share, what: What) -> Rate {
+    match what {
+        What::Publishes => share.publishes,
+        What::PublishBytes => share.publish_bytes,
+        What::Subscribes => share.subscribes,
+        _ => Rate::default(),
+    }
+}
+
+fn bucket_of(purse: &Purse, what: What) -> &crate::account::Bucket {
+    match what {
+        What::PublishBytes => &purse.publish_bytes,
+        What::Subscribes => &purse.subscribes,
+        _ => &purse.publishes,
+    }
+}
