@@ -8,7 +8,7 @@ use crate::driver::{self, DriverOptions, Event, Sent};
 use crate::links::Links;
 use crate::outlet::{Sockets, outcome};
 use crate::queue::lock;
-use crate::tls::Turned;
+use crate::tls::{self, Turned};
 use godwit_core::node::Node;
 use godwit_core::report::{Order, Report};
 use godwit_core::settings::Settings;
@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// How long news waits for company before Python is woken for it.
 const NEWS_MS: u64 = 20;
+
+/// How often keys that no record needed since are folded.
+const FOLD_MS: u64 = 5_000;
 
 /// A listening socket and its listener's number in the settings.
 pub(crate) type Numbered = (u8, TcpListener);
@@ -99,6 +102,8 @@ struct Turning {
     /// When Python is to be woken for news (monotonic ms).
     ring_ms: Option<u64>,
     turns: u64,
+    /// When keys that rest are folded next (monotonic ms).
+    fold_ms: u64,
 }
 
 impl Turning {
@@ -136,6 +141,7 @@ impl Turning {
             reports: Vec::new(),
             ring_ms: None,
             turns: 0,
+            fold_ms: 0,
         };
         Ok((turning, opened.name, opened.reason))
     }
@@ -281,6 +287,10 @@ impl Turning {
     /// Shows the turn's reports and figures.
     fn tell(&mut self, now_ms: u64) {
         self.turns += 1;
+        if now_ms >= self.fold_ms {
+            self.fold_ms = now_ms + FOLD_MS;
+            tls::rest();
+        }
         self.shard.take_reports(&mut self.reports);
         if self.board.report(&mut self.reports) && self.ring_ms.is_none() {
             self.ring_ms = Some(now_ms + NEWS_MS);

@@ -1,6 +1,7 @@
 //! What this node shows to clients, and what it asks of them: certificates by name (SNI), versions, cipher suites, the authorities
 //! of client certificates. Read from files as a whole: where anything of it is wrong, what was before stays.
 
+use super::keys::fold;
 use godwit_core::settings::TlsSettings;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{ALL_CIPHER_SUITES, Ticketer, default_provider, sign};
@@ -60,6 +61,7 @@ fn provider(names: &[String]) -> Result<CryptoProvider, String> {
         };
         provider.cipher_suites = names.iter().map(find).collect::<Result<_, _>>()?;
     }
+    provider.cipher_suites = fold(&provider.cipher_suites);
     Ok(provider)
 }
 
