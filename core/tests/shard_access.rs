@@ -239,3 +239,40 @@ fn an_mqtt_subscription_ends_with_its_right_whatever_its_name_is_like() {
     world.socket(device).taken.clear();
     assert_eq!(publish(&mut world), [0_u8; 0], "nothing of what may not be subscribed any more");
 }
+
+#[test]
+fn case_69_a_wall_clock_that_jumps_disconnects_nobody_and_takes_no_epoch_back() {
+    let mut world = World::new(Settings { asks_on_connect: true, ..open_settings() }, 1, false);
+    let (anonymous, reader) = (world.connect(0), world.connect(0));
+    world.ask(reader, r#"{"id":1,"subscribe":"/a"}"#);
+    let rights = Rights::compile(&open_settings().anonymous.unwrap_or_default()).map(Arc::new).expect("rules");
+    let (holder, connection) = asking(&mut world);
+    let expires_ms = Some(world.now.wall_ms + 7_200_000);
+    let (identity, tenant) = ("ann".into(), "".into());
+    world.order(0, Order::Grant { connection, identity, rights, expires_ms, token: None, tenant });
+    let mut position = |world: &mut World| {
+        let heard = world.ask(anonymous, r#"{"id":1,"publish":"/a","content":1}"#);
+        let at = heard[0]["at"].as_str().expect("a position").split_once('.').map(|(epoch, sequence)| {
+            (epoch.parse::<u64>().expect("a number"), sequence.parse::<u64>().expect("a number"))
+        });
+        at.expect("two numbers")
+    };
+    let first = position(&mut world);
+    let mut last = first;
+    for jump_ms in [-3_600_000_i64, 86_400_000, -86_400_000, 3_600_000] {
+        world.now.wall_ms = world.now.wall_ms.saturating_add_signed(jump_ms);
+        for _ in 0..8 {
+            world.advance(250);
+            world.turn_all();
+        }
+        let at = position(&mut world);
+        assert!(at.0 == first.0 && at.1 == last.1 + 1, "{at:?} after {last:?}");
+        last = at;
+        for place in [anonymous, reader] {
+            assert!(!world.socket(place).is_closed);
+            assert!(world.heard(place).iter().all(|line| line.get("close").is_none()));
+        }
+    }
+    let ended = world.heard(holder).iter().any(|line| line["close"] == 4003);
+    assert!(ended, "a token goes by the wall clock, which was past its end for a while");
+}

@@ -47,12 +47,16 @@ fn post(world: &mut World, place: Place, bytes: usize) -> String {
 
 /// The codes that a client's publishes are answered with, 0 for success.
 fn publish(world: &mut World, place: Place, count: usize) -> Vec<u64> {
-    let text = (0..count).map(|n| format!(r#"{{"id":{n},"publish":"/a","content":1}}"#)).collect::<Vec<_>>().join(",");
+    let text = (1..=count).map(|n| format!(r#"{{"id":{n},"publish":"/a","content":1}}"#)).collect::<Vec<_>>().join(",");
     codes(&world.ask(place, &format!("[{text}]")))
 }
 
 fn codes(heard: &[Value]) -> Vec<u64> {
-    heard.iter().filter(|line| line["id"].is_u64()).map(|line| line["error"].as_u64().unwrap_or(0)).collect()
+    heard
+        .iter()
+        .filter(|line| line["id"].as_u64().is_some_and(|id| id > 0))
+        .map(|line| line["error"].as_u64().unwrap_or(0))
+        .collect()
 }
 
 fn hits(world: &World, limit: &str) -> u64 {
@@ -200,7 +204,7 @@ fn bytes_and_subscribes_have_rates_and_http_is_told_how_long_to_wait() {
     assert!(answer.starts_with("HTTP/1.1 429") && answer.contains("\r\nRetry-After: 1\r\n"), "{answer}");
     world.advance(900);
     assert!(post(&mut world, place, 900).starts_with("HTTP/1.1 201"));
-    assert!(post(&mut world, place, 5_000).contains("try again in 900 ms"));
+    assert!(post(&mut world, place, 5_000).contains("try again in 1000 ms"));
     let live = world.accept_from(0, from(2), 0);
     world.upgrade(live, "json");
     let ask = r#"[{"id":1,"subscribe":"/a"},{"id":2,"subscribe":"/b"},{"id":3,"subscribe":"/c"}]"#;

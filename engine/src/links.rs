@@ -16,18 +16,11 @@ const HEADER_BYTES_MAX: usize = 8_192;
 /// Buffers kept for other sends.
 const POOL_MAX: usize = 16;
 
-/// How far a socket's link has come.
-enum Stage {
-    /// A proxy's header is awaited; what has come of it.
-    Header(Vec<u8>),
-    Open,
-}
-
 struct Link {
-    stage: Stage,
     tls: Option<Session>,
-    /// Ciphertext that the socket did not take.
+    /// Ciphertext that the socket did not take; before that, what has come of a proxy's header.
     rest: Vec<u8>,
+    awaits_header: bool,
     /// The core wants to hear when the socket takes bytes again.
     is_wanted: bool,
     is_marked: bool,
@@ -67,8 +60,8 @@ impl Links {
     /// A socket was accepted by a listener with TLS, or by a trusted proxy. False when it cannot be served.
     pub(crate) fn open(&mut self, socket: Socket, certificates: Option<&Certificates>, awaits_header: bool) -> bool {
         let Ok(tls) = certificates.map(|known| Session::new(known.config())).transpose() else { return false };
-        let stage = if awaits_header { Stage::Header(Vec::new()) } else { Stage::Open };
-        let link = Link { stage, tls, rest: Vec::new(), is_wanted: false, is_marked: false, is_certified: false };
+        let link =
+            Link { tls, rest: Vec::new(), awaits_header, is_wanted: false, is_marked: false, is_certified: false };
         let slot = socket as usize;
         if self.links.len() <= slot {
             self.links.resize_with(slot + 1, || None);
@@ -91,18 +84,19 @@ impl Links {
     pub(crate) fn receive(&mut self, socket: Socket, bytes: &mut [u8], plain: &mut Vec<u8>) -> Received {
         let mut received = Received { turned: Turned::Open, address: None, certificate: None };
         let Some(link) = self.get(socket) else { return received };
-        let Stage::Header(held) = &mut link.stage else {
+        if !link.awaits_header {
             self.read(socket, bytes, plain, &mut received);
             return received;
-        };
-        held.extend_from_slice(bytes);
-        match proxy::read(held) {
-            Header::Partial if held.len() <= HEADER_BYTES_MAX => {}
+        }
+        link.rest.extend_from_slice(bytes);
+        match proxy::read(&link.rest) {
+            Header::Partial if link.rest.len() <= HEADER_BYTES_MAX => {}
             Header::Partial | Header::Broken => received.turned = Turned::Broken,
             Header::Whole { bytes: count, address } => {
                 received.address = address;
-                let mut rest = held.split_off(count);
-                link.stage = Stage::Open;
+                link.awaits_header = false;
+                let mut rest = std::mem::take(&mut link.rest);
+                rest.drain(..count);
                 self.read(socket, &mut rest, plain, &mut received);
             }
         }
@@ -221,6 +215,9 @@ impl Links {
         for socket in &marked {
             let Some(link) = self.get(*socket) else { continue };
             link.is_marked = false;
+            if link.awaits_header {
+                continue;
+            }
             let rest = std::mem::take(&mut link.rest);
             if !rest.is_empty() {
                 self.launch(driver, *socket, rest, None);
@@ -232,7 +229,7 @@ impl Links {
     /// The socket takes bytes again: first the rest. True when the core is to hear of it at once.
     pub(crate) fn writable(&mut self, socket: Socket) -> bool {
         let Some(link) = self.get(socket) else { return true };
-        if link.rest.is_empty() {
+        if link.rest.is_empty() || link.awaits_header {
             return std::mem::take(&mut link.is_wanted);
         }
         if !link.is_marked {
@@ -271,7 +268,8 @@ impl Links {
     /// The socket is about to be closed: says so to the peer, where that can be said.
     pub(crate) fn close(&mut self, driver: &mut dyn Driver, socket: Socket) {
         let Some(mut link) = self.links.get_mut(socket as usize).and_then(Option::take) else { return };
-        let mut last = std::mem::take(&mut link.rest);
+        // Of a header that never ended nothing is sent back.
+        let mut last = if link.awaits_header { Vec::new() } else { std::mem::take(&mut link.rest) };
         if let Some(tls) = link.tls.as_mut().filter(|tls| tls.is_established() && last.is_empty()) {
             tls.finish(&mut last);
         }

@@ -176,7 +176,9 @@ async def test_other_patterns_are_taken_over_by_a_running_node(authority: Author
     made = settings(authority)
     async with testing.node(made) as node, asyncio.timeout(DEADLINE_S):
         assert await post(node, context(authority, "d1"), "/other/d1") == 403
-        table = {name: {**testing.FREE_PORTS.get(name, {}), **made.get(name, {})} for name in (*testing.FREE_PORTS, *made)}
+        table = {
+            name: {**testing.FREE_PORTS.get(name, {}), **made.get(name, {})} for name in (*testing.FREE_PORTS, *made)
+        }
         table["access"] = {**made["access"], "certificate_publish": ["/other/{identity}"]}
         await node.node.reload(build_config(table, {}, {}))
         assert await post(node, context(authority, "d1"), "/other/d1") == 201

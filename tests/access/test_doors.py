@@ -20,7 +20,9 @@ from tests.authority import Authority
 from tests.mqtt import packets
 
 DEADLINE_S = 60
-POST = "POST /v1/messages?subject=/a HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\n{more}Content-Length: 1\r\n\r\nx"
+POST = (
+    "POST /v1/messages?subject=/a HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\n{more}Content-Length: 1\r\n\r\nx"
+)
 UPGRADE = (
     "GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"

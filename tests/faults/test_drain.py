@@ -16,7 +16,7 @@ DEADLINE_S = 60
 MESSAGES = 2_000  # acknowledged before it is asked to leave
 
 
-async def test_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -> None:
+async def test_71_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -> None:
     ledger = Ledger()
     async with (
         asyncio.timeout(DEADLINE_S),

@@ -237,7 +237,7 @@ impl Connection {
 
     /// The certificate it showed, which the server is told of.
     pub(super) fn certificate(&self) -> Option<Arc<[u8]>> {
-        self.certificate.as_ref().map(|certificate| Arc::clone(certificate))
+        self.certificate.as_deref().cloned()
     }
 
     /// What it needs that speaks HTTP.

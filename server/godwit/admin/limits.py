@@ -43,7 +43,9 @@ COUNTED_BY_NODE = {
 }
 COUNTED_BY_SHARDS = {"stream_window_bytes_max": "fell_off"}
 COUNTED_BY_NAME = frozenset(
-    limit.name for limit in LIMITS if re.search("_per_(second|minute)_|_per_(address|identity|tenant|connection)_", limit.name)
+    limit.name
+    for limit in LIMITS
+    if re.search("_per_(second|minute)_|_per_(address|identity|tenant|connection)_", limit.name)
 )
 """Rates and quotas: several share a code, so each is counted by its own name."""
 CODES_BY_NAME = {facts.name: facts.number for facts in CODES.values()}

@@ -59,6 +59,6 @@ class TlsConfig:
     client_authorities_file: str = option("", "Who signs clients' certificates (PEM).")
     client_identity: str = option(
         "none",
-        "What of a client's certificate names its holder; who shows no token is that identity. none: a certificate lets in and names nobody.",
+        "What of a client's certificate names its holder, whose identity the client is unless it shows a token; none: nothing does.",
         choices=("none", "subject_cn", "san_dns", "san_email", "san_uri"),
     )

@@ -7,8 +7,8 @@ import pytest
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
 from godwit.access.certificate import CertificateAuthorizer, read_holder
 from godwit.codes import Code
-from godwit.config.checks import check_config
 from godwit.config import build_config
+from godwit.config.checks import check_config
 from godwit.config.tree import AccessConfig
 from godwit.errors import ConfigInvalid
 from tests.authority import Authority, read_der
@@ -81,7 +81,9 @@ async def test_62_no_name_becomes_more_than_a_segment(authority: Authority, name
         assert isinstance(answer, Refusal) and answer.code == Code.CONNECT_REFUSED
 
 
-async def test_a_token_decides_where_one_is_shown_and_an_authorizer_of_yours_is_told_the_name(authority: Authority) -> None:
+async def test_a_token_decides_where_one_is_shown_and_an_authorizer_of_yours_is_told_the_name(
+    authority: Authority,
+) -> None:
     der = read_der(authority.issue(client="ann")[0])
     settings = access(certificate_publish=("/a",))
     authorizer = CertificateAuthorizer(Inner(), settings, "subject_cn", ())

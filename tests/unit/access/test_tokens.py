@@ -295,7 +295,9 @@ async def test_a_verified_token_is_verified_once_and_not_past_its_end(tmp_path: 
     await authorizer.stop()
 
 
-async def test_a_verified_token_is_remembered_no_longer_than_it_may_be_and_not_past_its_revocation(tmp_path: Any) -> None:
+async def test_a_verified_token_is_remembered_no_longer_than_it_may_be_and_not_past_its_revocation(
+    tmp_path: Any,
+) -> None:
     (tmp_path / "key").write_bytes(SECRET)
     now = [time.time() * 1000]
     trusted = IssuerConfig(NAME, algorithms=("HS256",), keys_file=str(tmp_path / "key"))

@@ -1,0 +1,65 @@
+"""The table of hostile inputs: which tests name each of the 72 cases, and docs/guides/security.md's table of them.
+
+python -m tests.hostile.table       writes the table into the guide
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = Path(__file__).with_name("cases.toml")
+GUIDE = ROOT / "docs" / "guides" / "security.md"
+BEGIN, END = "<!-- hostile inputs: written by tests/hostile/table.py -->", "<!-- end of hostile inputs -->"
+FOLDERS = ("tests", "core/tests", "engine/tests", "client/tests")
+_NAMED = re.compile(r"\b(?:def |fn )(?:test_)?(?:case_)?(\d{1,2})_\w+|[\"']case (\d{1,2}), ")
+
+
+def read_cases() -> list[dict[str, Any]]:
+    """All cases, by number."""
+    cases: list[dict[str, Any]] = tomllib.loads(CASES.read_text("utf-8"))["case"]
+    return cases
+
+
+def find_tests() -> Mapping[int, list[str]]:
+    """The files that hold tests of each case."""
+    found: dict[int, list[str]] = {}
+    for file in _list_files():
+        numbers = {int(a or b) for a, b in _NAMED.findall(file.read_text("utf-8"))}
+        for number in numbers:
+            found.setdefault(number, []).append(str(file.relative_to(ROOT)))
+    return found
+
+
+def _list_files() -> Iterator[Path]:
+    for folder in FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*")):
+            if file.suffix in (".py", ".rs", ".js", ".mjs") and "node_modules" not in file.parts:
+                yield file
+
+
+def render_table() -> str:
+    """The guide's part between the two marks, with them."""
+    tests = find_tests()
+    lines = [BEGIN, "", "| | what comes | what it gets | held by |", "|---|---|---|---|"]
+    for case in read_cases():
+        number = case["number"]
+        held = ", ".join(f"`{file}`" for file in tests.get(number, ()))
+        gets = case.get("gets") or case["left"]
+        lines.append(f"| {number} | {case['input']} | {gets} | {held or '–'} |")
+    return "\n".join([*lines, "", END])
+
+
+def put_table(text: str) -> str:
+    """The guide with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + render_table() + after
+
+
+if __name__ == "__main__":
+    GUIDE.write_text(put_table(GUIDE.read_text("utf-8")), "utf-8")
