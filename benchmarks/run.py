@@ -20,11 +20,11 @@ from .page import write_page
 RESULTS = Path(__file__).parent / "results"
 
 AGAINST = {
-    "idle": "godwit-readiness,floor,rivals",
+    "idle": "godwit-readiness,godwit-tls,floor,rivals",
     "crowd": "",
     "own": "",
-    "connect": "floor,godwit-readiness,rivals",
-    "fanout": "floor,godwit-readiness,godwit-http,rivals",
+    "connect": "floor,godwit-readiness,godwit-tls,rivals",
+    "fanout": "floor,godwit-readiness,godwit-http,godwit-tls,rivals",
     "mqtt": "godwit-mqtt,godwit-mqtt-qos1,mosquitto-qos1,nats-mqtt-qos1",
     "mqtt-idle": "godwit-mqtt,mosquitto",
     "many": "floor,godwit-readiness,rivals",

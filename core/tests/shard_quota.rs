@@ -45,10 +45,12 @@ fn post(world: &mut World, place: Place, bytes: usize) -> String {
     said(world, place)
 }
 
-/// The codes that a client's publishes are answered with, 0 for success.
+/// The codes that a client's publishes are answered with, 0 for success, lowest first: a refusal does not wait for the turn's end.
 fn publish(world: &mut World, place: Place, count: usize) -> Vec<u64> {
     let text = (1..=count).map(|n| format!(r#"{{"id":{n},"publish":"/a","content":1}}"#)).collect::<Vec<_>>().join(",");
-    codes(&world.ask(place, &format!("[{text}]")))
+    let mut found = codes(&world.ask(place, &format!("[{text}]")));
+    found.sort_unstable();
+    found
 }
 
 fn codes(heard: &[Value]) -> Vec<u64> {

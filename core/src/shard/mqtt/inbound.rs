@@ -196,9 +196,8 @@ impl Shard {
 /// What one of our codes is in MQTT.
 pub(super) fn reason_of(code: Code) -> Reason {
     match code {
-        Code::ConnectMissing | Code::TokenMissing | Code::PublishForbidden | Code::SubscribeForbidden => {
-            Reason::NOT_AUTHORIZED
-        }
+        Code::ConnectMissing | Code::TokenMissing | Code::TokenRevoked | Code::ConnectRefused => Reason::NOT_AUTHORIZED,
+        Code::PublishForbidden | Code::SubscribeForbidden => Reason::NOT_AUTHORIZED,
         Code::TokenInvalid => Reason::BAD_CREDENTIALS,
         Code::TokenExpired => Reason::CONNECT_TIME,
         Code::SubjectInvalid => Reason::TOPIC_INVALID,
@@ -210,7 +209,7 @@ pub(super) fn reason_of(code: Code) -> Reason {
         Code::PeerSilent => Reason::KEEP_ALIVE_TIMEOUT,
         Code::MessageTooBig => Reason::PACKET_TOO_LARGE,
         Code::MessageSlow => Reason::PROTOCOL_ERROR,
-        Code::MovedByOperator => Reason::ADMINISTRATIVE,
+        Code::MovedByOperator | Code::ClosedByOperator => Reason::ADMINISTRATIVE,
         Code::ContentInvalid => Reason::PAYLOAD_INVALID,
         _ => Reason::UNSPECIFIED,
     }

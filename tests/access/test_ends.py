@@ -1,0 +1,116 @@
+"""How a token ends, by its time and by a revocation, on every wire: who is connected is told, and nothing is delivered after it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from godwit import testing
+from godwit.access.revocation import Revocation
+from tests.hostile.peer import Peer, request
+from tests.mqtt import packets
+
+SECRET, ISSUER = "s" * 64, "https://login.example"
+DEADLINE_S = 60
+Listen = Callable[[testing.RunningNode, str], Awaitable[tuple[list[str], int]]]
+"""Listens with a token until the node ends it: what it was warned of, and the code it ended with."""
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
+    (tmp_path / "secret").write_text(SECRET)
+    settings = {
+        "access": {"entitlement": "jwt"},
+        "issuers": {ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"]}},
+    }
+    async with testing.node(settings) as running, asyncio.timeout(DEADLINE_S):
+        yield running
+
+
+def make_token(lives_s: float, identity: str = "ann", token_id: str = "t1") -> str:
+    rights = {"allow": {"both": ["/a"]}}
+    told = {"iss": ISSUER, "sub": identity, "jti": token_id, "exp": time.time() + lives_s, "permissions": rights}
+    return jwt.encode(told, SECRET, "HS256")
+
+
+async def by_websocket(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
+    async with Peer.live(node.client.host, node.client.port) as peer:
+        await peer.say({"connect": {"token": token}}, {"id": 2, "subscribe": "/a"})
+        heard = []
+        while "close" not in (told := await peer.hear()):
+            heard += [told["notice"]] if "notice" in told else []
+        return heard, told["close"]
+
+
+async def by_events(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
+    async with Peer.open(node.client.host, node.client.port) as peer:
+        await peer.say(request("GET", "/v1/stream?subject=/a", f"Authorization: Bearer {token}"))
+        assert (await peer.head()).startswith(b"HTTP/1.1 200 ")
+        text = (await peer.rest()).decode()
+        notices = ["token_expiring"] if "event: notice" in text and "token_expiring" in text else []
+        return notices, 4003 if "4003" in text else 4005 if "4005" in text else 0
+
+
+async def by_poll(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
+    async with Peer.open(node.client.host, node.client.port) as peer:
+        await peer.say(request("GET", "/v1/messages?subject=/a&wait=30", f"Authorization: Bearer {token}"))
+        text = (await peer.rest()).decode()
+        return [], 4003 if '"code":4003' in text else 4005 if '"code":4005' in text else 0
+
+
+async def by_mqtt(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
+    assert node.mqtt is not None
+    reader, writer = await asyncio.open_connection(node.mqtt.host, node.mqtt.port)
+    try:
+        writer.write(packets.connect("x", password=token.encode(), username=""))
+        while True:
+            first, length = await reader.readexactly(2)
+            body = await reader.readexactly(length)
+            if first == 0x20:
+                assert body[1] == 0
+                writer.write(packets.subscribe(("a", 1)))
+            elif first == 0xE0:
+                return [], {0xA0: 4003, 0x87: 4005}.get(body[0], body[0])
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)  # one turn of the loop, in which it is let go
+
+
+WIRES: dict[str, Listen] = {"websocket": by_websocket, "events": by_events, "poll": by_poll, "mqtt": by_mqtt}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_token_ends_its_connection_and_where_the_wire_has_a_word_for_it_it_is_warned(
+    node: testing.RunningNode, wire: str
+) -> None:
+    heard, code = await WIRES[wire](node, make_token(3))
+    assert code == 4003
+    assert heard == (["token_expiring"] if wire in ("websocket", "events") else [])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("revoked", [{"identity": "ann"}, {"token_id": "t1"}])
+async def test_a_revocation_reaches_whoever_is_connected_and_nobody_else(
+    node: testing.RunningNode, wire: str, revoked: dict[str, Any]
+) -> None:
+    listening = asyncio.create_task(WIRES[wire](node, make_token(600)))
+    other = asyncio.create_task(WIRES[wire](node, make_token(600, "bob", "t2")))
+    while len([row for row in await list_rows(node) if row["identity"] and row["subscriptions"]]) < 2:
+        pass
+    node.node.revoke(Revocation(**revoked))
+    _, code = await listening
+    assert code == 4005
+    assert not other.done()
+    node.node.revoke(Revocation(identity="bob"))
+    await other
+
+
+async def list_rows(node: testing.RunningNode) -> list[dict[str, Any]]:
+    rows, _ = await asyncio.to_thread(node.node.engine.connections, 0, 10, None, False)
+    return rows
