@@ -129,7 +129,8 @@ impl Shard {
         let Some(expires_ms) = details.expires_ms else { return };
         if wall_ms >= expires_ms {
             self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
-        } else if expires_ms - wall_ms <= 60_000 && !details.is_warned {
+        } else if expires_ms - wall_ms <= 60_000 && !details.is_warned && connection.phase == Phase::Open {
+            // Between requests there is nobody to be told: who comes with the next one shows its token.
             details.is_warned = true;
             let in_ms = expires_ms - wall_ms;
             wire::push(wire, &mut connection.private, &Push::TokenExpiring { in_ms });
