@@ -27,19 +27,19 @@ class Engine:
     def reports(self) -> list[tuple[object, ...]]:
         """Takes all reports that wait.
 
-        ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None), ("ask", connection, identity, action,
-        selector), ("connected", connection, identity, client, address, wire), ("subscribed", connection, selector, outcome,
-        position | None), ("unsubscribed", connection, selector), ("disconnected", connection, code, lived_ms), ("refused",
-        address, code, reason), ("command_refused", connection, identity, address, code, reason),
-        ("drained",), ("shard_failed", shard, reason).
+        ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None),
+        ("ask", connection, identity, action, selector), ("connected", connection, identity, client, address, wire),
+        ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
+        ("disconnected", connection, code, lived_ms), ("refused", address, code, reason),
+        ("command_refused", connection, identity, address, code, reason), ("drained",), ("shard_failed", shard, reason).
         """
 
     def order(self, orders: list[tuple[object, ...]]) -> None:
         """Carries out a batch; ValueError or TypeError, and none of it is carried out, where one does not fit; TimeoutError where a
         shard does not take its orders.
 
-        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None, token_id | None, tenant), ("revoke",
-        identity | None, token_id | None, code), ("refuse" | "close",
+        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None, token_id | None, tenant),
+        ("revoke", identity | None, token_id | None, code), ("refuse" | "close",
         connection, code, reason), ("answer", connection, (pattern, actions, verdict)).
         """
 

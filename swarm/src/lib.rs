@@ -11,6 +11,7 @@ mod meter;
 mod pace;
 mod plan;
 mod silent;
+mod source;
 mod swarm;
 mod tally;
 mod tls;

@@ -1,6 +1,5 @@
 //! One thread of a load: a driver and its share of the connections. It does what the step in force asks, hears what comes,
 //! publishes what is due, and stores its counts once a turn. Nothing is allocated for a message.
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,11 +11,10 @@ use crate::dialect::{Dialect, Outgoing, Role};
 use crate::histogram::Histogram;
 use crate::pace::{Due, Pace};
 use crate::plan::{Plan, Step};
+use crate::source::source_address;
 use crate::tally::{Sums, Tally};
 use crate::tls::Believed;
 
-/// Connections begun from one source address; half of an address's ports makes `connect` slow.
-const PER_ADDRESS: u32 = 8_000;
 /// A publisher with more than this unsent waits for its socket.
 const UNSENT_MAX: usize = 256 * 1024;
 const WAIT_MAX: Duration = Duration::from_millis(5);
@@ -396,13 +394,4 @@ fn say_begin(error: &std::io::Error, live: u64) -> String {
 fn wait_until(due_ns: u64, start: Instant, waits_in_ms: bool) -> Duration {
     let wait = Duration::from_nanos(due_ns).saturating_sub(start.elapsed());
     if waits_in_ms && wait < Duration::from_millis(1) { Duration::ZERO } else { wait.min(WAIT_MAX) }
-}
-
-/// An address of 127.0.0.0/8 for the connection of this number, if the server is on loopback.
-fn source_address(server: SocketAddr, round: u8, number: u32) -> Option<IpAddr> {
-    if !cfg!(target_os = "linux") || server.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
-        return None;
-    }
-    let block = number / PER_ADDRESS;
-    Some(IpAddr::V4(Ipv4Addr::new(127, 1 + round % 250, (block / 250) as u8, 1 + (block % 250) as u8)))
 }

@@ -70,15 +70,19 @@ class Peer:
         except ConnectionResetError:
             return b""
 
-    async def status(self) -> int:
-        """The status of the next answer, whose body is passed over; 0 where there is none."""
-        head = await self.head()
+    async def answer(self) -> tuple[int, bytes]:
+        """Status and body of the next answer; 0 where there is none."""
+        head, body = await self.head(), b""
         if not head.startswith(b"HTTP/1.1 "):
-            return 0
+            return 0, body
         for line in head.decode("latin-1").split("\r\n"):
             if line.lower().startswith("content-length:"):
-                await self.reader.readexactly(int(line.split(":")[1]))
-        return int(head.split(b" ")[1])
+                body = await self.reader.readexactly(int(line.split(":")[1]))
+        return int(head.split(b" ")[1]), body
+
+    async def status(self) -> int:
+        """The status of the next answer, whose body is passed over; 0 where there is none."""
+        return (await self.answer())[0]
 
     async def say(self, *what: bytes | dict[str, Any]) -> None:
         """Sends bytes as they are and objects as commands."""

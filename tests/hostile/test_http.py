@@ -129,7 +129,7 @@ async def test_34_no_event_is_forged_by_a_subject_an_id_or_a_line_end(node: Node
         assert (await peer.head()).startswith(b"HTTP/1.1 200 ")
         forged = b"one\r\n\r\nevent: forged\r\ndata: two\rid: 9\n\ndata: three"
         assert await status(node, request("POST", "/v1/messages?subject=/lines", TEXT, body=forged)) == 201
-        heard = (await peer.reader.readuntil(b"three")).decode()
+        heard = (await peer.reader.readuntil(b"three") + await peer.reader.readuntil(b"\n\n")).decode()
         rest = heard.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         assert not any(line.startswith(("event: forged", "data: two", "id: 9", "data: three")) for line in rest)
         assert any(
@@ -186,8 +186,8 @@ async def test_37_a_guessed_token_is_401_and_after_some_429_with_a_time_to_come_
         told = [(await shown(f"guess-{number}"))[9:12] for number in range(8)]
         assert told == ["401"] * 5 + ["429"] * 3
         assert "\r\nRetry-After: " in await shown("guess")
-        refused = node.node.refusals.list()
-        assert any(one["code"] == 4208 for one in refused), "operators see who guesses"
+        while 4208 not in {row["code"] for row in node.node.refusals.list()}:
+            await shown("guess")  # operators see who guesses: reports come in batches, a moment later
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -42,6 +42,8 @@ impl Certificates {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = Ticketer::new().map_err(|error| format!("tls: {error}"))?;
         config.send_tls13_tickets = 1;
+        // The operator's order of suites counts, or else the strongest first.
+        config.ignore_client_order = true;
         Ok(Self(Arc::new(config)))
     }
 

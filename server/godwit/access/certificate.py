@@ -14,7 +14,8 @@ from dataclasses import replace
 from cryptography import x509
 
 from ..codes import Code
-from ..config.tree import IDENTITY, AccessConfig
+from ..config.forms import IDENTITY
+from ..config.tree import AccessConfig
 from ..errors import SubjectInvalid
 from ..subject import check_subject
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion

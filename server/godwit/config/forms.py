@@ -1,0 +1,69 @@
+"""What texts of the configuration look like that stand in lists: origins, networks, patterns, algorithms. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from ..subject import check_pattern
+
+IDENTITY = "{identity}"
+TOKEN_ALGORITHMS = (
+    "HS256",
+    "HS384",
+    "HS512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+)
+
+
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?", re.ASCII)
+
+
+def check_origins(origins: tuple[str, ...]) -> None:
+    """An origin is a scheme, a host and perhaps a port, in small letters, as browsers write it; raises ValueError."""
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"holds {origin!r}, which is no origin such as https://a.example or http://127.0.0.1:8801")
+
+
+def check_networks(networks: tuple[str, ...]) -> None:
+    """Addresses, or networks whose host bits are zero; raises ValueError."""
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            raise ValueError(f"holds {network!r}, which is no address and no network such as 10.0.0.0/8") from error
+
+
+def check_patterns(patterns: tuple[str, ...]) -> None:
+    """Patterns of subjects; raises SubjectInvalid, a ValueError."""
+    for pattern in patterns:
+        check_pattern(pattern)
+
+
+def check_templates(templates: tuple[str, ...]) -> None:
+    """Patterns in which {identity} may be a whole segment; raises SubjectInvalid, a ValueError."""
+    for template in templates:
+        if any("{" in segment and segment != IDENTITY for segment in template.split("/")):
+            raise ValueError(f"holds {template!r}: {IDENTITY} must be a whole segment")
+        check_pattern(template.replace(IDENTITY, "identity"))
+
+
+def check_algorithms(algorithms: tuple[str, ...]) -> None:
+    """Algorithms that one kind of key can have: secrets and public keys do not mix; raises ValueError."""
+    unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]
+    if unknown or not algorithms:
+        raise ValueError(f"holds {unknown}, known are {', '.join(TOKEN_ALGORITHMS)}")
+    if len({name.startswith("HS") for name in algorithms}) > 1:
+        raise ValueError(
+            "mixes algorithms of secrets (HS…) and of public keys: a public key must never serve as a secret"
+        )
