@@ -250,7 +250,7 @@ fn case_69_a_wall_clock_that_jumps_disconnects_nobody_and_takes_no_epoch_back() 
     let expires_ms = Some(world.now.wall_ms + 7_200_000);
     let (identity, tenant) = ("ann".into(), "".into());
     world.order(0, Order::Grant { connection, identity, rights, expires_ms, token: None, tenant });
-    let mut position = |world: &mut World| {
+    let position = |world: &mut World| {
         let heard = world.ask(anonymous, r#"{"id":1,"publish":"/a","content":1}"#);
         let at = heard[0]["at"].as_str().expect("a position").split_once('.').map(|(epoch, sequence)| {
             (epoch.parse::<u64>().expect("a number"), sequence.parse::<u64>().expect("a number"))
