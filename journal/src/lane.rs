@@ -33,6 +33,8 @@ pub(crate) struct Closed {
     pub(crate) stream: Stream,
     pub(crate) first: u64,
     pub(crate) next: u64,
+    /// This process wrote it a moment ago: its rows need not be verified to be copied.
+    pub(crate) is_ours: bool,
 }
 
 #[derive(Debug)]
@@ -192,7 +194,7 @@ impl Lane {
         let mut segments = self.catalog.lock(self.stream);
         if synced > segment.first {
             segments.close_open(segment.first, synced);
-            self.abandoned = Some(Closed { stream: self.stream, first: segment.first, next: synced });
+            self.abandoned = Some(Closed { stream: self.stream, first: segment.first, next: synced, is_ours: false });
         } else {
             segments.forget_unsealed(segment.first);
             self.refuse = Some(segment.path);
@@ -231,7 +233,7 @@ impl Lane {
         }
         let segment = self.segment.take()?;
         let next = self.held.front().map_or(self.next, |held| held.first);
-        let closed = Closed { stream: self.stream, first: segment.first, next };
+        let closed = Closed { stream: self.stream, first: segment.first, next, is_ours: true };
         self.catalog.lock(self.stream).close_open(closed.first, closed.next);
         Some(closed)
     }

@@ -11,6 +11,7 @@ mod chain;
 mod decode;
 pub mod disk;
 mod encode;
+mod examine;
 mod index;
 mod journal;
 mod lane;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use catalog::{Manifest, Sealed};
 pub use encode::table::schema_of;
+pub use examine::{Examined, examine};
 pub use journal::{Journal, OpenError, Past};
 pub use progress::Progress;
 pub use queue::Queue;

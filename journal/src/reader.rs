@@ -153,12 +153,16 @@ impl Reader {
         let Some((file, limit)) = self.open(source)? else { return Ok(ControlFlow::Continue(())) };
         let mut flow = ControlFlow::Continue(());
         let Source { stream, first: begin, next: end, .. } = *source;
-        let found = scan(&*file, Wanted { stream, limit, first: begin, next: end, from: first }, &mut |batch, _| {
-            if let Some(batch) = page::cut(batch, first, next) {
-                flow = each(batch);
-            }
-            flow
-        })?;
+        let found = scan(
+            &*file,
+            Wanted { stream, limit, first: begin, next: end, from: first, is_verified: true },
+            &mut |batch, _| {
+                if let Some(batch) = page::cut(batch, first, next) {
+                    flow = each(batch);
+                }
+                flow
+            },
+        )?;
         let is_short = flow.is_continue() && first <= begin && source.is_sealed && found.rows < source.rows;
         self.progress.add_damaged(if is_short { source.rows - found.rows } else { found.damaged });
         Ok(flow)

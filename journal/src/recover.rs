@@ -124,7 +124,7 @@ fn take_in_open(
         // Rows up to where the next file begins that are not there were damaged.
         let next = bound.unwrap_or(found.next);
         segments.unsealed.push(Unsealed { first, next: Some(next), bytes: found.bytes });
-        recovered.closed.push(Closed { stream, first, next });
+        recovered.closed.push(Closed { stream, first, next, is_ours: false });
         recovered.next = recovered.next.max(next);
         recovered.facts.push(facts);
     }
@@ -148,10 +148,11 @@ fn read_whole(
     let file = disk.open(&segments.path(name))?;
     let bytes = file.length()?;
     let mut facts = Facts::default();
-    let found = scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0 }, &mut |batch, _| {
-        facts.add(&batch);
-        ControlFlow::Continue(())
-    })?;
+    let found =
+        scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0, is_verified: true }, &mut |batch, _| {
+            facts.add(&batch);
+            ControlFlow::Continue(())
+        })?;
     Ok((found, facts, bytes))
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Sealer {
 impl Sealer {
     /// Makes a sealed segment of a closed one.
     pub(crate) fn seal(&self, closed: Closed) -> io::Result<()> {
-        let Closed { stream, first, next } = closed;
+        let Closed { stream, first, next, is_ours } = closed;
         let (folder, limit) = {
             let segments = self.catalog.lock(stream);
             let known = segments.unsealed.iter().find(|open| open.first == first).map(|open| open.bytes);
@@ -51,7 +51,7 @@ impl Sealer {
         let name = FileName::Sealed { first, next }.text();
         let beside = folder.join(format!("{name}.new"));
         let mut rewrite = Rewrite::begin(self.disk.as_ref(), stream, (&from, &beside), limit)?;
-        let found = rewrite.copy(first, next)?;
+        let found = rewrite.copy(first, next, !is_ours)?;
         let (facts, index, bytes) = rewrite.end()?;
         self.progress.add_damaged(found.damaged);
         if stream == Stream::Messages {
@@ -145,12 +145,12 @@ impl Rewrite {
         Ok(Self { stream, file, limit, writer, waiting: Vec::new(), waiting_rows: 0, waiting_bytes: 0, facts, index })
     }
 
-    fn copy(&mut self, first: u64, next: u64) -> io::Result<crate::decode::scan::Scan> {
+    fn copy(&mut self, first: u64, next: u64, is_verified: bool) -> io::Result<crate::decode::scan::Scan> {
         let file = std::mem::replace(&mut self.file, Box::new(Nothing));
         let mut failed = Ok(());
         let found = scan(
             &*file,
-            Wanted { stream: self.stream, limit: self.limit, first, next, from: 0 },
+            Wanted { stream: self.stream, limit: self.limit, first, next, from: 0, is_verified },
             &mut |batch, frame| {
                 failed = self.add(batch, frame.body_bytes);
                 if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.house.source import code_files, kept_files, read
 
 LOCKS = {Path("Cargo.lock"), Path("package-lock.json")}  # their format names where packages come from
-BINARY = {".png", ".ico", ".so", ".gz", ".bin"}
+BINARY = {".png", ".ico", ".so", ".gz", ".bin", ".arrow", ".arrows", ".index"}
 # Split so that this file does not break its own rule.
 FOREIGN = re.compile(
     "|".join(

@@ -64,7 +64,7 @@ pub(crate) fn offsets(batch: &RecordBatch) -> Option<&[i64]> {
 
 /// Which rows fit their checksums; none: all do.
 pub(crate) fn find_damage(batch: &RecordBatch) -> Option<BooleanArray> {
-    let Some((crc, columns)) = batch.columns().split_last() else { return None };
+    let (crc, columns) = batch.columns().split_last()?;
     let columns: Vec<Column<'_>> = columns.iter().filter_map(|column| Column::new(&**column)).collect();
     let sums = crc.as_primitive_opt::<Int64Type>();
     let (mut sum, mut numbers) = (Vec::new(), Vec::new());

@@ -38,6 +38,8 @@ pub(crate) struct Wanted {
     /// The offset of its first row, and the one from which on rows do not count.
     pub(crate) first: u64,
     pub(crate) next: u64,
+    /// Every row is held against its checksum. Else whoever reads next does it.
+    pub(crate) is_verified: bool,
     /// Batches that end before this offset need not be looked at.
     pub(crate) from: u64,
 }
@@ -84,7 +86,7 @@ pub(crate) fn scan(
             scan.damaged += 1;
             continue;
         };
-        let Some(batch) = scan.judge(&batch, next) else { continue };
+        let Some(batch) = scan.judge(&batch, next, wanted.is_verified) else { continue };
         scan.bytes = at;
         if each(batch, &frame).is_break() {
             return Ok(scan);
@@ -134,8 +136,8 @@ impl Scan {
     }
 
     /// The rows of a batch that count; none where none does.
-    fn judge(&mut self, batch: &RecordBatch, next: u64) -> Option<RecordBatch> {
-        let damage = find_damage(batch);
+    fn judge(&mut self, batch: &RecordBatch, next: u64, is_verified: bool) -> Option<RecordBatch> {
+        let damage = if is_verified { find_damage(batch) } else { None };
         let offsets = offsets(batch)?;
         let mut expected = self.next;
         let mut holes = Vec::new();

@@ -69,9 +69,9 @@ impl Row for MessageRow {
 
     fn fill(&self, table: &mut Table) {
         let message = &self.message;
-        let flags = i64::from(message.is_retained) * RETAINED
-            | (message.qos as i64) << QOS_SHIFT
-            | i64::from(self.is_mqtt) * MQTT;
+        let retained = if message.is_retained { RETAINED } else { 0 };
+        let mqtt = if self.is_mqtt { MQTT } else { 0 };
+        let flags = retained | ((message.qos as i64) << QOS_SHIFT) | mqtt;
         table.put(&*message.subject);
         table.put(message.epoch);
         table.put(message.sequence);

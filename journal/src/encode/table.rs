@@ -35,6 +35,10 @@ fn element() -> ArrowField {
     ArrowField::new("item", DataType::Int64, false)
 }
 
+/// A column keeps room for as many rows and bytes as its last batch had, up to this.
+const ROOM_ROWS: usize = 4096;
+const ROOM_BYTES: usize = 1 << 20;
+
 #[derive(Debug)]
 enum Column {
     String(StringBuilder),
@@ -220,16 +224,38 @@ impl Column {
         }
     }
 
+    /// What it holds; it has room for as much again.
     fn finish(&mut self) -> ArrayRef {
+        let rows = self.rows().min(ROOM_ROWS);
         match self {
-            Self::String(builder) => ArrayBuilder::finish(builder),
-            Self::Binary(builder) => ArrayBuilder::finish(builder),
-            Self::Int32(builder) => ArrayBuilder::finish(builder),
-            Self::Int64(builder) => ArrayBuilder::finish(builder),
+            Self::String(builder) => {
+                let bytes = builder.values_slice().len().min(ROOM_BYTES);
+                ArrayBuilder::finish(&mut std::mem::replace(builder, StringBuilder::with_capacity(rows, bytes)))
+            }
+            Self::Binary(builder) => {
+                let bytes = builder.values_slice().len().min(ROOM_BYTES);
+                ArrayBuilder::finish(&mut std::mem::replace(builder, BinaryBuilder::with_capacity(rows, bytes)))
+            }
+            Self::Int32(builder) => {
+                ArrayBuilder::finish(&mut std::mem::replace(builder, Int32Builder::with_capacity(rows)))
+            }
+            Self::Int64(builder) => {
+                ArrayBuilder::finish(&mut std::mem::replace(builder, Int64Builder::with_capacity(rows)))
+            }
             Self::Double(builder) => ArrayBuilder::finish(builder),
             Self::Boolean(builder) => ArrayBuilder::finish(builder),
             Self::Timestamp(builder) => ArrayBuilder::finish(builder),
             Self::Int64List(builder) => ArrayBuilder::finish(builder),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::String(builder) => builder.len(),
+            Self::Binary(builder) => builder.len(),
+            Self::Int32(builder) => builder.len(),
+            Self::Int64(builder) => builder.len(),
+            Self::Double(_) | Self::Boolean(_) | Self::Timestamp(_) | Self::Int64List(_) => 0,
         }
     }
 }

@@ -120,3 +120,30 @@ fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
         .unwrap();
     assert_eq!(snapshots, [("/a".to_owned(), 3, 100)]);
 }
+
+/// The files that `cargo run --example sample` wrote once: what this version reads, later ones must.
+#[test]
+fn the_files_of_an_earlier_version_are_read() {
+    let folder = Folder::new();
+    let (from, to) =
+        (std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample"), folder.path().join("journal"));
+    for stream in Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback) {
+        std::fs::create_dir_all(to.join(stream.name())).unwrap();
+        for file in std::fs::read_dir(from.join(stream.name())).unwrap().flatten() {
+            std::fs::copy(file.path(), to.join(stream.name()).join(file.file_name())).unwrap();
+        }
+    }
+    let (journal, past) = open(&folder, 0xa3);
+    let mut all = Vec::new();
+    journal.reader().load(EVERYTHING, 2, &mut |messages| all.extend(messages)).unwrap();
+    assert_eq!(all.iter().map(|kept| kept.arrival).collect::<Vec<_>>(), (1..=30).collect::<Vec<_>>());
+    let (odd, even) = (&all[4], &all[5]);
+    assert_eq!((odd.content(), odd.key.as_deref(), odd.is_mqtt), (&b"{\"number\":5}"[..], Some(&b"key-5"[..]), false));
+    assert_eq!((even.expiry_s, even.is_mqtt, even.is_retained, &*even.publisher), (60, true, true, "alice"));
+    assert_eq!((even.tenant.as_deref(), even.epoch, even.sequence, even.run), (Some("acme"), 5, 6, 0xa1));
+    assert_eq!(
+        past.reigns.iter().map(|reign| (reign.run, reign.ended)).collect::<Vec<_>>(),
+        [(0xa1, Some(20)), (0xa2, None)]
+    );
+    assert_eq!(past.follows.map(|follows| (follows.run, follows.arrival)), Some((0xa2, 30)));
+}

@@ -1,0 +1,51 @@
+"""The files that the journal itself wrote (journal/tests/sample) are read as they are, by pyarrow alone and by the source.
+
+Owns that what the Rust writer lays down is what events.toml says: names, types, and a checksum taken by other code than the writer's.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from godwit_pipelines.source.columns import stream_schema
+from godwit_pipelines.source.segments import StreamFolder
+from tests.pipelines.journals import checksum
+
+SAMPLE = Path(__file__).resolve().parents[2] / "journal/tests/sample"
+STREAMS = ("messages", "access", "deliveries", "latency", "stats", "reigns")
+
+
+def read_files(stream: str) -> Iterator[pa.Table]:
+    for path in sorted((SAMPLE / stream).glob("*.arrow*")):
+        with pa.memory_map(str(path)) as mapped:
+            if path.suffix == ".arrow":
+                yield pa.ipc.open_file(mapped).read_all()
+            else:
+                yield pa.ipc.open_stream(mapped).read_all()
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_pyarrow_reads_sealed_and_open_segments_as_they_are(stream: str) -> None:
+    sealed, opened = read_files(stream)
+    rows = pa.concat_tables([sealed, opened]).to_pylist()
+    assert [row["offset"] for row in rows] == list(range(len(rows))) and rows
+    assert {row["run"] for row in sealed.to_pylist()} == {"a1"} and {row["run"] for row in opened.to_pylist()} == {"a2"}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_every_row_has_the_fields_and_the_checksum_that_events_toml_lays_down(stream: str) -> None:
+    for table in read_files(stream):
+        assert table.schema.names == stream_schema(stream).names
+        types = [str(kind).replace(" not null", "") for kind in table.schema.types]  # of a list's elements
+        assert types == [str(kind) for kind in stream_schema(stream).types]
+        assert all(checksum(row, table.schema) == row["crc"] for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_the_manifest_and_the_open_segment_follow_each_other(stream: str) -> None:
+    folder = StreamFolder(SAMPLE / stream, stream)
+    folder.look()
+    assert (folder.first, len(folder.sealed), len(folder.open), folder.node) == (0, 1, 1, "n1")
+    assert folder.next == sum(table.num_rows for table in read_files(stream))
