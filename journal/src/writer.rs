@@ -202,7 +202,7 @@ impl Writer {
         is_news || before != (self.progress.journaled_arrival(), self.progress.synced_arrival())
     }
 
-    #[expect(clippy::indexing_slicing, reason = "a lane for each written stream is made in `new`, in this order")]
+    /// There is a lane for each written stream, in this order.
     fn lane(&mut self, stream: Stream) -> &mut Lane {
         &mut self.lanes[stream as usize]
     }

@@ -1,5 +1,5 @@
 //! The journal as a whole: on a real disk, and on one that lies.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test that expects in vain has failed
 mod crashes;
 mod faults;
 mod life;
