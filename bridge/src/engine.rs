@@ -30,6 +30,9 @@ impl Engine {
         told.set_item("driver_reason", started.driver_reason)?;
         told.set_item("shards", started.shards)?;
         told.set_item("descriptors_max", started.descriptors_max)?;
+        if let Some(resumed) = &started.resumed {
+            told.set_item("resumed", rows::resumed(py, resumed)?)?;
+        }
         Ok(told)
     }
 

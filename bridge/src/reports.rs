@@ -34,6 +34,7 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
             ("refused", address.to_string(), code as u16, reason).into_pyobject(py)
         }
         Report::Drained { .. } => ("drained",).into_pyobject(py),
+        Report::Journal { reason } => ("journal", reason).into_pyobject(py),
         Report::ShardFailed { shard, reason } => ("shard_failed", shard, reason).into_pyobject(py),
         // The engine answers these itself.
         Report::Connections { ask, shard, rows, .. } => ("connections", ask, shard, rows.len()).into_pyobject(py),

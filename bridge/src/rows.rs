@@ -4,7 +4,7 @@ use godwit_core::message::Kind;
 use godwit_core::node::Heard;
 use godwit_core::report::Counters;
 use godwit_core::report::{ConnectionRow, SubjectRow};
-use godwit_engine::{Figures, Found, Stats};
+use godwit_engine::{Figures, Found, JournalFigures, Resumed, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
@@ -45,8 +45,41 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
         accounts_forgiven,
     );
     dict.set_item("reports_dropped", stats.reports_dropped)?;
+    if let Some(journal) = &stats.journal {
+        put_journal(&dict, journal)?;
+    }
     let shards = stats.shards.iter().map(|figures| shard(py, figures)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("shards", shards)?;
+    Ok(dict)
+}
+
+/// The journal's figures among the node's; by stream beside them.
+fn put_journal(dict: &Bound<'_, PyDict>, journal: &JournalFigures) -> PyResult<()> {
+    let sum = |of: fn(&(u64, u64)) -> u64| journal.rows.values().map(of).sum::<u64>();
+    dict.set_item("journal_failing", u8::from(journal.is_failing))?;
+    dict.set_item("journal_failures", journal.failures)?;
+    dict.set_item("journal_rows", sum(|rows| rows.0))?;
+    dict.set_item("journal_rows_lost", sum(|rows| rows.1))?;
+    dict.set_item("journal_rows_damaged", journal.damaged)?;
+    dict.set_item("journal_bytes", journal.bytes)?;
+    dict.set_item("journal_syncs", journal.syncs)?;
+    dict.set_item("journal_sync_seconds", journal.sync_us as f64 / 1e6)?;
+    dict.set_item("journal_waiting_bytes", journal.waiting_bytes)?;
+    dict.set_item("journal_arrival", journal.journaled_arrival)?;
+    dict.set_item("journal_synced_arrival", journal.synced_arrival)?;
+    let streams = PyDict::new(dict.py());
+    for (name, (rows, lost)) in &journal.rows {
+        streams.set_item(name, (rows, lost))?;
+    }
+    dict.set_item("journal_streams", streams)?;
+    dict.set_item("journal_reason", journal.reason.as_deref())
+}
+
+pub(crate) fn resumed<'py>(py: Python<'py>, resumed: &Resumed) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    put!(dict, resumed.restored, rows, passed_over, holes, subjects, messages, keys, arrival);
+    put!(dict, resumed, took_ms, was_clean, damaged);
+    dict.set_item("said", resumed.said.clone())?;
     Ok(dict)
 }
 

@@ -101,6 +101,10 @@ pub enum Report {
         shard: u8,
         reason: String,
     },
+    /// The journal's disk fails, and this is what it says; none: it does no longer.
+    Journal {
+        reason: Option<String>,
+    },
     /// Answers a list, or a part of it: `next` is where to go on when not every connection was looked at.
     Connections {
         ask: u64,

@@ -1,5 +1,7 @@
 //! What the operator decided, compiled by the server into one value that crosses to the engine once.
 //! Owns the shape; defaults and bounds of single limits are the generated limits table's.
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::limits::Limits;
@@ -40,27 +42,29 @@ pub struct Settings {
     pub journal: Option<JournalSettings>,
 }
 
-/// Where and how the node writes down what it accepts and delivers.
+/// Where and how the node writes down what it accepts and delivers; the crate `godwit-journal` says what each bound does.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JournalSettings {
     /// Its streams are folders in here.
     pub directory: String,
-    /// What nobody waits for is synced so long after it was accepted.
+    /// Messages that wait to be on the disk.
+    pub messages_bytes_max: usize,
+    /// Rows of each other stream that wait.
+    pub rows_bytes_max: usize,
+    pub write_interval_ms: u64,
     pub sync_interval_ms: u64,
-    /// A segment is sealed at this size or age.
+    pub sync_bytes_max: usize,
     pub segment_bytes_max: u64,
     pub segment_age_ms_max: u64,
-    /// Whole segments go past this age or this many bytes of a stream; 0: they stay.
-    pub retention_age_ms_max: u64,
-    pub retention_bytes_max: u64,
-    /// What waits to be written: past half of it publishers are not read, past it what comes while the disk fails is lost.
-    pub queue_bytes_max: usize,
-    pub queue_rows_max: usize,
-    /// Whether connections, deliveries and latencies are written down too.
+    pub probe_interval_ms: u64,
+    /// By the stream's name: age and bytes; 0: without bound.
+    pub retention: BTreeMap<String, (u64, u64)>,
+    /// Whether connections and subscriptions are written down too.
     pub keeps_access: bool,
+    /// Whether what was handed to the kernel for whom is, and how long that took.
     pub keeps_deliveries: bool,
-    /// How often ranges of deliveries are written.
+    /// How often that is.
     pub flush_interval_ms: u64,
 }
 
@@ -68,13 +72,15 @@ impl Default for JournalSettings {
     fn default() -> Self {
         Self {
             directory: String::new(),
-            sync_interval_ms: 100,
-            segment_bytes_max: 67_108_864,
-            segment_age_ms_max: 600_000,
-            retention_age_ms_max: 604_800_000,
-            retention_bytes_max: 0,
-            queue_bytes_max: 67_108_864,
-            queue_rows_max: 262_144,
+            messages_bytes_max: 64 << 20,
+            rows_bytes_max: 8 << 20,
+            write_interval_ms: 20,
+            sync_interval_ms: 200,
+            sync_bytes_max: 8 << 20,
+            segment_bytes_max: 64 << 20,
+            segment_age_ms_max: 60_000,
+            probe_interval_ms: 500,
+            retention: BTreeMap::new(),
             keeps_access: true,
             keeps_deliveries: true,
             flush_interval_ms: 10_000,

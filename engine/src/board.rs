@@ -3,6 +3,7 @@
 
 use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
+use crate::journal::Journaling;
 use crate::queue::{Orders, Reports, lock};
 use crate::tls::Certificates;
 use godwit_core::report::Counters;
@@ -57,6 +58,8 @@ pub(crate) struct Board {
     lists: Mutex<HashMap<u64, Option<Listed>>>,
     listed: Condvar,
     certificates: Mutex<Option<Certificates>>,
+    /// What is written down; set before the shards begin, or never.
+    journaling: OnceLock<Journaling>,
 }
 
 impl Board {
@@ -77,7 +80,24 @@ impl Board {
             lists: Mutex::default(),
             listed: Condvar::new(),
             certificates: Mutex::default(),
+            journaling: OnceLock::new(),
         })
+    }
+
+    /// What is written down is written down by this from now on.
+    pub(crate) fn begin_journal(&self, journaling: Journaling) -> &Journaling {
+        self.journaling.get_or_init(|| journaling)
+    }
+
+    pub(crate) fn journaling(&self) -> Option<&Journaling> {
+        self.journaling.get()
+    }
+
+    /// Messages wait to be written down.
+    pub(crate) fn journal(&self) {
+        if let Some(journaling) = self.journaling.get() {
+            journaling.pump();
+        }
     }
 
     /// Wakes the shards of a mask.

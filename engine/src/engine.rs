@@ -4,6 +4,7 @@
 use crate::board::{Board, Figures, Listed, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
+use crate::journal::{self, JournalFigures, Journaling, Resumed};
 use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Numbered, Opened, Plan, live};
@@ -14,7 +15,7 @@ use godwit_core::node::{self, Heard, Node, Totals};
 use godwit_core::position::Position;
 use godwit_core::report::{ConnectionId, ConnectionList, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
-use godwit_core::settings::Settings;
+use godwit_core::settings::{JournalSettings, Settings};
 use godwit_core::shard::check_access;
 use godwit_core::subject::Pattern;
 use std::hash::{BuildHasher, RandomState};
@@ -47,6 +48,8 @@ pub struct Started {
     /// Why it is not io_uring; empty when it is, or was not asked for.
     pub driver_reason: String,
     pub shards: usize,
+    /// What came back from the journal, where there is one.
+    pub resumed: Option<Resumed>,
     /// The process's limit of open descriptors, raised as far as it goes.
     pub descriptors_max: u64,
 }
@@ -56,6 +59,7 @@ pub struct Started {
 pub struct Stats {
     pub totals: Totals,
     pub reports_dropped: u64,
+    pub journal: Option<JournalFigures>,
     pub shards: Vec<Figures>,
 }
 
@@ -114,6 +118,7 @@ impl Engine {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the node has been started"));
         }
         let descriptors_max = raise_descriptor_limit()?;
+        let resumed = journal::begin(&self.settings, &self.node, &self.board, || self.clock.now())?;
         let (addresses, listeners) = self.listen()?;
         let (opened, outcomes) = mpsc::channel::<Opened>();
         let result = listeners.into_iter().enumerate().try_for_each(|(index, listeners)| {
@@ -132,7 +137,8 @@ impl Engine {
                 let told = outcomes.iter().find(|(_, reason)| !reason.is_empty()).or(outcomes.first());
                 let (driver, driver_reason) = told.cloned().unwrap_or_default();
                 let shards = outcomes.len();
-                Ok(Started { addresses, driver: driver.to_owned(), driver_reason, shards, descriptors_max })
+                let driver = driver.to_owned();
+                Ok(Started { addresses, driver, driver_reason, shards, resumed, descriptors_max })
             }
             Err(error) => {
                 self.join(&mut threads);
@@ -189,6 +195,9 @@ impl Engine {
         for thread in threads.drain(..) {
             // A shard's panic has been caught and reported in the thread itself.
             let _ = thread.join();
+        }
+        if let Some(journaling) = self.board.journaling() {
+            journaling.close();
         }
     }
 
@@ -253,11 +262,18 @@ impl Engine {
             (start.run, start.seed, start.epoch, start.shards);
         settings.listeners.clone_from(&start.listeners);
         settings.asks_on_connect = start.asks_on_connect;
+        settings.journal = start.journal.clone().zip(settings.journal).map(|(start, asked)| JournalSettings {
+            retention: asked.retention,
+            ..start
+        });
         settings.limits.connections_max = start.limits.connections_max;
         let certificates = read_certificates(&settings)?;
         self.board.certify(certificates);
         let settings = Arc::new(settings);
         *lock(&self.current) = Arc::clone(&settings);
+        if let Some(journaling) = self.board.journaling() {
+            journaling.set_retention(&settings);
+        }
         lock(&self.node).configure(&settings);
         let mut from = Some(0);
         while let Some(slot) = from {
@@ -296,6 +312,7 @@ impl Engine {
     pub fn publish(&self, mut publications: Publications) -> Vec<Result<Position, Code>> {
         let mut outcomes = Vec::with_capacity(publications.batch.len());
         let wakes = lock(&self.node).append(&mut publications.batch, &mut outcomes, self.clock.now());
+        self.board.journal();
         self.board.wake(wakes);
         publications.answer(outcomes)
     }
@@ -304,7 +321,8 @@ impl Engine {
         self.surveys.rest();
         let totals = lock(&self.node).totals();
         let shards = self.board.seats.iter().map(Seat::show).collect();
-        Stats { totals, reports_dropped: self.board.reports.dropped(), shards }
+        let journal = self.board.journaling().map(Journaling::show);
+        Stats { totals, reports_dropped: self.board.reports.dropped(), journal, shards }
     }
 
     /// Subjects after `after` in name order.

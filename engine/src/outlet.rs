@@ -52,6 +52,10 @@ impl Outlet for Sockets {
         }
     }
 
+    fn journal(&mut self) {
+        self.board.journal();
+    }
+
     fn wake(&mut self, shards: u64) {
         self.board.wake(shards);
     }

@@ -18,7 +18,9 @@ class Engine:
         """Listens and starts the shards; OSError where a port is taken or the driver asked for does not work.
 
         Each listener's name and HOST:PORT, then "driver" ("io_uring" or "readiness"), "driver_reason" (why not io_uring,
-        else empty), "shards" and "descriptors_max" (the process's limit, raised as far as it goes).
+        else empty), "shards" and "descriptors_max" (the process's limit, raised as far as it goes). Where there is a journal,
+        "resumed": what came back from it (rows, messages, subjects, keys, holes, passed_over, damaged, arrival, took_ms,
+        was_clean | None, said).
         """
 
     def report_fd(self) -> int:
@@ -31,7 +33,8 @@ class Engine:
         ("ask", connection, identity, action, selector), ("connected", connection, identity, client, address, wire),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
         ("disconnected", connection, code, lived_ms), ("refused", address, code, reason),
-        ("command_refused", connection, identity, address, code, reason), ("drained",), ("shard_failed", shard, reason).
+        ("command_refused", connection, identity, address, code, reason), ("drained",), ("shard_failed", shard, reason),
+        ("journal", reason | None): the disk fails, or does no longer.
         """
 
     def order(self, orders: list[tuple[object, ...]]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .config import Address, Config
+from .config.journal import make_journal
 from .config.tls import TlsConfig
 from .config.tree import AuditConfig, list_values
 from .errors import ConfigInvalid, ListenFailed, NodeFailed
@@ -134,6 +135,8 @@ class Listening:
     """None where there is no MQTT port."""
     client_tls: Address | None = None
     mqtt_tls: Address | None = None
+    resumed: Mapping[str, Any] | None = None
+    """What came back from the journal, where there is one."""
 
 
 class Engine:
@@ -164,7 +167,8 @@ class Engine:
         found = {
             name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told
         }
-        return Listening(driver=str(told["driver"]), driver_reason=reason, shards=int(told["shards"]), **found)
+        shards, resumed = int(told["shards"]), told.get("resumed")
+        return Listening(driver=str(told["driver"]), driver_reason=reason, shards=shards, resumed=resumed, **found)
 
     def configure(self, config: Config, start: Start) -> None:
         """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""
@@ -239,6 +243,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "asks_on_connect": start.asks,
         "reports_sessions": config.logging.sessions or bool(config.audit.plugins),
         "tap": _make_tap(config.audit),
+        "journal": make_journal(config.journal, config.node.data_directory),
         "patterns": [
             *start.patterns,
             *(

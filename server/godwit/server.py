@@ -309,8 +309,13 @@ class Node:
         if self.config.mqtt.enabled and listening.mqtt is None:
             address = str(self.config.mqtt.address)
             log.warning("mqtt_left_out", why="the default MQTT port is taken", address=address, set="mqtt.address")
-        if self._data is not None:
+        if self._data is not None and listening.resumed is None:
             log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
+        if listening.resumed is not None:
+            said = listening.resumed.get("said", ())
+            log.info("journal_opened", **{name: value for name, value in listening.resumed.items() if name != "said"})
+            for what in said:
+                log.warning("journal_repaired", what=what)
         if self.config.access.entitlement == "none" and not is_loopback(listening.client.host):
             log.warning(
                 "access_open", why="everybody who reaches the client port may publish", set="access.entitlement"
@@ -347,9 +352,18 @@ class Node:
             self.refusals.add(now_ms, code, why, address=address, connection=connection, identity=identity)
         elif kind == "drained":
             self._drained.set()
+        elif kind == "journal":
+            self._take_journal_report(report[1])
         elif kind == "shard_failed":
             self.health.change(Condition.FAILED, f"shard {report[1]} gave up")
             read_logger().error("shard_failed", shard=report[1], why=report[2])
+
+    def _take_journal_report(self, reason: str | None) -> None:
+        self.health.journal = "" if reason is None else f"failing: {reason}"
+        if reason is None:
+            read_logger().info("journal_recovered")
+        else:
+            read_logger().error("journal_failing", why=reason, refused="publishes that ask for the disk")
 
     def _log_sessions(self, reports: list[tuple[Any, ...]]) -> None:
         for kind, *fields in reports:

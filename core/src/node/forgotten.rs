@@ -27,6 +27,12 @@ impl Forgotten {
         self.names.push_back((last_arrival, subject));
     }
 
+    /// Nobody knows what there was up to this arrival: a mark before it is lost whatever the pattern.
+    pub(super) fn raise(&mut self, arrival: u64) {
+        self.base = self.base.max(arrival);
+        self.newest = self.newest.max(arrival);
+    }
+
     /// Whether a subject that `pattern` holds had messages after `arrival` and was forgotten.
     pub(super) fn concerns(&self, pattern: &Pattern, arrival: u64) -> bool {
         if arrival >= self.newest {

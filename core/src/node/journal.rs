@@ -37,7 +37,6 @@ impl Progress {
 pub(super) struct Journal {
     rows: Vec<MessageRow>,
     bytes: usize,
-    rows_max: usize,
     bytes_max: usize,
     progress: Progress,
     /// Somebody waits for the disk: the writer should not.
@@ -52,8 +51,7 @@ impl Journal {
         Self {
             rows: Vec::new(),
             bytes: 0,
-            rows_max: settings.queue_rows_max.max(2),
-            bytes_max: settings.queue_bytes_max.max(2),
+            bytes_max: settings.messages_bytes_max.max(2),
             progress: Progress::default(),
             is_urgent: false,
             waiting: [0; super::SHARDS_MAX],
@@ -76,8 +74,7 @@ impl Journal {
 
     pub(super) fn push(&mut self, row: MessageRow) {
         let cost = row.cost_bytes();
-        let is_full = self.rows.len() >= self.rows_max || self.bytes + cost > self.bytes_max;
-        if is_full && self.progress.is_failing {
+        if self.bytes + cost > self.bytes_max && self.progress.is_failing {
             self.lost += 1;
             return;
         }
@@ -88,8 +85,7 @@ impl Journal {
 
     /// While the disk works what comes in is no more than it takes.
     pub(super) fn holds_publishers(&self) -> bool {
-        !self.progress.is_failing
-            && (self.progress.is_full || self.rows.len() >= self.rows_max / 2 || self.bytes >= self.bytes_max / 2)
+        !self.progress.is_failing && (self.progress.is_full || self.bytes >= self.bytes_max / 2)
     }
 }
 
@@ -110,6 +106,13 @@ impl Node {
     /// Whether rows wait to be taken, and whether somebody waits for them.
     pub fn has_rows(&self) -> (bool, bool) {
         self.journal.as_ref().map_or((false, false), |journal| (!journal.rows.is_empty(), journal.is_urgent))
+    }
+
+    /// The writer is so far behind that publishers should not be read; `journaled` says when they may be again.
+    pub fn hold_publishers(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.progress.is_full = true;
+        }
     }
 
     /// Rows that were lost to the journal here since the last call: the disk failed and there was no room.

@@ -8,6 +8,7 @@ use super::keys::Known;
 use super::log::Log;
 use super::reigns::Reign;
 use super::room::drop_snapshot;
+use super::snapshot::Room;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
 use crate::message::{LogId, Place};
@@ -56,6 +57,57 @@ impl Node {
             restoring.told.passed_over += 1;
         }
         self.restoring = Some(restoring);
+    }
+
+    /// Rows up to this arrival are missing somewhere: the disk had failed.
+    pub fn restore_hole(&mut self, arrival: u64) {
+        self.forgotten.raise(arrival);
+    }
+
+    /// Whether a subject that is further back than the rows needs its snapshot from there.
+    pub fn needs_snapshot(&self, subject: &str) -> bool {
+        let log = self.names.find(subject).and_then(|id| self.names.get(id));
+        log.is_none_or(|log| log.latest.is_none())
+    }
+
+    /// The message that made a subject's snapshot, from further back than the rows; when all of those have come.
+    pub fn restore_snapshot(&mut self, kept: KeptMessage, now: Now) {
+        let Some(mut restoring) = self.restoring.take() else { return };
+        if self.try_restore_snapshot(&mut restoring, kept, now).is_none() {
+            restoring.told.passed_over += 1;
+        }
+        self.restoring = Some(restoring);
+    }
+
+    fn try_restore_snapshot(&mut self, restoring: &mut Restoring, kept: KeptMessage, now: Now) -> Option<()> {
+        let number = self.policies.resolve(&kept.subject, &mut self.ages);
+        let policy = self.policies.get(number);
+        let age_ms = now.wall_ms.saturating_sub(kept.time_ms);
+        let is_old = policy.snapshot_age_ms_max > 0 && age_ms >= policy.snapshot_age_ms_max;
+        let is_wanted = policy.keeps_snapshot && !is_old && kept.is_retained && self.needs_snapshot(&kept.subject);
+        let cost = size_of::<crate::message::Message>() + kept.bytes().len();
+        if !is_wanted || kept.is_mqtt && kept.content().is_empty() || !self.make_room(cost) {
+            return None;
+        }
+        let id = match self.names.find(&kept.subject) {
+            Some(id) => id,
+            None => {
+                let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run);
+                let id = self.create_restored(restoring, reign.unwrap_or(restoring.reigns.len()), &kept)?;
+                self.names.get_mut(id)?.jump(kept.sequence, kept.arrival);
+                id
+            }
+        };
+        let log = self.names.get_mut(id)?;
+        let (subject, at) = (Arc::clone(&log.subject), kept.sequence.min(log.base()));
+        let mut message = kept.into_message(id);
+        (message.subject, message.sequence) = (subject, at.max(1));
+        let message = Arc::new(message);
+        let room = Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
+        log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
+        self.counts.snapshots += 1;
+        self.counts.bytes += log.lonely_bytes();
+        Some(())
     }
 
     /// Ends: the present reign begins, with an arrival of its own.
@@ -135,6 +187,10 @@ impl Node {
             // It had been forgotten meanwhile, and came back in a later epoch.
             self.forget_restored(id);
         }
+        self.create_restored(restoring, reign, kept)
+    }
+
+    fn create_restored(&mut self, restoring: &mut Restoring, reign: usize, kept: &KeptMessage) -> Option<LogId> {
         let id = self.create(&kept.subject).ok()?;
         let log = self.names.get_mut(id)?;
         (log.epoch, log.since_arrival) = (kept.epoch, kept.arrival - 1);
@@ -143,7 +199,7 @@ impl Node {
             restoring.seen.resize(slot + 1, 0);
         }
         if let Some(seen) = restoring.seen.get_mut(slot) {
-            *seen = reign as u16 + 1;
+            *seen = (reign + 1).min(restoring.reigns.len()) as u16;
         }
         Some(id)
     }

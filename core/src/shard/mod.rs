@@ -69,6 +69,8 @@ pub trait Outlet {
     /// Ends the sending half: the peer reads the end behind everything sent. The socket still has to be closed.
     fn finish(&mut self, socket: u32);
     fn stop_accepting(&mut self);
+    /// Messages were accepted that are to be written down.
+    fn journal(&mut self) {}
     /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
     fn wake(&mut self, shards: u64);
 }
@@ -107,6 +109,8 @@ pub struct Shard {
     batch_ids: Vec<Id>,
     /// Whose publishers wait for the disk.
     acks: acks::Acks,
+    /// Something may wait to be written down.
+    has_rows: bool,
     outcomes: Vec<Outcome>,
     entries: Vec<Entry>,
     singles: Vec<absorb::Single>,
@@ -171,6 +175,7 @@ impl Shard {
             batch: Batch::default(),
             batch_ids: Vec::new(),
             acks: acks::Acks::default(),
+            has_rows: false,
             outcomes: Vec::new(),
             entries: Vec::new(),
             singles: Vec::new(),
@@ -209,6 +214,9 @@ impl Shard {
     /// pending send is answered by `sent` and `more` is called, until nothing is pending.
     pub fn turn<O: Outlet>(&mut self, out: &mut O) {
         self.commit();
+        if std::mem::take(&mut self.has_rows) {
+            out.journal();
+        }
         self.give_acks(out);
         out.wake(self.take_wakes());
         self.absorb_feed();
@@ -269,6 +277,7 @@ impl Shard {
         self.wakes |= held.append(&mut self.batch, &mut outcomes, self.now) | held.take_wakes();
         self.await_disk(&outcomes, &mut held);
         let is_congested = held.is_congested();
+        self.has_rows |= held.has_journal();
         drop(held);
         if is_congested {
             self.note_congestion();

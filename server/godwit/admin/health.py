@@ -24,4 +24,6 @@ def _answer(view: NodeView, is_well: bool) -> web.Response:
     told = {"condition": str(view.health.condition)}
     if view.health.reason:
         told["reason"] = view.health.reason
+    if view.health.journal:
+        told["journal"] = view.health.journal
     return web.json_response(told, status=200 if is_well else 503)

@@ -48,6 +48,7 @@ def check_config(config: Config) -> None:
         )
     _check_issuers(config)
     _check_tls(config)
+    _check_journal(config)
     for token in access.publish_tokens:
         check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
     for lower, upper in _RISING:
@@ -72,6 +73,16 @@ def _check_tls(config: Config) -> None:
     if (tls.client_certificates != "none") != bool(tls.client_authorities_file):
         bound = "goes with tls.client_certificates optional or required, and with nothing else"
         raise _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)
+
+
+def _check_journal(config: Config) -> None:
+    if config.node.data_directory and config.journal.enabled:
+        return
+    for pattern in config.patterns:
+        for name, value, needs in (("mqtt_ack", pattern.mqtt_ack, "disk"), ("visible", pattern.visible, "journaled")):
+            if value == needs:
+                key = f'patterns."{pattern.pattern}".{name}'
+                raise ConfigInvalid(key, value, "needs a journal", hint="set node.data_directory, or --data DIR")
 
 
 def _check_issuers(config: Config) -> None:

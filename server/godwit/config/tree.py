@@ -15,6 +15,7 @@ from typing import Any
 from ..limits import LIMITS
 from ..subject import check_pattern
 from .forms import check_algorithms, check_networks, check_origins, check_patterns, check_templates
+from .journal import JournalConfig
 from .option import Address, Option, list_options, option
 from .tls import TlsConfig, check_address
 
@@ -38,7 +39,7 @@ class NodeConfig:
     name: str = option("", "The node's name, told to clients and on every log line; empty: the host's name.")
     data_directory: str = option(
         "",
-        "Where the node keeps what must survive it; in this version its epoch alone, messages stay in memory. Empty: nowhere.",
+        "Where the node keeps what must survive it: its journal and its epoch. Empty: nowhere, and all is gone when it stops.",
     )
     shards: int = option(0, "Threads that hold connections; 0: one for each core.", minimum=0, maximum=64)
     driver: str = option(
@@ -245,6 +246,16 @@ class PatternConfig:
     publishes_per_second_max: int | None = option(
         None, "Most publishes on each subject in a second, whoever publishes.", minimum=1, maximum=100_000_000
     )
+    mqtt_ack: str | None = option(
+        None,
+        "What PUBACK and PUBREC say of an MQTT message: that it is cached (default), or on the disk.",
+        choices=("cached", "disk"),
+    )
+    visible: str | None = option(
+        None,
+        "When subscribers are shown a message: when it is accepted (default), or once it is on the disk.",
+        choices=("accepted", "journaled"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +298,7 @@ class Config:
     tls: TlsConfig = field(default_factory=TlsConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    journal: JournalConfig = field(default_factory=JournalConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     drain: DrainConfig = field(default_factory=DrainConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
@@ -306,6 +318,7 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "tls": TlsConfig,
         "access": AccessConfig,
         "audit": AuditConfig,
+        "journal": JournalConfig,
         "limits": LimitsConfig,
         "drain": DrainConfig,
         "logging": LoggingConfig,

@@ -21,6 +21,8 @@ class Health:
     def __init__(self) -> None:
         self.condition = Condition.STARTING
         self.reason = ""
+        self.journal = ""
+        """What the journal's disk says while it fails; such a node is alive and ready, but for who needs the disk."""
 
     def change(self, condition: Condition, reason: str = "") -> None:
         """Moves on; a failure stays the last word until the node stopped."""

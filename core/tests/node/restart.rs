@@ -1,0 +1,312 @@
+//! A node that comes back from its journal, against a list of what was published: any number of runs, each ended in order or cut off
+//! with its last rows lost. Whoever stood at or before what the journal holds is sent exactly the rest, told that a reign ended
+//! with nothing missed, and goes on; whoever saw more than the disk did is told that it cannot be known; no position comes twice.
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use godwit_core::command::{Ack, GapReason};
+use godwit_core::journal::{KeptMessage, MessageRow};
+use godwit_core::message::{Kind, Message};
+use godwit_core::node::{Node, Outcome, Place, Progress, Reign, Stride};
+use godwit_core::position::{Mark, Position};
+use godwit_core::settings::{JournalSettings, PatternSettings};
+use proptest::prelude::*;
+
+use crate::support::{at_ms, cases, draft, new_node, pattern, position, publish};
+
+const SUBJECTS: [&str; 3] = ["/a/1", "/a/2", "/b/1"];
+
+/// What one run did.
+#[derive(Clone, Debug)]
+struct Run {
+    /// Subject by subject, as they came.
+    publishes: Vec<u8>,
+    /// Rows that the disk lost at the end; none: it ended in order.
+    lost: Option<usize>,
+}
+
+/// What the journal would hold.
+#[derive(Default)]
+struct Book {
+    rows: Vec<KeptMessage>,
+    reigns: Vec<Reign>,
+    given: HashSet<(u8, Position)>,
+    /// Everything that was ever published and kept, by subject, in order.
+    kept: HashMap<u8, Vec<Position>>,
+    /// Positions that only memory had.
+    unkept: Vec<(u8, Position)>,
+    /// Marks that a pattern's subscriber was given, and how many kept messages it had been sent; none: more than were kept.
+    marks: Vec<(Mark, Option<usize>)>,
+}
+
+fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
+    let message = &row.message;
+    let mut kept = KeptMessage::new(run, offset, Arc::clone(&message.subject), message.at().unwrap());
+    (kept.arrival, kept.time_ms, kept.kind, kept.is_retained) =
+        (message.arrival, message.time_ms, message.kind, message.is_retained);
+    (kept.publisher, kept.key) = (Arc::clone(&row.publisher), row.key.clone());
+    kept.carry(message.content(), "", &[])
+}
+
+fn begin(book: &Book, run: u64) -> Node {
+    let mut node = new_node(|settings| {
+        (settings.run, settings.epoch) = (run, 100 * run);
+        settings.journal = Some(JournalSettings::default());
+        settings.limits.log_messages_max = 6;
+    });
+    node.begin_restore(book.reigns.clone());
+    book.rows.iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
+    let restored = node.finish_restore(at_ms(0));
+    assert_eq!((restored.rows, restored.passed_over, restored.holes), (book.rows.len() as u64, 0, 0));
+    node
+}
+
+/// Publishes, writes down what the disk keeps, and notes what clients were shown.
+fn live(book: &mut Book, node: &mut Node, number: u64, run: &Run) {
+    let began = node.arrival();
+    let mut rows = Vec::new();
+    for &subject in &run.publishes {
+        let Outcome::Published { at: Some(at), is_repeat: false } =
+            publish(node, SUBJECTS[usize::from(subject)], draft("{}"), at_ms(1))
+        else {
+            panic!()
+        };
+        assert!(book.given.insert((subject, at)), "{at} was given twice");
+    }
+    assert!(!node.take_rows(&mut rows), "nobody waits");
+    assert_eq!(rows.len(), run.publishes.len());
+    let kept = rows.len() - run.lost.unwrap_or(0).min(rows.len());
+    let before: usize = book.kept.values().map(Vec::len).sum();
+    for (index, row) in rows.iter().enumerate() {
+        let subject = run.publishes[index];
+        let at = row.message.at().unwrap();
+        if index < kept {
+            book.rows.push(keep(row, number, book.rows.len() as u64));
+            book.kept.entry(subject).or_default().push(at);
+        } else {
+            book.unkept.push((subject, at));
+        }
+        book.marks.push((node.mark(row.message.arrival), (index < kept).then_some(before + index + 1)));
+    }
+    let last = rows.get(kept.wrapping_sub(1)).map_or(began, |row| row.message.arrival);
+    if let Some(reign) = book.reigns.last_mut() {
+        reign.epoch_end = node.epoch();
+    }
+    book.reigns.push(Reign { run: number, epoch: node.epoch(), epoch_end: u64::MAX, began, last });
+}
+
+/// Reads a subject from a place on, as a subscriber does; the messages it is sent, and the gaps it is told.
+fn follow(
+    node: &Node,
+    subject: &str,
+    after: Position,
+) -> (Vec<Position>, Vec<(Option<Position>, Position, Option<u64>)>) {
+    let log = node.find(subject).unwrap();
+    let (mut got, mut gaps) = (Vec::new(), Vec::new());
+    let mut from = match node.place(log, after, at_ms(1)) {
+        Place::Served { arrival, .. } => arrival,
+        Place::Gap { missed, oldest, oldest_arrival, .. } => {
+            gaps.push((Some(after), oldest, missed));
+            oldest_arrival
+        }
+    };
+    loop {
+        let mut messages = Vec::new();
+        let read = node.read(log, from, node.arrival(), &mut messages, 200);
+        got.extend(messages.iter().map(|message| message.at().unwrap()));
+        if let Some(hole) = read.hole {
+            assert!(messages.is_empty(), "a hole is told alone");
+            assert_eq!(hole.reason, GapReason::Epoch);
+            gaps.push((hole.after, hole.at, hole.missed));
+        }
+        from = read.reached;
+        if read.is_done {
+            return (got, gaps);
+        }
+    }
+}
+
+fn check_subject(book: &Book, node: &Node, subject: u8) {
+    let name = SUBJECTS[usize::from(subject)];
+    let Some(log) = node.find(name) else {
+        assert!(!book.kept.contains_key(&subject));
+        return;
+    };
+    let all = &book.kept[&subject];
+    let oldest = all.len() - all.len().min(6);
+    for (index, at) in all.iter().enumerate() {
+        let (got, gaps) = follow(node, name, *at);
+        let first = oldest.max(index + 1);
+        assert_eq!(got, all[first..], "after {at} of {all:?}");
+        let mut gaps = gaps.into_iter();
+        let mut stand = *at;
+        if index + 1 < oldest {
+            let (after, to, missed) = gaps.next().unwrap();
+            assert_eq!((after, missed), (Some(*at), Some((oldest - index - 1) as u64)));
+            stand = to;
+        }
+        // Between what is sent, every change of reign is told, with nothing missed.
+        for (after, to, missed) in gaps {
+            assert_eq!(missed, Some(0), "{after:?} to {to}");
+            assert!(after.unwrap().epoch < to.epoch && to.sequence == 0 && to.epoch > stand.epoch, "{stand} {to}");
+            stand = to;
+        }
+        assert_eq!(stand.epoch, node.head(log).at.epoch);
+    }
+    for (_, at) in book.unkept.iter().filter(|(of, _)| *of == subject) {
+        let place = node.place(log, *at, at_ms(1));
+        assert!(matches!(place, Place::Gap { reason: GapReason::Epoch, missed: None, .. }), "{at}: {place:?}");
+    }
+}
+
+fn check_marks(book: &Book, node: &Node) {
+    let every = pattern("/**");
+    for (mark, sent) in &book.marks {
+        let Some(sent) = sent else {
+            assert_eq!(node.place_mark(*mark, &every), Err(GapReason::Epoch), "{mark}");
+            continue;
+        };
+        let mut from = node.place_mark(*mark, &every).unwrap();
+        let (mut got, mut missed): (Vec<Arc<Message>>, u64) = (Vec::new(), 0);
+        while from < node.arrival() {
+            let mut holes = Vec::new();
+            let stride = Stride { entries_max: 7, bytes_max: 300 };
+            let walk = node.walk(&every, from, node.arrival(), &mut got, &mut holes, stride);
+            assert!(!walk.is_lost && walk.reached > from);
+            missed += holes.iter().map(|(_, _, hole)| hole.missed.unwrap()).sum::<u64>();
+            from = walk.reached;
+        }
+        let total: usize = book.kept.values().map(Vec::len).sum();
+        assert_eq!(got.len() as u64 + missed, (total - sent) as u64, "after {mark}");
+        assert!(got.is_sorted_by_key(|message| message.arrival));
+    }
+}
+
+fn runs() -> impl Strategy<Value = Vec<Run>> {
+    let run = (prop::collection::vec(0..3_u8, 0..12), prop::option::of(0..4_usize))
+        .prop_map(|(publishes, lost)| Run { publishes, lost });
+    prop::collection::vec(run, 1..5)
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn who_comes_back_after_restarts_is_sent_the_rest_and_told_the_truth(runs in runs()) {
+        let mut book = Book::default();
+        for (index, run) in runs.iter().enumerate() {
+            let number = index as u64 + 1;
+            let mut node = begin(&book, number);
+            (0..3).for_each(|subject| check_subject(&book, &node, subject));
+            check_marks(&book, &node);
+            live(&mut book, &mut node, number, run);
+        }
+    }
+}
+
+#[test]
+fn an_empty_place_of_a_known_reign_means_what_it_follows() {
+    let mut book = Book::default();
+    let mut node = begin(&book, 1);
+    live(&mut book, &mut node, 1, &Run { publishes: vec![0, 0, 0], lost: None });
+    let mut node = begin(&book, 2);
+    live(&mut book, &mut node, 2, &Run { publishes: vec![1], lost: None });
+    let mut node = begin(&book, 3);
+    let reads = |node: &Node, at| follow(node, SUBJECTS[0], at);
+    assert_eq!(reads(&node, position(100, 0)).0, [position(100, 1), position(100, 2), position(100, 3)]);
+    let (got, gaps) = reads(&node, position(200, 0));
+    assert_eq!((got, gaps), (vec![], vec![(Some(position(200, 0)), position(300, 0), Some(0))]));
+    assert_eq!(reads(&node, position(300, 0)), (vec![], vec![]));
+    // A subject of the second run, and a client that had seen it empty in the first.
+    assert_eq!(follow(&node, SUBJECTS[1], position(100, 0)).0, [position(200, 1)]);
+    publish(&mut node, SUBJECTS[0], draft("{}"), at_ms(2));
+    let (got, gaps) = reads(&node, position(100, 3));
+    assert_eq!((got, gaps.len()), (vec![position(300, 1)], 2));
+    let log = node.find(SUBJECTS[0]).unwrap();
+    let mut messages = Vec::new();
+    node.read(log, 7, node.arrival(), &mut messages, 1 << 20);
+    assert_eq!(messages.last().unwrap().after(), Some(position(100, 3)), "the first of a reign says what it follows");
+}
+
+#[test]
+fn keys_and_snapshots_come_back() {
+    let mut book = Book::default();
+    let mut node = begin(&book, 1);
+    let keyed = |content: &str| {
+        let mut draft = draft(content);
+        draft.key = Some(b"k1".as_slice().into());
+        draft
+    };
+    publish(&mut node, "/a/1", draft(r#"{"x":1,"y":1}"#), at_ms(1));
+    publish(&mut node, "/a/1", keyed(r#"{"y":2}"#), at_ms(1));
+    let mut rows = Vec::new();
+    node.take_rows(&mut rows);
+    book.rows.extend(rows.iter().enumerate().map(|(offset, row)| keep(row, 1, offset as u64)));
+    book.reigns.push(Reign { run: 1, epoch: node.epoch(), epoch_end: u64::MAX, began: 1, last: node.arrival() });
+    let mut node = begin(&book, 2);
+    let snapshot = node.snapshot(node.find("/a/1").unwrap(), at_ms(1)).unwrap();
+    assert_eq!((snapshot.content(), snapshot.kind()), (&br#"{"x":1,"y":2}"#[..], Kind::Json));
+    assert_eq!(snapshot.at, position(200, 0));
+    let again = publish(&mut node, "/a/1", keyed(r#"{"y":2}"#), at_ms(2));
+    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_repeat: true });
+    let mut asked = keyed(r#"{"y":2}"#);
+    asked.ack = Ack::Disk;
+    let again = publish(&mut node, "/a/1", asked, at_ms(2));
+    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_repeat: true }, "it is on the disk");
+}
+
+#[test]
+fn a_promise_of_the_disk_is_kept_refused_or_said_to_be_broken() {
+    let mut node = begin(&Book::default(), 1);
+    let disk = || {
+        let mut draft = draft("{}");
+        (draft.ack, draft.key) = (Ack::Disk, Some(b"k1".as_slice().into()));
+        draft
+    };
+    let at = Some(position(100, 1));
+    let Outcome::Awaits { arrival, .. } = publish(&mut node, "/a/1", disk(), at_ms(1)) else { panic!() };
+    let (_, is_urgent) = node.has_rows();
+    assert!(is_urgent);
+    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Awaits { at, is_repeat: true, arrival });
+    node.await_disk(3, arrival);
+    assert_eq!(node.journaled(Progress { synced: arrival - 1, ..Progress::default() }), 1 << 3);
+    assert_eq!(node.journaled(Progress { synced: arrival, ..Progress::default() }), 1 << 3);
+    assert_eq!(node.journaled(Progress { synced: arrival, ..Progress::default() }), 0, "nobody waits any more");
+    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Published { at, is_repeat: true });
+    node.journaled(Progress { is_failing: true, ..Progress::default() });
+    let head = node.arrival();
+    let mut fresh = disk();
+    fresh.key = None;
+    let refused = publish(&mut node, "/a/1", fresh, at_ms(1));
+    assert_eq!((refused, node.arrival()), (Outcome::Refused(godwit_core::codes::Code::DiskFailing), head));
+    assert!(matches!(publish(&mut node, "/a/1", draft("{}"), at_ms(1)), Outcome::Published { .. }), "the rest goes on");
+}
+
+#[test]
+fn what_is_seen_only_from_the_disk_is_seen_in_order_and_late() {
+    let mut node = new_node(|settings| {
+        settings.journal = Some(JournalSettings::default());
+        settings.patterns = vec![PatternSettings {
+            pattern: "/slow/**".to_owned(),
+            visible: Some("journaled".to_owned()),
+            ..PatternSettings::default()
+        }];
+    });
+    let is_at = |outcome, at| assert_eq!(outcome, Outcome::Published { at: Some(at), is_repeat: false });
+    is_at(publish(&mut node, "/slow/1", draft("1"), at_ms(1)), position(7, 1));
+    is_at(publish(&mut node, "/slow/1", draft("2"), at_ms(1)), position(7, 2));
+    is_at(publish(&mut node, "/a/1", draft("3"), at_ms(1)), position(7, 1));
+    assert_eq!(node.arrival(), 0, "what comes behind waits too");
+    let log = node.find("/slow/1").unwrap();
+    assert!(node.snapshot(log, at_ms(1)).is_none() && node.head(log).at == position(7, 0));
+    for _ in 0..8 {
+        node.sweep(at_ms(900_000));
+    }
+    node.journaled(Progress { synced: 1, ..Progress::default() });
+    assert_eq!((node.arrival(), node.head(log).at), (1, position(7, 1)));
+    node.journaled(Progress { synced: 3, ..Progress::default() });
+    assert_eq!((node.arrival(), node.head(log).at), (3, position(7, 2)));
+    node.journaled(Progress { is_failing: true, ..Progress::default() });
+    is_at(publish(&mut node, "/slow/1", draft("4"), at_ms(1)), position(7, 3));
+    assert_eq!(node.arrival(), 4, "a disk that fails holds nobody");
+}

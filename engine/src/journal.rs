@@ -1,0 +1,263 @@
+//! The node's journal: opened and read back before anybody is served, fed by whoever accepts, and told to all who wait for it. Owns the
+//! way between the core's rows and the journal's threads: rows are taken from the node and put into the queue by one at a
+//! time, so that they stay in order, and what the journal says reaches the node before any shard is woken for it.
+
+use crate::board::Board;
+use crate::queue::lock;
+use godwit_core::journal::{MessageRow, Rows};
+use godwit_core::node::{Node, Progress, Reign, Restored};
+use godwit_core::position::Now;
+use godwit_core::report::Report;
+use godwit_core::settings::{JournalSettings, Settings};
+use godwit_journal::disk::{Disk, RealDisk};
+use godwit_journal::{Budget, Journal, Past, Queue, Reader, Stream};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
+
+/// What came back from the journal at the start, for the log.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    pub restored: Restored,
+    pub took_ms: u64,
+    /// Whether the run before ended in order; none: there was none.
+    pub was_clean: Option<bool>,
+    pub damaged: u64,
+    /// What was found wrong and what was done about it, a sentence each.
+    pub said: Vec<String>,
+}
+
+/// The journal's figures.
+#[derive(Clone, Debug, Default)]
+pub struct JournalFigures {
+    pub is_failing: bool,
+    /// What the disk says while it fails.
+    pub reason: Option<String>,
+    pub failures: u64,
+    pub journaled_arrival: u64,
+    pub synced_arrival: u64,
+    /// By stream: rows written, and rows lost because there was no room.
+    pub rows: BTreeMap<&'static str, (u64, u64)>,
+    pub damaged: u64,
+    pub bytes: u64,
+    pub syncs: u64,
+    pub sync_us: u64,
+    pub waiting_bytes: usize,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(crate) struct Journaling {
+    node: Arc<Mutex<Node>>,
+    queue: Queue,
+    reader: Reader,
+    progress: godwit_journal::Progress,
+    /// Rows on their way. Held from the taking to the putting.
+    rows: Mutex<Vec<MessageRow>>,
+    /// As of the last report.
+    was_failing: Mutex<bool>,
+    journal: Mutex<Option<Journal>>,
+}
+
+/// Opens the journal of the settings, gives the node back what it holds, and begins. None where there is none.
+pub(crate) fn begin(
+    settings: &Settings,
+    node: &Arc<Mutex<Node>>,
+    board: &Arc<Board>,
+    now: impl Fn() -> Now,
+) -> io::Result<Option<Resumed>> {
+    match &settings.journal {
+        None => Ok(None),
+        Some(asked) => begin_on(settings, asked, Arc::new(RealDisk), node, board, now).map(Some),
+    }
+}
+
+/// The same on any disk.
+pub(crate) fn begin_on(
+    settings: &Settings,
+    asked: &JournalSettings,
+    disk: Arc<dyn Disk>,
+    node: &Arc<Mutex<Node>>,
+    board: &Arc<Board>,
+    now: impl Fn() -> Now,
+) -> io::Result<Resumed> {
+    let began = Instant::now();
+    // The board keeps the journal: its thread must not keep the board.
+    let teller: Weak<Board> = Arc::downgrade(board);
+    let is_ready = Arc::new(OnceLock::new());
+    let notify = {
+        let is_ready = Arc::clone(&is_ready);
+        move || {
+            if is_ready.get().is_some()
+                && let Some(board) = teller.upgrade()
+            {
+                tell(&board);
+            }
+        }
+    };
+    let (journal, past) =
+        Journal::open(&translate(settings, asked), disk, notify).map_err(|error| io::Error::other(error.to_string()))?;
+    let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
+    board.begin_journal(Journaling {
+        node: Arc::clone(node),
+        queue: journal.queue().clone(),
+        reader: journal.reader().clone(),
+        progress: journal.progress().clone(),
+        rows: Mutex::default(),
+        was_failing: Mutex::default(),
+        journal: Mutex::new(Some(journal)),
+    });
+    let _ = is_ready.set(()); // it is set once, here
+    tell(board);
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let was_clean = past.follows.map(|follows| follows.is_clean);
+    Ok(Resumed { restored, took_ms, was_clean, damaged, said: past.said })
+}
+
+/// The journal has come further, or fails: the node is told, and then those who wait.
+fn tell(board: &Board) {
+    let Some(journaling) = board.journaling() else { return };
+    let progress = journaling.progress();
+    let woken = lock(&journaling.node).journaled(progress);
+    board.wake(woken);
+    let mut was_failing = lock(&journaling.was_failing);
+    if std::mem::replace(&mut *was_failing, progress.is_failing) != progress.is_failing {
+        let reason = progress.is_failing.then(|| journaling.progress.reason().unwrap_or_default());
+        board.reports.push(&mut vec![Report::Journal { reason }]);
+    }
+}
+
+fn translate(settings: &Settings, asked: &JournalSettings) -> godwit_journal::Settings {
+    let bounds = |(age_ms_max, bytes_max): (u64, u64)| godwit_journal::Retention { age_ms_max, bytes_max };
+    godwit_journal::Settings {
+        directory: asked.directory.clone().into(),
+        node: settings.node.clone(),
+        run: settings.run,
+        epoch: settings.epoch,
+        messages_bytes_max: asked.messages_bytes_max,
+        rows_bytes_max: asked.rows_bytes_max,
+        write_interval_ms: asked.write_interval_ms,
+        sync_interval_ms: asked.sync_interval_ms,
+        sync_bytes_max: asked.sync_bytes_max,
+        segment_bytes_max: asked.segment_bytes_max,
+        segment_age_ms_max: asked.segment_age_ms_max,
+        probe_interval_ms: asked.probe_interval_ms,
+        retention: asked.retention.iter().map(|(stream, kept)| (stream.clone(), bounds(*kept))).collect(),
+    }
+}
+
+/// Gives the node back what the journal holds and its limits let it keep.
+fn give_back(
+    settings: &Settings,
+    node: &Arc<Mutex<Node>>,
+    journal: &Journal,
+    past: &Past,
+    now: &impl Fn() -> Now,
+) -> io::Result<(Restored, u64)> {
+    lock(node).begin_restore(chain(past));
+    let limits = &settings.limits;
+    let ages = settings.patterns.iter().filter_map(|pattern| pattern.log_age_ms_max);
+    let age_ms = ages.chain([limits.log_age_ms_max, limits.keys_age_ms_max]).max().unwrap_or(0);
+    let budget = Budget {
+        messages: limits.index_entries_max as u64,
+        bytes: limits.logs_bytes_max as u64,
+        oldest_ms: now().wall_ms.saturating_sub(age_ms),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let reader = journal.reader();
+    let loaded = reader.load(budget, threads, &mut |messages| {
+        let (mut node, now) = (lock(node), now());
+        messages.into_iter().for_each(|message| node.restore(message, now));
+    })?;
+    for (_, last) in past.reigns.iter().flat_map(|reign| &reign.holes) {
+        lock(node).restore_hole(*last);
+    }
+    reader.load_snapshots(loaded.first, &|subject| !lock(node).needs_snapshot(subject), &mut |message| {
+        lock(node).restore_snapshot(message, now());
+    })?;
+    Ok((lock(node).finish_restore(now()), loaded.damaged))
+}
+
+/// The reigns in the core's words: each began with the arrival after what it follows.
+fn chain(past: &Past) -> Vec<Reign> {
+    let mut reigns: Vec<Reign> = Vec::with_capacity(past.reigns.len());
+    let ends = past.reigns.iter().skip(1).map(|next| next.follows).chain([past.follows]);
+    for (reign, end) in past.reigns.iter().zip(ends) {
+        let began = reigns.last().map_or(1, |before| before.last + 1);
+        let last = end.filter(|end| end.run == reign.run).map_or(0, |end| end.arrival).max(began);
+        if let Some(before) = reigns.last_mut() {
+            before.epoch_end = reign.epoch;
+        }
+        reigns.push(Reign { run: reign.run, epoch: reign.epoch, epoch_end: u64::MAX, began, last });
+    }
+    reigns
+}
+
+impl Journaling {
+    /// Hands what has been accepted to the journal. Never waits for the disk.
+    pub(crate) fn pump(&self) {
+        let mut rows = lock(&self.rows);
+        let is_urgent = lock(&self.node).take_rows(&mut rows);
+        if rows.is_empty() {
+            return;
+        }
+        self.queue.push_messages(&mut rows, is_urgent);
+        if self.queue.holds_publishers() {
+            lock(&self.node).hold_publishers();
+            // The writer may have caught up in between, and said so before we did.
+            let progress = self.progress();
+            if !progress.is_full {
+                lock(&self.node).journaled(progress);
+            }
+        }
+    }
+
+    /// Rows of the other streams.
+    pub(crate) fn push(&self, rows: Rows) {
+        self.queue.push(rows);
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    fn progress(&self) -> Progress {
+        // In this order: what was lost is told before what is behind it is said to be there.
+        let synced = self.progress.synced_arrival();
+        let lost = self.progress.hole_arrival();
+        Progress { synced, lost, is_failing: self.progress.is_failing(), is_full: self.queue.holds_publishers() }
+    }
+
+    pub(crate) fn set_retention(&self, settings: &Settings) {
+        if let (Some(journal), Some(asked)) = (&*lock(&self.journal), &settings.journal) {
+            journal.set_retention(&translate(settings, asked));
+        }
+    }
+
+    /// Ends the run in order: what waits is written, and that nothing came after it. True when all of it is on the disk.
+    pub(crate) fn close(&self) -> bool {
+        self.pump();
+        let last = lock(&self.node).arrival();
+        lock(&self.journal).take().is_none_or(|journal| journal.close(last))
+    }
+
+    pub(crate) fn show(&self) -> JournalFigures {
+        let progress = &self.progress;
+        let (syncs, sync_us) = progress.syncs();
+        let streams = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
+        JournalFigures {
+            is_failing: progress.is_failing(),
+            reason: progress.reason().filter(|_| progress.is_failing()),
+            failures: progress.failures(),
+            journaled_arrival: progress.journaled_arrival(),
+            synced_arrival: progress.synced_arrival(),
+            rows: streams.map(|stream| (stream.name(), (progress.rows(stream), progress.lost(stream)))).collect(),
+            damaged: progress.damaged(),
+            bytes: progress.bytes(),
+            syncs,
+            sync_us,
+            waiting_bytes: self.queue.bytes(),
+        }
+    }
+}
