@@ -262,10 +262,11 @@ impl Engine {
             (start.run, start.seed, start.epoch, start.shards);
         settings.listeners.clone_from(&start.listeners);
         settings.asks_on_connect = start.asks_on_connect;
-        settings.journal = start.journal.clone().zip(settings.journal).map(|(start, asked)| JournalSettings {
-            retention: asked.retention,
-            ..start
-        });
+        settings.journal = start
+            .journal
+            .clone()
+            .zip(settings.journal)
+            .map(|(start, asked)| JournalSettings { retention: asked.retention, ..start });
         settings.limits.connections_max = start.limits.connections_max;
         let certificates = read_certificates(&settings)?;
         self.board.certify(certificates);

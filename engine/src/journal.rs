@@ -96,8 +96,8 @@ pub(crate) fn begin_on(
             }
         }
     };
-    let (journal, past) =
-        Journal::open(&translate(settings, asked), disk, notify).map_err(|error| io::Error::other(error.to_string()))?;
+    let (journal, past) = Journal::open(&translate(settings, asked), disk, notify)
+        .map_err(|error| io::Error::other(error.to_string()))?;
     let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
     board.begin_journal(Journaling {
         node: Arc::clone(node),

@@ -74,7 +74,7 @@ impl Row for MessageRow {
         let flags = retained | ((message.qos as i64) << QOS_SHIFT) | mqtt;
         table.put(&*message.subject);
         table.put(message.epoch);
-        table.put(message.sequence);
+        table.put(message.at().map_or(0, |at| at.sequence));
         table.put(message.arrival);
         table.put(kind_name(message.kind));
         table.put(message.content());
