@@ -44,6 +44,7 @@ pub(crate) struct Place {
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
     pub(crate) follows: Option<Arc<Follows>>,
+    pub(crate) accepted_us: u32,
 }
 
 /// One accepted message.
@@ -69,6 +70,8 @@ pub struct Message {
     pub publisher: u32,
     /// MQTT's message expiry: seconds from `time_ms` on; `NO_EXPIRY` none.
     pub expiry_s: u32,
+    /// When it was accepted (monotonic µs, modulo 2³²): for how long it takes until the kernel has it.
+    pub accepted_us: u32,
     /// Content, then the reply subject, then carried MQTT properties (both possibly empty): one allocation for all.
     pub(crate) bytes: Box<[u8]>,
 }
@@ -166,6 +169,8 @@ pub struct FromMqtt {
 pub struct Batch {
     pub(crate) names: String,
     pub(crate) drafts: Vec<Draft>,
+    /// When its messages are accepted (monotonic µs, modulo 2³²).
+    pub accepted_us: u32,
 }
 
 impl Batch {
@@ -258,6 +263,7 @@ impl Draft {
             reply_bytes: self.reply_bytes,
             publisher: self.mqtt.map_or(0, |mqtt| mqtt.publisher),
             expiry_s: self.mqtt.map_or(NO_EXPIRY, |mqtt| mqtt.expiry_s),
+            accepted_us: place.accepted_us,
             bytes: std::mem::take(&mut self.bytes),
         }
     }

@@ -82,6 +82,8 @@ pub struct Node {
     owed: mqtt::Owed,
     groups: mqtt::Groups,
     due_wills: Vec<Will>,
+    /// When what is accepted now was (monotonic µs, modulo 2³²).
+    accepted_us: u32,
     /// Highest wall time seen; marks carry it, and it never runs back.
     time_ms: u64,
     random: u64,
@@ -123,6 +125,7 @@ impl Node {
             owed: mqtt::Owed::default(),
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
+            accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,
             counts: report::Counts::default(),

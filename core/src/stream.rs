@@ -64,6 +64,9 @@ pub struct Stream {
     pub empty_since_ms: Option<u64>,
     /// When something was last appended (monotonic ms).
     pub used_ms: u64,
+    /// When the first of what is to be sent was accepted (monotonic µs, modulo 2³²), and the turn in which it came.
+    pub fresh_us: u32,
+    pub fresh_turn: u32,
 }
 
 impl Stream {
@@ -88,6 +91,8 @@ impl Stream {
             marked_ms: 0,
             empty_since_ms: None,
             used_ms: 0,
+            fresh_us: 0,
+            fresh_turn: 0,
         }
     }
 

@@ -18,6 +18,11 @@ impl Clock {
         let wall_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         Now { mono_ms: self.began.elapsed().as_millis() as u64, wall_ms }
     }
+
+    /// Monotonic µs, modulo 2³².
+    pub(crate) fn us(&self) -> u32 {
+        self.began.elapsed().as_micros() as u32
+    }
 }
 
 /// What one thread has used of a processor, read from another.

@@ -1,6 +1,7 @@
 //! What a core shard asks of its sockets, handed to the driver.
 
 use crate::board::Board;
+use crate::clock::Clock;
 use crate::driver::{self, Driver, Listener};
 use crate::links::Links;
 use godwit_core::shard::{Outlet, Sending};
@@ -11,6 +12,7 @@ pub(crate) struct Sockets {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) board: Arc<Board>,
     pub(crate) links: Links,
+    pub(crate) clock: Clock,
 }
 
 impl Outlet for Sockets {
@@ -54,6 +56,10 @@ impl Outlet for Sockets {
 
     fn journal(&mut self) {
         self.board.journal();
+    }
+
+    fn clock_us(&mut self) -> u32 {
+        self.clock.us()
     }
 
     fn wake(&mut self, shards: u64) {

@@ -90,6 +90,7 @@ struct Turning {
     /// The driver's listeners by their numbers in the settings.
     numbers: Vec<u8>,
     settings: Arc<Settings>,
+    is_journaling: bool,
     sockets: Sockets,
     shard: Shard,
     /// What the sockets with links have said, in turn.
@@ -125,12 +126,14 @@ impl Turning {
         let turning = Self {
             index,
             numbers,
+            is_journaling: plan.settings.journal.is_some(),
             settings: Arc::clone(&plan.settings),
             sockets: Sockets {
                 driver: opened.driver,
                 listeners,
                 board: Arc::clone(&plan.board),
                 links: Links::default(),
+                clock: plan.clock,
             },
             plain: Vec::new(),
             shard: Shard::new(plan.index, plan.settings, plan.node),
@@ -154,8 +157,13 @@ impl Turning {
             self.sockets.driver.turn(&mut events, wait)?;
             let now = self.clock.now();
             self.shard.begin(now);
+            if self.is_journaling {
+                self.shard.set_clock_us(self.clock.us());
+            }
             for event in &events {
                 if self.take(*event) {
+                    self.shard.end_ledger();
+                    self.write_down();
                     return Ok(());
                 }
             }
@@ -164,6 +172,7 @@ impl Turning {
             self.settle()?;
             self.board.wake(self.shard.take_wakes());
             self.tell(now.mono_ms);
+            self.write_down();
             let is_waiting = self.sockets.links.is_waiting();
             let deadline_ms = self.shard.deadline_ms().min(self.ring_ms.unwrap_or(u64::MAX));
             let rest_ms = if is_waiting { 0 } else { deadline_ms.saturating_sub(now.mono_ms) };
@@ -282,6 +291,15 @@ impl Turning {
             self.shard.more(&mut self.sockets);
         }
         Ok(())
+    }
+
+    /// Hands what the turn noted of connections and deliveries to the journal.
+    fn write_down(&mut self) {
+        if self.is_journaling
+            && let Some(journaling) = self.board.journaling()
+        {
+            self.shard.take_rows(|rows| journaling.push(rows));
+        }
     }
 
     /// Shows the turn's reports and figures.

@@ -104,6 +104,7 @@ impl KeptMessage {
             reply_bytes: self.reply_bytes,
             publisher: 0,
             expiry_s: self.expiry_s,
+            accepted_us: 0,
             bytes: self.bytes,
         }
     }

@@ -44,7 +44,8 @@ impl Node {
         self.ages.tick(now.mono_ms, self.index.head());
         outcomes.reserve(batch.drafts.len());
         let mut wakes = 0;
-        let Batch { names, drafts } = batch;
+        self.accepted_us = batch.accepted_us;
+        let Batch { names, drafts, .. } = batch;
         for draft in drafts {
             let subject = names.get(draft.subject.start as usize..draft.subject.end as usize).unwrap_or("");
             let outcome = match self.accept(subject, draft, now) {
@@ -138,6 +139,7 @@ impl Node {
         let Some(log) = self.names.get(id) else { return Err(Code::CommandFault) };
         let mut place = log.next();
         place.sequence = unseen.map_or(place.sequence, |last| last + 1);
+        place.accepted_us = self.accepted_us;
         let is_retained = draft.is_retained.unwrap_or(!log.is_reply);
         let policy = self.policies.get(log.policy);
         let has_journal = self.journal.as_ref().is_some_and(|journal| !journal.is_failing());

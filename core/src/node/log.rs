@@ -91,7 +91,7 @@ impl Log {
     /// Where the next message goes.
     pub(super) fn next(&self) -> Place {
         let follows = self.past.as_ref().map(|past| past.follows());
-        Place { epoch: self.epoch, sequence: self.sequence + 1, follows }
+        Place { epoch: self.epoch, sequence: self.sequence + 1, follows, accepted_us: 0 }
     }
 
     /// Numbers up to here are not here: the next is the one after, and came after this arrival. What was kept has been let go.

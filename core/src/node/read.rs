@@ -83,6 +83,11 @@ impl Node {
         self.names.get(log).map_or(Position { epoch: 0, sequence: 0 }, |log| log.position(number))
     }
 
+    /// The log's number up to which somebody has been sent everything who was sent everything up to an arrival.
+    pub fn number_at(&self, log: LogId, arrival: u64) -> u64 {
+        self.names.get(log).map_or(0, |log| log.base() + log.count_until(arrival) as u64)
+    }
+
     /// The log's number of a position that it knows.
     pub fn number(&self, log: LogId, at: Position) -> Option<u64> {
         match self.know(self.names.get(log)?, at) {

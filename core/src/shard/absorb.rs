@@ -79,9 +79,12 @@ impl Shard {
     }
 
     fn append(&mut self, id: u32, message: &Arc<Message>, entry: u32) {
-        let now_ms = self.now.mono_ms;
+        let (now_ms, turns) = (self.now.mono_ms, self.turns);
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
         stream.used_ms = now_ms;
+        if !stream.is_dirty && stream.fresh_turn != turns {
+            (stream.fresh_us, stream.fresh_turn) = (message.accepted_us, turns);
+        }
         if let Wire::MqttShared(_) = stream.wire {
             return self.note_deal(id);
         }

@@ -135,6 +135,7 @@ impl Shard {
         wire::push(stream.wire, out, &gap);
         mqtt::put_gap(self.connections.get(cursor.connection), &gap, out);
         self.counters.count_gap(self.connections.get(cursor.connection), missing.reason);
+        self.note_gap(id, missing.from, missing.after, number, at);
         if from_oldest {
             return Some(missing.oldest_arrival);
         }

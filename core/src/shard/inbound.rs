@@ -29,6 +29,7 @@ impl Shard {
         };
         if let Some(code) = code {
             self.counters.count_refused(code);
+            self.note_refusal(address, code as u16, code.sentence());
             self.report(Report::Refused { address, code, reason: String::new() });
             out.close(socket);
             return;

@@ -24,13 +24,16 @@ impl Shard {
             cursor.stand = Stand::Joining;
             cursor.owes_mark = true;
         }
+        self.begin_pattern_range(id, bound);
         self.queue_behind(id);
     }
 
     /// The feed's index no longer reaches back to where a pattern's cursor stands: a gap for all of it, then snapshots.
     pub(super) fn restart_join(&mut self, id: u32) {
+        self.end_range(id);
         self.tell_pattern_gap(id, GapReason::Overrun);
         self.begin_join(id, Plan::Snapshots);
+        self.note_pattern_gap(id);
     }
 
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {

@@ -13,6 +13,7 @@ mod gap;
 mod http;
 mod inbound;
 mod join;
+mod ledger;
 mod list;
 mod mqtt;
 mod orders;
@@ -71,6 +72,10 @@ pub trait Outlet {
     fn stop_accepting(&mut self);
     /// Messages were accepted that are to be written down.
     fn journal(&mut self) {}
+    /// The time now (monotonic µs, modulo 2³²): asked where there is a journal, once for some slices.
+    fn clock_us(&mut self) -> u32 {
+        0
+    }
     /// Wakes the shards of a mask: they have something to read in the feed. Called before this shard's own sending.
     fn wake(&mut self, shards: u64);
 }
@@ -142,6 +147,10 @@ pub struct Shard {
     /// MQTT connections whose time is short: each sweep looks at them.
     hasty: Vec<u32>,
     counters: Counters,
+    /// What is written down of connections; none where there is no journal.
+    ledger: Option<Box<ledger::Ledger>>,
+    /// Counts turns, modulo 2³².
+    turns: u32,
     /// In this second (monotonic): how many refused commands the server was told of.
     refusals_told: (u32, u32),
 }
@@ -152,6 +161,7 @@ impl Shard {
         let doors = access::Doors::new(&settings);
         let limits = settings.limits.clone();
         let accounts = lock(&node).accounts();
+        let ledger = settings.journal.as_ref().map(|settings| Box::new(ledger::Ledger::new(settings)));
         Self {
             index,
             settings,
@@ -200,14 +210,22 @@ impl Shard {
             dealing: Vec::new(),
             hasty: Vec::new(),
             counters: Counters::default(),
+            ledger,
+            turns: 0,
             refusals_told: (0, 0),
         }
     }
 
     /// Tells the shard the time; to be called before anything else in a turn.
     pub fn begin(&mut self, now: Now) {
+        self.turns = self.turns.wrapping_add(1);
         self.now = now;
         self.mark_ms = self.mark_ms.max(now.wall_ms);
+    }
+
+    /// The same time in µs, modulo 2³²: what is accepted in this turn counts from it.
+    pub fn set_clock_us(&mut self, us: u32) {
+        self.batch.accepted_us = us;
     }
 
     /// Ends a turn: publishes are numbered, the feed is absorbed, and what can be sent is handed to `out`. Afterwards every

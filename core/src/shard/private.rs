@@ -168,6 +168,7 @@ impl Shard {
         self.leave_all(socket);
         self.uncount_rest(socket);
         self.release_exchange(socket);
+        self.note_end(socket, code);
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
         self.counters.connections = self.connections.len() as u64;

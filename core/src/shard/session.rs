@@ -7,6 +7,7 @@ use super::connection::Phase;
 use super::connection::session_name;
 use crate::codes::Code;
 use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
+use crate::journal::AccessKind;
 use crate::limits;
 use crate::message::Draft;
 use crate::node::Outcome;
@@ -56,6 +57,7 @@ impl Shard {
                 if !self.unsubscribe(socket, selector) {
                     return Err(Refusal::new(Code::SubscriptionUnknown, Code::SubscriptionUnknown.sentence()));
                 }
+                self.note_unsubscribed(socket, selector);
                 if self.settings.reports_sessions {
                     let connection = self.connection_id(socket);
                     self.report(Report::Unsubscribed { connection, selector: selector.to_string() });
@@ -149,9 +151,9 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(access) = connection.access.as_ref().filter(|_| !connection.is_announced) else { return };
         connection.is_announced = true;
-        if !self.settings.reports_sessions {
-            return;
-        }
+        let access = Arc::clone(access);
+        self.note_access(socket, AccessKind::Connected, |_| {});
+        let Some(connection) = self.connections.get(socket).filter(|_| self.settings.reports_sessions) else { return };
         let report = Report::Connected {
             connection: connection_id,
             identity: Arc::clone(&access.identity),

@@ -8,6 +8,7 @@ use super::join::placed;
 use super::{Shard, lock};
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, NONE, Plan, Stand};
+use crate::journal::{AccessKind, Range};
 use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
@@ -109,7 +110,7 @@ impl Shard {
         self.count_outcome(socket, outcome);
         self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count: Some(count) });
         self.tell(cursor, &bytes);
-        self.report_subscribed(socket, &name, outcome, Some(head));
+        self.report_subscribed(socket, &name, outcome, Some(head), place_of(command));
         match from {
             Some(arrival) => {
                 self.stand(cursor, Stand::Behind(arrival));
@@ -120,6 +121,11 @@ impl Shard {
                 self.queue_behind(cursor);
             }
             None => self.enter_head(cursor),
+        }
+        self.settle_range(cursor, log, node);
+        if let (Some(after), None) = (command.after, &missing) {
+            let span = Range::Subject { epoch: after.epoch, from: None, to: after.sequence };
+            self.confirm(socket, &name, span);
         }
     }
 
@@ -172,15 +178,24 @@ impl Shard {
         self.count_outcome(socket, outcome);
         let text = pattern.text();
         self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
-        self.report_subscribed(socket, text, outcome, None);
+        self.report_subscribed(socket, text, outcome, None, place_of(command));
         self.tell_since_gap(cursor, gap);
         if let Some(cursor) = self.cursors.get_mut(cursor) {
             cursor.owes_mark = true;
+        }
+        if let (Some(mark), Some(Ok(arrival)), Some(name)) = (command.since, mark, self.stream_name(cursor)) {
+            self.begin_pattern_range(cursor, arrival);
+            self.confirm(socket, &name, Range::Pattern { run: mark.run, from: None, to: mark.arrival });
+        } else {
+            self.begin_pattern_range(cursor, self.arrived);
         }
         match plan {
             Some(plan) => self.begin_join(cursor, plan),
             None if outcome == Outcome::Recovered => self.queue_behind(cursor),
             None => self.enter_head(cursor),
+        }
+        if gap.is_some() {
+            self.note_pattern_gap(cursor);
         }
     }
 
@@ -249,7 +264,17 @@ impl Shard {
         id
     }
 
-    pub(super) fn report_subscribed(&mut self, socket: u32, selector: &str, outcome: Outcome, at: Option<Position>) {
+    pub(super) fn report_subscribed(
+        &mut self,
+        socket: u32,
+        selector: &str,
+        outcome: Outcome,
+        at: Option<Position>,
+        place: Option<Box<str>>,
+    ) {
+        self.note_access(socket, AccessKind::Subscribed, |row| {
+            (row.selector, row.outcome, row.at) = (Some(Arc::from(selector)), Some(outcome), place);
+        });
         if self.settings.reports_sessions {
             let connection = self.connection_id(socket);
             self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });
@@ -281,6 +306,7 @@ impl Shard {
 
     /// Removes a cursor that its connection's list no longer holds.
     pub(super) fn remove_cursor(&mut self, id: u32) {
+        self.drop_range(id);
         self.unlink(id);
         let Some(cursor) = self.cursors.remove(id) else { return };
         self.counters.subscriptions -= 1;
@@ -337,4 +363,10 @@ impl Shard {
         self.wakes |= node.take_wakes();
         self.counters.streams = self.streams.len() as u64;
     }
+}
+
+/// Where a client says that it stands, as text; of a map only that there is one.
+fn place_of(command: &Subscribe<'_>) -> Option<Box<str>> {
+    let after = command.after.map(|at| at.to_string());
+    after.or_else(|| command.since.map(|mark| mark.to_string())).map(String::into_boxed_str)
 }

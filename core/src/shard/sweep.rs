@@ -47,6 +47,7 @@ impl Shard {
         }
         self.look_at_hasty(out);
         self.sweep_streams(part % stream_parts, stream_parts);
+        self.sweep_ledger();
         self.sweep_drain(out);
         self.buffers.truncate(64);
     }

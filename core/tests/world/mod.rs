@@ -249,6 +249,13 @@ impl World {
         state.take_wakes() | std::mem::take(&mut net.wakes)
     }
 
+    /// What a shard has to write down since the last call.
+    pub(crate) fn take_rows(&mut self, shard: usize) -> Vec<godwit_core::journal::Rows> {
+        let mut rows = Vec::new();
+        self.shards[shard].0.take_rows(|more| rows.push(more));
+        rows
+    }
+
     /// What the server was told since the last call.
     pub(crate) fn reports(&mut self) -> Vec<godwit_core::report::Report> {
         std::mem::take(&mut self.reports)

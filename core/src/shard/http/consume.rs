@@ -50,6 +50,9 @@ impl Shard {
 
     /// Takes frames that were made for an answer under way.
     pub(in crate::shard) fn collect(&mut self, socket: u32, frames: &Frames) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.frames(frames, frames.bytes.len());
+        }
         if let Some(poll) = self.poll_mut(socket) {
             poll.body.extend_from_slice(&frames.bytes);
             poll.count += frames.notes.len();

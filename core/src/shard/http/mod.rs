@@ -306,6 +306,7 @@ impl Shard {
         self.counters.count_refused_command(refused.code);
         self.put_refusal(socket, refused);
         self.counters.count_refused(refused.code);
+        self.note_refusal(address, refused.code as u16, refused.code.sentence());
         self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
         self.begin_close(socket, refused.code as u16);
         Taken::End

@@ -50,6 +50,7 @@ impl Shard {
             self.stand(cursor, Stand::Behind(kept.arrival));
             self.queue_behind(cursor);
         }
+        self.settle_client_range(cursor, kept.arrival, node);
     }
 
     /// Sends again what this session has in flight, as far as the client takes it and its socket does.

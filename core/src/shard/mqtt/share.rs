@@ -39,7 +39,7 @@ impl Shard {
         self.seat_member(socket, group, selector, options, subscription_id, &mut node)?;
         self.wakes |= node.take_wakes();
         drop(node);
-        self.report_subscribed(socket, &name, Outcome::Live, None);
+        self.report_subscribed(socket, &name, Outcome::Live, None, None);
         Ok(options.qos)
     }
 

@@ -99,7 +99,9 @@ impl Shard {
         } else {
             self.enter_head(cursor);
         }
-        self.report_subscribed(socket, text, Outcome::Live, None);
+        let node = Arc::clone(&self.node);
+        self.settle_client_range(cursor, bound, &lock(&node));
+        self.report_subscribed(socket, text, Outcome::Live, None, None);
         Ok(options.qos)
     }
 
@@ -149,6 +151,7 @@ impl Shard {
                         self.hand_over(socket, leaving);
                     }
                     if self.unsubscribe(socket, text) {
+                        self.note_unsubscribed(socket, text);
                         self.report(Report::Unsubscribed { connection, selector: text.to_owned() });
                         Reason::SUCCESS
                     } else {

@@ -37,20 +37,27 @@ impl Shard {
             }
         }
         match flight.load {
-            Load::Window { cursor, from } => self.land_slice(cursor, from, flight.bytes, count),
-            Load::Frames(frames) => self.land_frames(flight.connection, frames, count),
+            Load::Window { cursor, from } => self.land_slice(cursor, from, flight.bytes, count, out),
+            Load::Frames(frames) => self.land_frames(flight.connection, frames, count, out),
             Load::Rest(rest) => self.land_rest(flight.connection, rest, flight.bytes, count),
             Load::Answered => {}
         }
     }
 
-    fn land_slice(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize) {
+    fn land_slice<O: Outlet>(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize, out: &mut O) {
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         if let Some(window) = &stream.window
             && let Some(connection) = self.connections.get(cursor.connection)
         {
-            self.counters.of(connection).messages_out += window.messages(from, from + count as u64);
+            let messages = window.messages(from, from + count as u64);
+            self.counters.of(connection).messages_out += messages;
+            if let Some(ledger) = &mut self.ledger {
+                ledger.slice(cursor_id, messages, count);
+                if count == bytes {
+                    ledger.time(cursor.stream, stream.fresh_us, out);
+                }
+            }
         }
         if count == bytes && stream.standard == cursor.standard {
             return;
@@ -74,7 +81,8 @@ impl Shard {
         self.count_rest(socket, (end.place - reached) as usize);
     }
 
-    fn land_frames(&mut self, socket: u32, frames: Frames, count: usize) {
+    fn land_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, count: usize, out: &mut O) {
+        self.note_frames(&frames, count, out);
         if let Some(connection) = self.connections.get(socket) {
             self.counters.of(connection).messages_out += frames.messages_within(count);
         }
@@ -84,6 +92,18 @@ impl Shard {
             self.arrive(note.cursor);
         }
         self.recycle(frames);
+    }
+
+    fn note_frames<O: Outlet>(&mut self, frames: &Frames, count: usize, out: &mut O) {
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.frames(frames, count);
+        let cursor = frames.notes.first().and_then(|note| self.cursors.get(note.cursor));
+        if let Some(stream) = cursor.and_then(|cursor| self.streams.get(cursor.stream))
+            && stream.fresh_turn == self.turns
+            && let Some(id) = cursor.map(|cursor| cursor.stream)
+        {
+            ledger.time(id, stream.fresh_us, out);
+        }
     }
 
     /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the

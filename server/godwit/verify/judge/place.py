@@ -61,9 +61,11 @@ class Place:
             return Breach(Promise.GAPS, f"{at} came where the snapshot at {stand} had to follow its gap")
         if at.epoch != stand.epoch:
             return self._other_reign(at, stand, Position(after_epoch, after))
+        if after_epoch != at.epoch:
+            after = 0  # the first of its reign says what that follows
         if at.sequence <= stand.sequence:
             return self._come_again(at.sequence, stand)
-        if message.conflated and message.conflated != at.sequence - after:
+        if message.conflated and after_epoch == at.epoch and message.conflated != at.sequence - after:
             self.stand = at
             return Breach(
                 Promise.MERGE,

@@ -286,7 +286,8 @@ class Witness:
 
     def _judge_first(self, place: Place, message: Message, at: Position) -> Breach | None:
         """The first that comes of a subject, and no snapshot: only the first there is can be that."""
-        after = message.after.sequence if message.after is not None else at.sequence - 1
+        follows = message.after  # of another reign: it is the first of its own
+        after = follows.sequence if follows is not None and follows.epoch == at.epoch else at.sequence - 1
         place.stand = at
         if after == 0 or not self.court.rules.has_snapshots:
             return None

@@ -1,0 +1,507 @@
+//! What a shard has to write down of its connections: who came and went, and what was handed to the kernel for whom, as ranges. Owns
+//! that a delivery costs a few additions and never a row: a range is some integers beside its cursor, and becomes a row when the
+//! subscription ends, its epoch changes, or it is time. There is no ledger where there is no journal.
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::outbound::Frames;
+use super::{Outlet, Shard};
+use crate::cursor::{Cursor, Stand};
+use crate::journal::{
+    AccessKind, AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Peer, Range as Span, Rows, latency_bucket,
+};
+use crate::message::LogId;
+use crate::node::Node;
+use crate::position::Position;
+use crate::settings::JournalSettings;
+use crate::stream::Source;
+
+/// Ranges that become rows in one sweep, and the share of all that have grown where that is more.
+const LOOKS_MIN: usize = 1_024;
+const SHARE: usize = 8;
+/// From here on codes are ours: a connection that was never let in and ended with one was refused.
+const FIRST_CODE: u16 = 4000;
+/// Slices timed with one look at the clock.
+const SLICES_EACH: u32 = 16;
+/// Rows of connections that wait for the end of the turn; what comes beyond is counted by the journal's own limit.
+const ROWS_MAX: usize = 65_536;
+
+/// What one cursor was handed since its last row. Of a subject `from` and `to` are numbers of its log, of a pattern arrivals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Range {
+    /// Everything up to here stands in an earlier row, or was never owed.
+    from: u64,
+    /// The last that is known to have been handed over, where the cursor itself does not tell.
+    to: u64,
+    epoch: u64,
+    /// The log's number before the epoch's first.
+    before: u64,
+    count: u64,
+    bytes: u64,
+    gaps: u64,
+    gap_count: u64,
+    is_uncounted: bool,
+    /// It has begun: the cursor's place is known.
+    is_begun: bool,
+    /// It stands among those that have grown.
+    is_noted: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    keeps_access: bool,
+    keeps_deliveries: bool,
+    interval_ms: u64,
+    /// By cursor.
+    ranges: Vec<Range>,
+    /// Cursors whose ranges have grown, and since when (monotonic ms), oldest first.
+    grown: VecDeque<(u64, u32)>,
+    now_ms: u64,
+    access: Vec<AccessRow>,
+    deliveries: Vec<DeliveryRow>,
+    latencies: Vec<LatencyRow>,
+    /// By stream.
+    latency: Vec<Option<Box<[u64; LATENCY_BUCKETS]>>>,
+    /// Since when they are counted (monotonic ms).
+    timed_ms: u64,
+    clock_us: u32,
+    slices: u32,
+}
+
+impl Ledger {
+    pub(super) fn new(settings: &JournalSettings) -> Self {
+        Self {
+            keeps_access: settings.keeps_access,
+            keeps_deliveries: settings.keeps_deliveries,
+            interval_ms: settings.flush_interval_ms,
+            ranges: Vec::new(),
+            grown: VecDeque::new(),
+            now_ms: 0,
+            access: Vec::new(),
+            deliveries: Vec::new(),
+            latencies: Vec::new(),
+            latency: Vec::new(),
+            timed_ms: 0,
+            clock_us: 0,
+            slices: 0,
+        }
+    }
+
+    fn at(&mut self, cursor: u32) -> &mut Range {
+        let slot = cursor as usize;
+        if self.ranges.len() <= slot {
+            self.ranges.resize(slot + 1, Range::default());
+        }
+        // It has just been made long enough.
+        #[expect(clippy::indexing_slicing, reason = "the list was made long enough above")]
+        &mut self.ranges[slot]
+    }
+
+    fn grow(&mut self, cursor: u32, count: u64, bytes: u64) -> &mut Range {
+        let range = self.at(cursor);
+        range.count += count;
+        range.bytes += bytes;
+        if !std::mem::replace(&mut range.is_noted, true) {
+            self.grown.push_back((self.now_ms, cursor));
+        }
+        self.at(cursor)
+    }
+
+    /// Frames of a stream's window left for a cursor.
+    pub(super) fn slice(&mut self, cursor: u32, messages: u64, bytes: usize) {
+        if self.keeps_deliveries {
+            self.grow(cursor, messages, bytes as u64);
+        }
+    }
+
+    /// The first `count` bytes of some frames left.
+    pub(super) fn frames(&mut self, frames: &Frames, count: usize) {
+        if !self.keeps_deliveries {
+            return;
+        }
+        let mut start = frames.private;
+        for note in &frames.notes {
+            if start >= count {
+                return;
+            }
+            let range = self.grow(note.cursor, 1, (note.end - start) as u64);
+            if matches!(note.before, Stand::Behind(_)) && !note.is_standard {
+                range.to = range.to.max(note.sequence + 1);
+            }
+            start = note.end;
+        }
+    }
+
+    /// Times a slice that holds messages which were accepted at `since_us`.
+    pub(super) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
+        if !self.keeps_deliveries {
+            return;
+        }
+        if self.slices.is_multiple_of(SLICES_EACH) {
+            self.clock_us = out.clock_us();
+        }
+        self.slices = self.slices.wrapping_add(1);
+        let took_us = u64::from(self.clock_us.wrapping_sub(since_us));
+        let slot = stream as usize;
+        if self.latency.len() <= slot {
+            self.latency.resize(slot + 1, None);
+        }
+        let buckets = self.latency.get_mut(slot).map(|of| of.get_or_insert_with(|| Box::new([0; LATENCY_BUCKETS])));
+        if let Some(bucket) = buckets.and_then(|buckets| buckets.get_mut(latency_bucket(took_us))) {
+            *bucket += 1;
+        }
+    }
+}
+
+impl Shard {
+    /// Where a cursor's range begins: at a number of its subject's log.
+    pub(super) fn begin_range(&mut self, id: u32, log: LogId, number: u64, node: &Node) {
+        if self.ledger.is_none() {
+            return;
+        }
+        let head = node.head(log);
+        let next = if number >= head.number { head.at } else { node.position(log, number + 1) };
+        let sequence = if number >= head.number { next.sequence } else { next.sequence.saturating_sub(1) };
+        self.begin_range_in(id, number, next.epoch, number.saturating_sub(sequence));
+    }
+
+    fn begin_range_in(&mut self, id: u32, number: u64, epoch: u64, before: u64) {
+        if let Some(ledger) = &mut self.ledger {
+            let range = ledger.at(id);
+            *range = Range {
+                from: number,
+                to: number,
+                epoch,
+                before,
+                is_begun: true,
+                is_noted: range.is_noted,
+                ..Range::default()
+            };
+        }
+    }
+
+    /// The same of a pattern: after an arrival.
+    pub(super) fn begin_pattern_range(&mut self, id: u32, arrival: u64) {
+        self.begin_range_in(id, arrival, 0, 0);
+    }
+
+    /// Where a subject's cursor stands now that its subscription was answered.
+    pub(super) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
+        let is_open = self.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
+        let Some(cursor) = self.cursors.get(id).filter(|_| is_open) else { return };
+        let number = match cursor.stand {
+            Stand::Behind(_) if cursor.sequence > 0 => cursor.sequence,
+            Stand::Behind(arrival) => node.number_at(log, arrival),
+            _ => node.head(log).number,
+        };
+        self.begin_range(id, log, number, node);
+    }
+
+    /// The same of an MQTT client's cursor, which begins or goes on after an arrival.
+    pub(super) fn settle_client_range(&mut self, id: u32, arrival: u64, node: &Node) {
+        if self.ledger.is_none() {
+            return;
+        }
+        let Some(cursor) = self.cursors.get(id) else { return };
+        match self.streams.get(cursor.stream).map(|stream| stream.source.clone()) {
+            Some(Source::Subject(log)) => self.begin_range(id, log, node.number_at(log, arrival), node),
+            Some(Source::Pattern(_)) => self.begin_pattern_range(id, arrival),
+            None => {}
+        }
+    }
+
+    /// A gap was told to a cursor: of a subject up to `number`, whose position is `at`.
+    pub(super) fn note_gap(&mut self, id: u32, from: Option<u64>, after: Option<Position>, number: u64, at: Position) {
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let is_subject = self.streams.get(cursor.stream).is_some_and(|s| matches!(s.source, Source::Subject(_)));
+        let changes = is_subject && after.is_none_or(|after| after.epoch != at.epoch);
+        if changes && let Some(from) = from {
+            if let Some(ledger) = &mut self.ledger {
+                let range = ledger.at(id);
+                range.to = range.to.max(from);
+            }
+        }
+        let Some(ledger) = &mut self.ledger else { return };
+        let missed = from.and_then(|from| number.checked_sub(from));
+        let range = ledger.grow(id, 0, 0);
+        if changes {
+            let to = range.to;
+            self.end_range_at(id, to);
+            self.begin_range_in(id, number, at.epoch, number.saturating_sub(at.sequence));
+            if missed == Some(0) {
+                return;
+            }
+        } else if is_subject && !range.is_begun {
+            let first = from.unwrap_or(number);
+            self.begin_range_in(id, first, at.epoch, number.saturating_sub(at.sequence));
+        }
+        let Some(ledger) = &mut self.ledger else { return };
+        let range = ledger.grow(id, 0, 0);
+        range.gaps += 1;
+        match missed.filter(|_| !changes) {
+            Some(missed) => range.gap_count += missed,
+            None => range.is_uncounted = true,
+        }
+        if is_subject {
+            range.to = range.to.max(number);
+        }
+    }
+
+    /// A gap of a whole pattern: nothing is known of what lies before where it goes on.
+    pub(super) fn note_pattern_gap(&mut self, id: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            let range = ledger.grow(id, 0, 0);
+            range.gaps += 1;
+            range.is_uncounted = true;
+        }
+    }
+
+    /// Up to which number or arrival a cursor has been handed everything; none where only the node can tell.
+    fn reached(&self, cursor: &Cursor, range: &Range) -> Option<u64> {
+        let stream = self.streams.get(cursor.stream)?;
+        if let Source::Pattern(_) = stream.source {
+            return match cursor.stand {
+                Stand::Behind(arrival) => Some(arrival),
+                Stand::Current => Some(self.reach(cursor.stream).min(self.delivered)),
+                Stand::Live(place) => {
+                    let window = stream.window.as_ref()?;
+                    let is_head = place >= window.head();
+                    if is_head { Some(self.reach(cursor.stream)) } else { Some(window.settled(place)?.arrival) }
+                }
+                Stand::Joining => None,
+            };
+        }
+        match cursor.stand {
+            Stand::Live(place) => {
+                let sequence = stream.window.as_ref()?.around(place)?.0.sequence;
+                (sequence > 0).then_some(sequence)
+            }
+            Stand::Behind(_) if cursor.sequence > 0 => Some(cursor.sequence),
+            Stand::Current | Stand::Behind(_) | Stand::Joining => (range.to > range.from).then_some(range.to),
+        }
+    }
+
+    /// Writes what a cursor was handed since its last row.
+    pub(super) fn end_range(&mut self, id: u32) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let range = *ledger.at(id);
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let to = self.reached(cursor, &range).unwrap_or(range.to).max(range.to);
+        self.end_range_at(id, to);
+    }
+
+    fn end_range_at(&mut self, id: u32, to: u64) {
+        let now_ms = self.now.wall_ms;
+        let Some(ledger) = &mut self.ledger else { return };
+        let range = *ledger.at(id);
+        let is_silent = range.count == 0 && range.gaps == 0;
+        *ledger.at(id) = Range {
+            from: to.max(range.from),
+            to: to.max(range.from),
+            epoch: range.epoch,
+            before: range.before,
+            is_begun: range.is_begun,
+            is_noted: range.is_noted,
+            ..Range::default()
+        };
+        if is_silent || !range.is_begun || !ledger.keeps_deliveries || ledger.deliveries.len() >= ROWS_MAX {
+            return;
+        }
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let (socket, stream_id) = (cursor.connection, cursor.stream);
+        let Some(stream) = self.streams.get(stream_id) else { return };
+        let (first, to) = (range.from + 1, to.max(range.from));
+        let is_merging = stream.conflate_ms > 0 || stream.conflates_slow;
+        let span = match stream.source {
+            Source::Pattern(_) => Span::Pattern { run: self.settings.run, from: Some(first), to },
+            Source::Subject(_) => {
+                let sequence = |number: u64| number.saturating_sub(range.before);
+                Span::Subject { epoch: range.epoch, from: Some(sequence(first)), to: sequence(to) }
+            }
+        };
+        let is_subject = matches!(span, Span::Subject { .. });
+        let told = range.count + range.gap_count;
+        let conflated = if is_merging && is_subject { (to - range.from).saturating_sub(told) } else { 0 };
+        let selector = Arc::clone(&stream.name);
+        let row = DeliveryRow {
+            time_ms: now_ms,
+            peer: self.peer(socket),
+            selector,
+            range: span,
+            count: range.count,
+            bytes: range.bytes,
+            conflated,
+            gaps: range.gaps,
+            gap_count: (!range.is_uncounted).then_some(range.gap_count),
+            is_confirmed: false,
+        };
+        self.put_delivery(row);
+    }
+
+    fn put_delivery(&mut self, row: DeliveryRow) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.deliveries.push(row);
+        }
+    }
+
+    /// A cursor's slot is free for another.
+    pub(super) fn drop_range(&mut self, id: u32) {
+        self.end_range(id);
+        if let Some(ledger) = &mut self.ledger {
+            let range = ledger.at(id);
+            *range = Range { is_noted: range.is_noted, ..Range::default() };
+        }
+    }
+
+    /// A client said itself where it stood when it subscribed.
+    pub(super) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
+        if self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_deliveries) {
+            let (time_ms, peer, selector) = (self.now.wall_ms, self.peer(socket), Arc::clone(selector));
+            self.put_delivery(DeliveryRow {
+                time_ms,
+                peer,
+                selector,
+                range: span,
+                count: 0,
+                bytes: 0,
+                conflated: 0,
+                gaps: 0,
+                gap_count: Some(0),
+                is_confirmed: true,
+            });
+        }
+    }
+
+    fn peer(&self, socket: u32) -> Peer {
+        let connection = self.connections.get(socket);
+        let identity = connection.and_then(|c| c.access.as_ref()).map(|access| Arc::clone(&access.identity));
+        Peer {
+            connection: self.connection_id(socket),
+            tenant: None,
+            identity: identity.unwrap_or_else(|| Arc::from("")),
+            client: connection.and_then(|c| c.client().cloned()).unwrap_or_else(|| Arc::from("")),
+        }
+    }
+
+    /// Writes what happened to a connection; `fill` says what else is known.
+    pub(super) fn note_access(&mut self, socket: u32, kind: AccessKind, fill: impl FnOnce(&mut AccessRow)) {
+        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+            return;
+        }
+        let Some(connection) = self.connections.get(socket) else { return };
+        let (address, wire) = (connection.peer.address(), connection.wire.name());
+        self.push_access(self.peer(socket), address, wire, kind, fill);
+    }
+
+    pub(super) fn note_unsubscribed(&mut self, socket: u32, selector: &str) {
+        self.note_access(socket, AccessKind::Unsubscribed, |row| row.selector = Some(Arc::from(selector)));
+    }
+
+    /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.
+    pub(super) fn note_end(&mut self, socket: u32, code: u16) {
+        let now_s = self.now_s();
+        let Some(connection) = self.connections.get(socket).filter(|_| self.ledger.is_some()) else { return };
+        let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
+        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
+        let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
+        if connection.is_announced || code >= FIRST_CODE {
+            self.note_access(socket, kind, |row| (row.code, row.lived_ms) = (Some(code), Some(lived_ms)));
+        }
+    }
+
+    /// The same of somebody who has no connection.
+    pub(super) fn note_refusal(&mut self, address: std::net::SocketAddr, code: u16, reason: &str) {
+        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+            return;
+        }
+        let nobody: Arc<str> = Arc::from("");
+        let connection = crate::report::ConnectionId(0);
+        let peer = Peer { connection, tenant: None, identity: Arc::clone(&nobody), client: nobody };
+        self.push_access(peer, address, "", AccessKind::Refused, |row| {
+            (row.code, row.reason) = (Some(code), Some(reason.into()));
+        });
+    }
+
+    fn push_access(
+        &mut self,
+        peer: Peer,
+        address: std::net::SocketAddr,
+        wire: &'static str,
+        kind: AccessKind,
+        fill: impl FnOnce(&mut AccessRow),
+    ) {
+        let mut row = AccessRow {
+            time_ms: self.now.wall_ms,
+            kind,
+            peer,
+            address,
+            wire,
+            selector: None,
+            outcome: None,
+            at: None,
+            code: None,
+            reason: None,
+            lived_ms: None,
+        };
+        fill(&mut row);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.access.push(row);
+        }
+    }
+
+    /// Ranges that have grown for long enough become rows, a share of them at a time, and latencies do.
+    pub(super) fn sweep_ledger(&mut self) {
+        let now_ms = self.now.mono_ms;
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.now_ms = now_ms;
+        for _ in 0..(ledger.grown.len() / SHARE).max(LOOKS_MIN) {
+            let Some(ledger) = &mut self.ledger else { return };
+            let interval_ms = ledger.interval_ms;
+            let Some((_, id)) = ledger.grown.pop_front_if(|(since_ms, _)| *since_ms + interval_ms <= now_ms) else {
+                break;
+            };
+            ledger.at(id).is_noted = false;
+            if self.cursors.get(id).is_some() {
+                self.end_range(id);
+            }
+        }
+        if self.ledger.as_ref().is_some_and(|ledger| ledger.timed_ms + ledger.interval_ms <= now_ms) {
+            self.flush_latency();
+        }
+    }
+
+    fn flush_latency(&mut self) {
+        let (now_ms, time_ms) = (self.now.mono_ms, self.now.wall_ms);
+        let Some(ledger) = &mut self.ledger else { return };
+        let period_ms = now_ms.saturating_sub(std::mem::replace(&mut ledger.timed_ms, now_ms));
+        for (slot, buckets) in ledger.latency.iter_mut().enumerate() {
+            let Some(buckets) = buckets.take() else { continue };
+            let Some(stream) = self.streams.get(slot as u32) else { continue };
+            let (selector, buckets) = (Arc::clone(&stream.name), Box::from(&buckets[..]));
+            ledger.latencies.push(LatencyRow { time_ms, tenant: None, selector, period_ms, buckets });
+        }
+    }
+
+    /// Rows since the last call.
+    pub fn take_rows(&mut self, mut each: impl FnMut(Rows)) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if !ledger.access.is_empty() {
+            each(Rows::Access(std::mem::take(&mut ledger.access)));
+        }
+        if !ledger.deliveries.is_empty() {
+            each(Rows::Deliveries(std::mem::take(&mut ledger.deliveries)));
+        }
+        if !ledger.latencies.is_empty() {
+            each(Rows::Latency(std::mem::take(&mut ledger.latencies)));
+        }
+    }
+
+    /// All ranges and latencies become rows: the node stops.
+    pub fn end_ledger(&mut self) {
+        let ids: Vec<u32> = self.cursors.indices_from(0).collect();
+        for id in ids {
+            self.end_range(id);
+        }
+        self.flush_latency();
+    }
+}

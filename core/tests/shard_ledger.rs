@@ -1,0 +1,211 @@
+//! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
+//! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use godwit_core::journal::{AccessKind, DeliveryRow, Range, Rows};
+use godwit_core::node::Progress;
+use godwit_core::settings::{JournalSettings, Settings};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use world::{Place, World, open_settings};
+
+fn journaling() -> Settings {
+    let mut settings = open_settings();
+    settings.journal = Some(JournalSettings { flush_interval_ms: 1_000, ..JournalSettings::default() });
+    settings
+}
+
+fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
+    if wire == "json" {
+        world.say(place, &command.to_string());
+    } else {
+        world.say_bytes(place, &world::binary::subscribe(command));
+    }
+    world.turn(0);
+}
+
+fn deliveries(rows: Vec<Rows>) -> Vec<DeliveryRow> {
+    let found = rows.into_iter().filter_map(|rows| if let Rows::Deliveries(rows) = rows { Some(rows) } else { None });
+    found.flatten().collect()
+}
+
+/// Rows of one subscription, checked one after the other; where the last one ends.
+fn check_chain(rows: &[DeliveryRow]) -> Result<u64, TestCaseError> {
+    let mut stand = None;
+    for row in rows {
+        let Range::Subject { epoch, from, to } = row.range else { continue };
+        prop_assert_eq!(epoch, 7);
+        let from = from.expect("a range that was sent begins somewhere");
+        prop_assert!(stand.is_none_or(|stand| stand + 1 == from), "{stand:?} then {from} in {rows:?}");
+        if let Some(missed) = row.gap_count {
+            prop_assert_eq!(row.count + row.conflated + missed, to + 1 - from, "{:?}", row);
+        }
+        prop_assert!(row.count > 0 || row.gaps > 0);
+        stand = Some(to);
+    }
+    Ok(stand.unwrap_or(0))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn ranges_follow_one_another_and_hold_what_was_handed_over_or_told_missing(
+        is_pending in any::<bool>(),
+        readers in prop::collection::vec((prop::sample::select(vec!["/a", "/b", "/*"]), any::<bool>(), any::<bool>()), 1..6),
+        steps in prop::collection::vec((0..4_u8, 0..6_usize, 0..900_usize), 1..60),
+    ) {
+        let mut settings = journaling();
+        settings.limits.log_messages_max = 12;
+        settings.limits.stream_window_bytes_max = 4096;
+        let mut world = World::new(settings, 1, is_pending);
+        let publisher = world.connect(0);
+        let mut places = Vec::new();
+        for (selector, is_binary, is_oldest) in &readers {
+            let wire = if *is_binary { "binary" } else { "json" };
+            let place = world.connect_on(0, wire);
+            let on_gap = if *is_oldest { "oldest" } else { "snapshot" };
+            say(&mut world, place, wire, &json!({"id": 1, "subscribe": selector, "on_gap": on_gap}));
+            places.push(place);
+        }
+        for (what, which, size) in steps {
+            match (what, places.get(which)) {
+                (0 | 1, _) => {
+                    let subject = if which % 2 == 0 { "/a" } else { "/b" };
+                    world.say(publisher, &json!({"publish": subject, "content": "x".repeat(size)}).to_string());
+                }
+                (2, Some(place)) => world.socket(*place).room = size,
+                (_, Some(place)) => world.give_room(*place, size * 4),
+                _ => world.advance(400),
+            }
+            world.turn(0);
+        }
+        for place in &places {
+            world.give_room(*place, usize::MAX / 2);
+        }
+        world.turn(0);
+        world.settle();
+        let heard: Vec<usize> = places
+            .iter()
+            .map(|place| {
+                let heard = world.heard(*place);
+                heard.iter().filter(|value| !value["message"].is_null() && value["snapshot"].is_null()).count()
+            })
+            .collect();
+        places.iter().for_each(|place| world.gone(*place));
+        world.turn(0);
+        let rows = deliveries(world.take_rows(0));
+        let mut by_reader: HashMap<(u64, String), Vec<DeliveryRow>> = HashMap::new();
+        for row in rows {
+            by_reader.entry((row.peer.connection.0, row.selector.to_string())).or_default().push(row);
+        }
+        let mut handed = 0;
+        for ((_, selector), rows) in &by_reader {
+            handed += rows.iter().map(|row| row.count).sum::<u64>();
+            if selector != "/*" {
+                check_chain(rows)?;
+            }
+        }
+        prop_assert_eq!(handed, heard.iter().sum::<usize>() as u64);
+    }
+}
+
+#[test]
+fn access_is_written_down_from_connect_to_close_and_a_resume_confirms_its_place() {
+    let mut world = World::new(journaling(), 1, false);
+    let place = world.connect(0);
+    world.ask(place, r#"{"id":1,"connect":{"client":"reader/1"}}"#);
+    world.ask(place, r#"{"publish":"/a","content":1}"#);
+    world.ask(place, r#"{"id":2,"subscribe":"/a","after":"7.1"}"#);
+    world.ask(place, r#"{"id":3,"unsubscribe":"/a"}"#);
+    world.gone(place);
+    let rows = world.take_rows(0);
+    let access: Vec<_> = rows
+        .iter()
+        .filter_map(|rows| if let Rows::Access(rows) = rows { Some(rows) } else { None })
+        .flatten()
+        .collect();
+    let kinds: Vec<_> = access.iter().map(|row| row.kind).collect();
+    assert_eq!(
+        kinds,
+        [AccessKind::Connected, AccessKind::Subscribed, AccessKind::Unsubscribed, AccessKind::Disconnected]
+    );
+    assert_eq!((access[1].at.as_deref(), access[1].selector.as_deref()), (Some("7.1"), Some("/a")));
+    assert_eq!(&*access[1].peer.client, "reader/1");
+    let confirmed = deliveries(rows);
+    assert!(matches!(
+        confirmed[..],
+        [DeliveryRow { is_confirmed: true, range: Range::Subject { epoch: 7, from: None, to: 1 }, .. }]
+    ));
+}
+
+#[test]
+fn nothing_is_written_down_without_a_journal() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.connect(0);
+    world.ask(place, r#"{"id":2,"subscribe":"/a"}"#);
+    world.ask(place, r#"{"publish":"/a","content":1}"#);
+    world.gone(place);
+    assert!(world.take_rows(0).is_empty());
+}
+
+#[test]
+fn a_publish_that_waits_for_the_disk_is_answered_when_it_is_there_or_says_what_it_reached() {
+    let mut world = World::new(journaling(), 1, false);
+    let publisher = world.connect(0);
+    let disk = |id: u32| json!({"id": id, "publish": "/a", "content": id, "ack": "disk"}).to_string();
+    assert_eq!(world.ask(publisher, &disk(1)), [] as [Value; 0]);
+    assert_eq!(
+        world.ask(publisher, r#"{"id":2,"publish":"/a","content":2}"#),
+        [json!({"id":2,"ok":"published","at":"7.2"})]
+    );
+    let tell = |world: &mut World, progress: Progress| world.node.lock().unwrap().journaled(progress);
+    tell(&mut world, Progress { synced: 2, ..Progress::default() });
+    world.turn(0);
+    assert_eq!(world.heard(publisher), [json!({"id":1,"ok":"published","at":"7.1"})]);
+    world.ask(publisher, &disk(3));
+    tell(&mut world, Progress { is_failing: true, ..Progress::default() });
+    world.turn(0);
+    assert_eq!(world.heard(publisher), [json!({"id":3,"ok":"published","at":"7.3","ack":"cached"})]);
+    let refused = world.ask(publisher, &disk(4));
+    assert_eq!((refused[0]["error"].clone(), refused[0]["retry"].clone()), (json!(4119), json!(true)));
+    let standard = r#"{"id":5,"publish":"/a","content":5,"ack":"disk","guaranteed":false}"#;
+    assert_eq!(world.ask(publisher, standard)[0]["error"], json!(4118));
+    let mut without = World::new(open_settings(), 1, false);
+    let publisher = without.connect(0);
+    assert_eq!(without.ask(publisher, &disk(1))[0]["error"], json!(4118));
+}
+
+#[test]
+fn posts_that_wait_for_the_disk_are_answered_in_the_order_of_their_requests() {
+    let mut world = World::new(journaling(), 1, false);
+    let place = world.accept(0);
+    let post = |query: &str, body: &str| {
+        let length = body.len();
+        format!(
+            "POST /v1/messages{query} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let many = r#"[{"publish":"/a","content":1,"ack":"disk"},{"publish":"/a","content":2},{"publish":"/","content":3,"ack":"disk"}]"#;
+    let requests = [post("?subject=/a&ack=disk", "1"), post("", many), post("?subject=/a", "3")].concat();
+    world.bytes(place, requests.as_bytes());
+    world.turn(0);
+    world.settle();
+    assert!(world.socket(place).taken.is_empty(), "nothing overtakes the first");
+    let text = |world: &mut World| String::from_utf8(std::mem::take(&mut world.socket(place).taken)).unwrap();
+    world.node.lock().unwrap().journaled(Progress { synced: 1, ..Progress::default() });
+    world.turn(0);
+    world.settle();
+    let first = text(&mut world);
+    assert!(first.contains(" 201 ") && first.ends_with(r#"{"at":"7.1"}"#), "{first}");
+    world.node.lock().unwrap().journaled(Progress { is_failing: true, ..Progress::default() });
+    world.turn(0);
+    world.settle();
+    let rest = text(&mut world);
+    assert!(rest.contains(r#""at":"7.2","ack":"cached"}"#), "{rest}");
+    assert!(rest.contains(r#""at":"7.3"}"#) && rest.contains(r#""error":4101"#), "{rest}");
+    assert!(rest.ends_with(r#"{"at":"7.4"}"#), "{rest}");
+}
