@@ -2,6 +2,7 @@
 use pyo3::prelude::*;
 
 mod engine;
+mod journal;
 mod orders;
 mod reports;
 mod rows;
@@ -12,6 +13,8 @@ mod swarm;
 mod _engine {
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::journal::check_journal;
     #[pymodule_export]
     use super::swarm::Swarm;
 }

@@ -10,9 +10,10 @@ use godwit_core::position::Now;
 use godwit_core::report::Report;
 use godwit_core::settings::{JournalSettings, Settings};
 use godwit_journal::disk::{Disk, RealDisk};
-use godwit_journal::{Budget, Journal, Past, Queue, Reader, Stream};
+use godwit_journal::{Budget, Checked, Journal, Past, Queue, Stream};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
@@ -51,7 +52,6 @@ pub struct JournalFigures {
 pub(crate) struct Journaling {
     node: Arc<Mutex<Node>>,
     queue: Queue,
-    reader: Reader,
     progress: godwit_journal::Progress,
     /// Rows on their way. Held from the taking to the putting.
     rows: Mutex<Vec<MessageRow>>,
@@ -102,7 +102,6 @@ pub(crate) fn begin_on(
     board.begin_journal(Journaling {
         node: Arc::clone(node),
         queue: journal.queue().clone(),
-        reader: journal.reader().clone(),
         progress: journal.progress().clone(),
         rows: Mutex::default(),
         was_failing: Mutex::default(),
@@ -113,6 +112,14 @@ pub(crate) fn begin_on(
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let was_clean = past.follows.map(|follows| follows.is_clean);
     Ok(Resumed { restored, took_ms, was_clean, damaged, said: past.said })
+}
+
+/// What is in each file of a journal, every row read against its checksum.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn check_journal(directory: &Path) -> io::Result<Vec<Checked>> {
+    godwit_journal::check(&RealDisk, directory)
 }
 
 /// The journal has come further, or fails: the node is told, and then those who wait.
@@ -216,10 +223,6 @@ impl Journaling {
     /// Rows of the other streams.
     pub(crate) fn push(&self, rows: Rows) {
         self.queue.push(rows);
-    }
-
-    pub(crate) fn reader(&self) -> &Reader {
-        &self.reader
     }
 
     fn progress(&self) -> Progress {

@@ -18,6 +18,7 @@ mod tls;
 pub use board::Figures;
 pub use clock::Clock;
 pub use engine::{Engine, Named, Started, Stats};
-pub use journal::{JournalFigures, Resumed};
+pub use godwit_journal::Checked;
+pub use journal::{JournalFigures, Resumed, check_journal};
 pub use publications::Publications;
 pub use survey::{Found, Question, Sort, Surveyed};

@@ -8,6 +8,7 @@
 mod boot;
 mod catalog;
 mod chain;
+mod check;
 mod decode;
 pub mod disk;
 mod encode;
@@ -27,6 +28,7 @@ mod settings;
 mod writer;
 
 pub use catalog::{Manifest, Sealed};
+pub use check::{Checked, check};
 pub use encode::table::schema_of;
 pub use examine::{Examined, examine};
 pub use journal::{Journal, OpenError, Past};

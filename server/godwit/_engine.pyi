@@ -3,9 +3,12 @@
 Shapes of reports and orders are those of core/src/report.rs, each a tuple that begins with its kind.
 """
 
-from typing import final
+from typing import Any, final
 
-__all__ = ["Engine", "Swarm"]
+__all__ = ["Engine", "Swarm", "check_journal"]
+
+def check_journal(directory: str) -> list[dict[str, Any]]:
+    """Every file of a journal: stream, file, first, next, rows, bytes, damaged, torn_bytes, is_missing; OSError."""
 
 @final
 class Engine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from .config import Address, Config
@@ -218,6 +219,13 @@ def open_engine(config: Config, start: Start) -> Engine:
         if str(error).startswith("tls"):  # files that only it reads
             raise ConfigInvalid("tls", "", str(error)) from error
         raise NodeFailed(f"the engine does not take its settings: {error}") from error
+
+
+def check_journal(directory: Path) -> list[dict[str, Any]]:
+    """What is in each file of a journal, every row read against its checksum; raises OSError."""
+    from . import _engine
+
+    return _engine.check_journal(str(directory))
 
 
 def make_settings(config: Config, start: Start) -> dict[str, Any]:

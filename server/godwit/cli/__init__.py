@@ -1,4 +1,4 @@
-"""The command line: `godwit serve, publish, tail, config, token, top, revoke, purge, reload, bench, plan, verify`.
+"""The command line: `godwit serve, publish, tail, config, token, top, revoke, purge, reload, journal, bench, plan, verify`.
 
 Each command is a module of its own, loaded when it is the one that was asked for. Owns the words and exit codes: 0 done,
 1 it did not work, 2 the operator's mistake (nothing was opened), 3 a port could not be opened.
@@ -24,6 +24,7 @@ COMMANDS = {
     "revoke": "godwit.cli.operator:revoke",
     "purge": "godwit.cli.operator:purge",
     "reload": "godwit.cli.operator:reload",
+    "journal": "godwit.cli.journal:journal",
     "bench": "godwit.bench:bench",
     "plan": "godwit.plan:plan",
     "verify": "godwit.verify:verify",

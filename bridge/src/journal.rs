@@ -1,0 +1,26 @@
+//! A journal's files as rows, for operators.
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::Path;
+
+/// What is in each file of a journal, every row read against its checksum.
+#[pyfunction]
+pub fn check_journal<'py>(py: Python<'py>, directory: &str) -> PyResult<Bound<'py, PyList>> {
+    let checked = py.detach(|| godwit_engine::check_journal(Path::new(directory)));
+    let rows = PyList::empty(py);
+    for file in checked.map_err(|error| PyOSError::new_err(error.to_string()))? {
+        let dict = PyDict::new(py);
+        dict.set_item("stream", file.stream.name())?;
+        dict.set_item("file", file.file)?;
+        dict.set_item("first", file.first)?;
+        dict.set_item("next", file.next)?;
+        dict.set_item("rows", file.rows)?;
+        dict.set_item("bytes", file.bytes)?;
+        dict.set_item("damaged", file.damaged)?;
+        dict.set_item("torn_bytes", file.torn_bytes)?;
+        dict.set_item("is_missing", file.is_missing)?;
+        rows.append(dict)?;
+    }
+    Ok(rows)
+}

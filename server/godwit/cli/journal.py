@@ -1,0 +1,117 @@
+"""`godwit journal`: what a data directory's journal holds, and whether all of it is whole.
+
+It reads files and changes nothing, so that it may be asked while a node writes. `show` reads the manifests alone; `check` reads every row
+against its checksum and exits 1 where one is damaged or a segment is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+EXIT_DAMAGED = 1
+_DIRECTORY = click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR"
+)
+
+
+@click.group()
+def journal() -> None:
+    """Look at what a node has written down in its data directory."""
+
+
+@journal.command()
+@_DIRECTORY
+@click.option("--json", "as_json", is_flag=True, help="One JSON list instead of a table.")
+def show(directory: Path, as_json: bool) -> None:
+    """Say what each stream of the journal in DIR (a node's --data) holds."""
+    rows = list(list_streams(find_journal(directory)))
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    table = Table("stream", "segments", "rows", "bytes", "kept from", "next", "oldest", "newest", box=None)
+    for row in rows:
+        table.add_row(*(_show(row[name]) for name in row))
+    Console().print(table)
+
+
+@journal.command()
+@_DIRECTORY
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a file instead of lines.")
+def check(directory: Path, as_json: bool) -> None:
+    """Read every row of the journal in DIR against its checksum; exit 1 where one is damaged or a segment is missing."""
+    from ..engine import check_journal  # loads the compiled engine
+
+    files = check_journal(find_journal(directory))
+    for file in files:
+        if as_json:
+            click.echo(json.dumps(file))
+        elif file["is_missing"]:
+            click.echo(f"{file['stream']}/{file['file']}: missing; the manifest names it")
+        elif file["damaged"]:
+            click.echo(f"{file['stream']}/{file['file']}: {file['damaged']} damaged rows or batches, {file['rows']:,} good rows")
+        elif file["torn_bytes"]:
+            click.echo(f"{file['stream']}/{file['file']}: ends in {file['torn_bytes']:,} bytes that make no batch yet")
+    bad = [file for file in files if file["is_missing"] or file["damaged"]]
+    if not as_json:
+        rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
+        verdict = f"{len(bad)} damaged" if bad else "all of it is whole"
+        click.echo(f"{len(files):,} segments, {rows:,} rows, {size:,} bytes: {verdict}")
+    if bad:
+        raise SystemExit(EXIT_DAMAGED)
+
+
+def find_journal(directory: Path) -> Path:
+    """The journal of a data directory, or the directory itself where it is one."""
+    found = directory / "journal"
+    if found.is_dir():
+        return found
+    if any((directory / stream).is_dir() for stream in ("messages", "reigns")):
+        return directory
+    raise click.ClickException(f"{directory} holds no journal: give the directory that a node was told as --data")
+
+
+def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
+    """What each stream's manifest says, and how much of its open segments there is."""
+    for folder in sorted(path for path in journal.iterdir() if path.is_dir()):
+        manifest = _read_manifest(folder)
+        segments = manifest.get("segments", [])
+        sealed = {segment["first"] for segment in segments}
+        open_files = [file for file in folder.glob("*.arrows") if int(file.stem) not in sealed]
+        if not segments and not open_files:
+            continue
+        yield {
+            "stream": folder.name,
+            "segments": len(segments) + len(open_files),
+            "rows": sum(segment["rows"] for segment in segments),
+            "bytes": sum(segment["bytes"] for segment in segments) + sum(file.stat().st_size for file in open_files),
+            "first": manifest.get("first", 0),
+            "next": manifest.get("next", 0),
+            "oldest": _time(segments[0]["time_min"]) if segments else None,
+            "newest": _time(segments[-1]["time_max"]) if segments else None,
+        }
+
+
+def _read_manifest(folder: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:  # nothing has been sealed yet
+        return {}
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{folder / 'manifest.json'} cannot be read: {error}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="milliseconds")
+
+
+def _show(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -1,0 +1,53 @@
+"""A node with a data directory, stopped and started again: what it keeps, what clients are told, and what operators see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import aiohttp
+from click.testing import CliRunner
+
+from godwit.cli.journal import journal
+from godwit.client import Client, Gap, Message
+from godwit.model import Ack
+from tests.faults.ways import QUICK
+from tests.node_process import running_node
+
+DEADLINE_S = 60
+
+
+async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_order(tmp_path: Path) -> None:
+    settings: dict[str, object] = {"node.data_directory": tmp_path, "node.shards": 1, "drain.grace_ms": 200}
+    async with asyncio.timeout(DEADLINE_S):
+        async with running_node(settings) as node, Client(node.url, settings=QUICK) as client:
+            places = [await client.publish("/a/b", {"n": n}, key=f"key-of-sixteen-{n}", ack=Ack.DISK) for n in range(5)]
+            first = places[0].position
+            assert first is not None and await node.terminate() == 0
+        async with running_node(settings) as node, Client(node.url, settings=QUICK) as client:
+            again = await client.publish("/a/b", {"n": 4}, key="key-of-sixteen-4", ack=Ack.DISK)
+            assert again.is_repeat and again.position == places[4].position
+            subscription = client.subscribe("/a/b", after=first)
+            items = subscription.items()
+            got = [await anext(items) for _ in range(5)]
+            assert [item.json()["n"] for item in got[:4] if isinstance(item, Message)] == [1, 2, 3, 4]
+            gap = got[4]
+            assert isinstance(gap, Gap) and gap.missed == 0 and gap.after == places[4].position
+            fresh = await client.publish("/a/b", {"n": 5})
+            assert fresh.position is not None and fresh.position.epoch > first.epoch and fresh.position.sequence == 1
+            async with aiohttp.ClientSession() as session, session.get(f"http://{node.admin}/health/ready") as answer:
+                assert answer.status == 200 and "journal" not in await answer.json()
+            assert await node.terminate() == 0
+    shown = CliRunner().invoke(journal, ["show", str(tmp_path), "--json"])
+    assert shown.exit_code == 0, shown.output
+    streams = {row["stream"]: row for row in json.loads(shown.output)}
+    assert streams["messages"]["rows"] >= 6 and streams["access"]["rows"] > 0 and streams["deliveries"]["rows"] > 0
+    assert CliRunner().invoke(journal, ["check", str(tmp_path)]).exit_code == 0
+    sealed = sorted((tmp_path / "journal" / "messages").glob("*.arrow"))[0]
+    content = bytearray(sealed.read_bytes())
+    place = content.index(b'{"n": 3}') if b'{"n": 3}' in content else content.index(b'"n"')
+    content[place] ^= 1
+    sealed.write_bytes(content)
+    bent = CliRunner().invoke(journal, ["check", str(tmp_path)])
+    assert bent.exit_code == 1 and "damaged" in bent.output, bent.output
