@@ -80,7 +80,10 @@ async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
     scene = Scene()
     settings = _settings(directory)
     async with running_node(settings) as first, CuttingProxy(random, (first.host, first.port), 0) as proxy:
-        async with Client(proxy.url, settings=QUICK) as reader, Client(proxy.url, wire="binary", settings=QUICK) as client:
+        async with (
+            Client(proxy.url, settings=QUICK) as reader,
+            Client(proxy.url, wire="binary", settings=QUICK) as client,
+        ):
             subscription = reader.subscribe(SUBJECTS[0])
             await subscription.joined()
             heard: list[Item] = []

@@ -215,11 +215,9 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return };
         let is_subject = self.streams.get(cursor.stream).is_some_and(|s| matches!(s.source, Source::Subject(_)));
         let changes = is_subject && after.is_none_or(|after| after.epoch != at.epoch);
-        if changes && let Some(from) = from {
-            if let Some(ledger) = &mut self.ledger {
-                let range = ledger.at(id);
-                range.to = range.to.max(from);
-            }
+        if let (true, Some(from), Some(ledger)) = (changes, from, &mut self.ledger) {
+            let range = ledger.at(id);
+            range.to = range.to.max(from);
         }
         let Some(ledger) = &mut self.ledger else { return };
         let missed = from.and_then(|from| number.checked_sub(from));

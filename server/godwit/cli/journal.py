@@ -17,9 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_DAMAGED = 1
-_DIRECTORY = click.argument(
-    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR"
-)
+_DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
 
 
 @click.group()
@@ -56,7 +54,9 @@ def check(directory: Path, as_json: bool) -> None:
         elif file["is_missing"]:
             click.echo(f"{file['stream']}/{file['file']}: missing; the manifest names it")
         elif file["damaged"]:
-            click.echo(f"{file['stream']}/{file['file']}: {file['damaged']} damaged rows or batches, {file['rows']:,} good rows")
+            click.echo(
+                f"{file['stream']}/{file['file']}: {file['damaged']} damaged rows or batches, {file['rows']:,} good rows"
+            )
         elif file["torn_bytes"]:
             click.echo(f"{file['stream']}/{file['file']}: ends in {file['torn_bytes']:,} bytes that make no batch yet")
     bad = [file for file in files if file["is_missing"] or file["damaged"]]

@@ -39,9 +39,7 @@ class JournalConfig:
         minimum=1_048_576,
         maximum=2**36,
     )
-    segment_bytes_max: int = option(
-        67_108_864, "A segment is sealed at this size.", minimum=65_536, maximum=2**34
-    )
+    segment_bytes_max: int = option(67_108_864, "A segment is sealed at this size.", minimum=65_536, maximum=2**34)
     segment_age_ms_max: int = option(60_000, "A segment is sealed at this age.", minimum=1_000, maximum=DAY_MS)
     messages_age_ms_max: int = option(
         7 * DAY_MS, "Messages are kept so long, in whole segments; 0: for ever.", minimum=0, maximum=3_650 * DAY_MS
