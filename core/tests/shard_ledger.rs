@@ -50,7 +50,7 @@ fn check_chain(rows: &[DeliveryRow]) -> Result<u64, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn ranges_follow_one_another_and_hold_what_was_handed_over_or_told_missing(
