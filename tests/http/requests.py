@@ -1,7 +1,7 @@
 """Raw requests, each named by the clause that says what it gets: the table that `test_requests` sends as it stands.
 
-A row is (clause and case, bytes, statuses that are right). 0 stands for an end of the connection without an answer. A request
-that is refused because it could be read in two ways must also end the connection: those rows are in CLOSING.
+A row is (clause and case, bytes, statuses that are right). A request that is refused because it could be read in two ways must
+also end the connection: those rows are in CLOSING, of which only 404 and 405 may leave it open.
 """
 
 from __future__ import annotations
@@ -271,4 +271,5 @@ MEANING = [
     case("6455 4.2.1 a WebSocket where there is none", get("Connection: upgrade", "Upgrade: websocket"), 200, 400),
 ]
 
-ALL = [*REQUEST_LINE, *TARGETS, *HOSTS, *FIELDS, *LENGTHS, *CODINGS, *MEANING]
+CLOSING = [*REQUEST_LINE, *TARGETS, *HOSTS, *FIELDS, *LENGTHS, *CODINGS]
+"""What is about where a request begins and ends, and to whom it goes."""

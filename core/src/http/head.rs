@@ -60,6 +60,8 @@ pub struct Head<'a> {
     pub(super) websocket_key: Option<&'a str>,
     /// Each line of the list of subprotocols.
     pub(super) subprotocols: Vec<&'a str>,
+    /// Each line of the list of extensions.
+    pub(super) extensions: Vec<&'a str>,
 }
 
 /// Reads a request head from the front of `bytes`; none: it is not whole yet.
@@ -176,8 +178,11 @@ fn parse_head<'a>(bytes: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Resul
 struct Seen<'a> {
     host: Option<&'a str>,
     length: Option<&'a str>,
-    codings: Option<&'a str>,
-    expect: Option<&'a str>,
+    /// A list may stand on several lines (RFC 9110, 5.3): each of them.
+    codings: Vec<&'a str>,
+    expects: bool,
+    /// Something other than 100-continue.
+    expects_more: bool,
     closes: bool,
 }
 
@@ -211,6 +216,7 @@ impl<'a> Head<'a> {
             websocket_version: None,
             websocket_key: None,
             subprotocols: Vec::new(),
+            extensions: Vec::new(),
         }
     }
 
@@ -220,17 +226,6 @@ impl<'a> Head<'a> {
             0 => return Err(malformed("a field has no name")),
             4 if is("Host") => &mut seen.host,
             6 if is("Origin") => &mut self.origin,
-            6 if is("Expect") => &mut seen.expect,
-            7 if is("Upgrade") => {
-                self.names_websocket |= has_token(ascii(value)?, "websocket");
-                return Ok(());
-            }
-            10 if is("Connection") => {
-                let text = ascii(value)?;
-                seen.closes |= has_token(text, "close");
-                self.is_upgrade_asked |= has_token(text, "upgrade");
-                return Ok(());
-            }
             12 if is("Content-Type") => &mut self.content_type,
             13 if is("Authorization") => &mut self.authorization,
             13 if is("Last-Event-ID") => {
@@ -239,25 +234,49 @@ impl<'a> Head<'a> {
             14 if is("Content-Length") => &mut seen.length,
             15 if is("X-Forwarded-For") => {
                 // Proxies add to the end, in a field of their own as well: the last is that of the nearest.
-                self.forwarded = Some(ascii(value)?);
+                self.forwarded = ascii(value).ok();
                 return Ok(());
             }
             15 if is("Idempotency-Key") => &mut self.idempotency_key,
-            16 if is("Content-Encoding") => &mut self.content_encoding,
-            17 if is("Transfer-Encoding") => &mut seen.codings,
             17 if is("Sec-WebSocket-Key") => &mut self.websocket_key,
             21 if is("Sec-WebSocket-Version") => &mut self.websocket_version,
-            22 if is("Sec-WebSocket-Protocol") => {
-                self.subprotocols.push(ascii(value)?);
-                return Ok(());
-            }
             29 if is("Access-Control-Request-Method") => {
                 self.asks_method = true;
                 return Ok(());
             }
-            _ => return Ok(()),
+            _ => return self.take_list(name, value, seen),
         };
         if slot.replace(ascii(value)?).is_some() { Err(repeated()) } else { Ok(()) }
+    }
+
+    /// Fields that are lists, and so may come on several lines (RFC 9110, 5.3); others mean nothing here.
+    fn take_list(&mut self, name: &str, value: &'a [u8], seen: &mut Seen<'a>) -> Result<(), Refused> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        match name.len() {
+            6 if is("Expect") => {
+                for expected in elements(ascii(value)?) {
+                    seen.expects = true;
+                    seen.expects_more |= !expected.eq_ignore_ascii_case("100-continue");
+                }
+            }
+            7 if is("Upgrade") => self.names_websocket |= has_token(ascii(value)?, "websocket"),
+            10 if is("Connection") => {
+                let text = ascii(value)?;
+                seen.closes |= has_token(text, "close");
+                self.is_upgrade_asked |= has_token(text, "upgrade");
+            }
+            16 if is("Content-Encoding") => {
+                let codings = ascii(value)?;
+                if elements(codings).any(|coding| !coding.eq_ignore_ascii_case("identity")) {
+                    self.content_encoding = Some(codings);
+                }
+            }
+            17 if is("Transfer-Encoding") => seen.codings.push(ascii(value)?),
+            22 if is("Sec-WebSocket-Protocol") => self.subprotocols.push(ascii(value)?),
+            24 if is("Sec-WebSocket-Extensions") => self.extensions.push(ascii(value)?),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// What the fields say together: one good Host, no doubt about where the body ends, an expectation that can be met.
@@ -268,21 +287,20 @@ impl<'a> Head<'a> {
             None if is_old => {}
             _ => return Err(malformed("Host is missing or bad")),
         }
-        self.framing = match (seen.codings, seen.length) {
-            (Some(_), Some(_)) => return Err(malformed("Content-Length beside Transfer-Encoding")),
-            (Some(_), None) if is_old => return Err(malformed("Transfer-Encoding in HTTP/1.0")),
-            (Some(codings), None) => read_codings(codings)?,
-            (None, Some(length)) => read_length(length)?,
-            (None, None) => Framing::None,
+        self.framing = match (seen.codings.as_slice(), seen.length) {
+            ([], Some(length)) => read_length(length)?,
+            ([], None) => Framing::None,
+            (_, Some(_)) => return Err(malformed("Content-Length beside Transfer-Encoding")),
+            _ if is_old => return Err(malformed("Transfer-Encoding in HTTP/1.0")),
+            ([codings], None) => read_codings(codings)?,
+            (lines, None) => read_codings(&lines.join(","))?,
         };
-        self.has_expectation = seen.expect.is_some();
-        match seen.expect {
-            Some(expect) if !expect.eq_ignore_ascii_case("100-continue") => Err(refuse(Code::ExpectationFailed, "")),
-            expect => {
-                self.wants_continue = expect.is_some() && !is_old && self.framing != Framing::None;
-                Ok(())
-            }
+        self.has_expectation = seen.expects;
+        if seen.expects_more {
+            return Err(refuse(Code::ExpectationFailed, ""));
         }
+        self.wants_continue = seen.expects && !is_old && self.framing != Framing::None;
+        Ok(())
     }
 }
 
@@ -320,7 +338,12 @@ fn repeated() -> Refused {
 }
 
 fn has_token(list: &str, token: &str) -> bool {
-    list.split(',').any(|found| found.trim_matches([' ', '\t']).eq_ignore_ascii_case(token))
+    elements(list).any(|found| found.eq_ignore_ascii_case(token))
+}
+
+/// The elements of a list, of which empty ones do not count (RFC 9110, 5.6.1.2).
+fn elements(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(|element| element.trim_matches([' ', '\t'])).filter(|element| !element.is_empty())
 }
 
 fn ascii(value: &[u8]) -> Result<&str, Refused> {

@@ -33,9 +33,10 @@ fn cut_authority(target: &str) -> Option<&str> {
 
 /// `HOST` or `HOST:PORT`, without user information.
 pub(super) fn is_authority(text: &str) -> bool {
+    let is_bracketed = text.starts_with('[');
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
-            Some((address, rest)) if is_address(address) => {
+            Some((address, rest)) if is_address(address) || is_future_address(address) => {
                 (address, rest.strip_prefix(':').or((rest.is_empty()).then_some("")))
             }
             _ => return false,
@@ -45,10 +46,24 @@ pub(super) fn is_authority(text: &str) -> bool {
             None => (text, Some("")),
         },
     };
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=:".contains(&b);
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&b);
     let is_port =
         |port: &str| port.is_empty() || port.parse::<u16>().is_ok() && port.bytes().all(|b| b.is_ascii_digit());
-    !host.is_empty() && host.bytes().all(is_name) && port.is_some_and(is_port)
+    !host.is_empty()
+        && host.bytes().all(|b| is_name(b) || is_bracketed && b == b':')
+        && has_whole_escapes(host)
+        && port.is_some_and(is_port)
+}
+
+/// `v` and a version, a full stop, and anything (RFC 3986, 3.2.2).
+fn is_future_address(address: &str) -> bool {
+    let Some((version, rest)) = address.strip_prefix(['v', 'V']).and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    let is_hexadecimal = !version.is_empty() && version.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hexadecimal
+        && !rest.is_empty()
+        && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:".contains(&b))
 }
 
 fn is_address(address: &str) -> bool {
