@@ -14,11 +14,13 @@ PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
 SPARK := .venv-pipelines/bin
 ARGS ?=
 PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
+FUZZ_SECONDS ?= 60
+TARGET ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run pipeline fmt check test test-all test-rust test-python test-pipelines test-javascript wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline fmt check test test-all test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +61,11 @@ test-python: tools-test .make/engine .make/console .make/chromium .make/node_mod
 test-pipelines: tools-spark .make/pipelines .make/engine
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
 
-test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
+fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET alone), a report only where one fails
+	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
+		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
+
+test-all: test-rust fuzz .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)

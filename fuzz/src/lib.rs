@@ -1,13 +1,15 @@
 //! What the fuzz targets do with their input: one function a parser, each asserting what must hold whatever comes.
 //! The input is taken as it is, or (odd first byte) as changes to a sample that is legal, so that the depths of a parser are
-//! reached by chance too. `cargo test -p godwit-fuzz` makes a bounded random pass; `cargo bolero test -p godwit-fuzz frames
-//! --engine afl` searches without end, on stable Rust.
+//! reached by chance too. `cargo test -p godwit-fuzz` makes a bounded random pass, `make fuzz` one of a minute each (`FUZZ_SECONDS=7200
+//! TARGET=frames` of two hours on one); `cargo bolero test -p godwit-fuzz frames --engine afl` is guided by coverage.
 
+mod deflate;
 mod mqtt;
 mod session;
 
 use std::borrow::Cow;
 
+use godwit_core::address::proxy::{self, Header};
 use godwit_core::command::Command;
 use godwit_core::http::{self, Chunked, Way};
 use godwit_core::json::{self, Members};
@@ -18,6 +20,7 @@ use godwit_core::subject::{Pattern, check_subject};
 use godwit_core::websocket::{Reader, frame};
 use godwit_core::wire::{self, Wire};
 
+pub use deflate::{deflate, extensions};
 pub use mqtt::{mqtt, mqtt_session};
 pub use session::session;
 
@@ -94,7 +97,7 @@ pub fn head(input: &[u8]) {
     let limits = Limits { positions_per_subscribe_max: 8, subscriptions_per_connection_max: 8, ..Limits::default() };
     let Ok(Some(head)) = http::read_head(&bytes, &limits) else { return };
     assert!(head.head_bytes <= bytes.len());
-    if let Ok(upgrade) = http::upgrade(&head) {
+    if let Ok(upgrade) = http::upgrade(&head, true) {
         assert!(upgrade.answer.starts_with(b"HTTP/1.1 101 ") && upgrade.answer.ends_with(b"\r\n\r\n"));
     }
     for way in [Way::Consume, Way::Stream] {
@@ -169,6 +172,17 @@ fn commands(wire: Wire, payload: &[u8]) {
         }
     }
     assert!(count <= 8);
+}
+
+/// What a proxy says about a connection: a header takes no more bytes than there are, and what is whole stays so.
+pub fn proxy(input: &[u8]) {
+    let version_2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x7f\0\0\x01\x7f\0\0\x01\x30\x39\0\x50";
+    let bytes =
+        vary(input, &[b"PROXY TCP4 127.0.0.1 127.0.0.1 12345 80\r\nGET /", b"PROXY TCP6 ::1 ::1 1 2\r\n", version_2]);
+    if let Header::Whole { bytes: used, address } = proxy::read(&bytes) {
+        assert!(used <= bytes.len());
+        assert_eq!(proxy::read(&bytes[..used]), Header::Whole { bytes: used, address });
+    }
 }
 
 /// Names: a pattern without a wildcard is its own only match; matching, covering and overlapping end for any two.

@@ -33,6 +33,21 @@ fn binary_commands() {
 }
 
 #[test]
+fn extensions() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::extensions(input));
+}
+
+#[test]
+fn deflate() {
+    check!().with_iterations(2_000).for_each(|input: &[u8]| godwit_fuzz::deflate(input));
+}
+
+#[test]
+fn proxy() {
+    check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::proxy(input));
+}
+
+#[test]
 fn names() {
     check!().with_iterations(50_000).for_each(|input: &[u8]| godwit_fuzz::names(input));
 }
