@@ -40,6 +40,8 @@ pub struct Cursor {
     pub is_ready: bool,
     /// Scratch of a short write: its first unsent frame has been found.
     pub is_unsent: bool,
+    /// An event stream's: it stands among those that may not have passed all that was delivered.
+    pub is_late: bool,
     /// It waits in the shard's list of cursors to catch up.
     pub is_queued: bool,
     /// After a gap it continues from the oldest kept message.
@@ -125,6 +127,7 @@ impl Cursor {
             sequence: 0,
             is_ready: false,
             is_unsent: false,
+            is_late: false,
             is_queued: false,
             gap_from_oldest: false,
             owes_mark: false,

@@ -6,6 +6,7 @@
 mod answer;
 mod chunked;
 mod content;
+mod extensions;
 mod head;
 mod host;
 mod query;

@@ -25,6 +25,10 @@ pub const MARK_BYTES_MAX: usize = 128;
 pub struct Limits {
     /// Largest WebSocket message or HTTP body, all fragments together.
     pub message_bytes_max: usize,
+    /// Most frames that one WebSocket message may come in.
+    pub fragments_per_message_max: usize,
+    /// Shortest frame that is compressed for WebSocket clients that agreed to it (`client.compresses`).
+    pub compress_bytes_min: usize,
     /// Largest HTTP request head.
     pub header_bytes_max: usize,
     /// Most fields in an HTTP request head.
@@ -159,6 +163,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes_max: 1_048_576,
+            fragments_per_message_max: 16_384,
+            compress_bytes_min: 128,
             header_bytes_max: 16_384,
             headers_max: 100,
             connections_max: 1_000_000,

@@ -42,7 +42,7 @@ pub use read::{Head, Hole, Place, Read};
 pub use reigns::Reign;
 pub use report::Totals;
 pub use restore::Restored;
-pub use room::Purged;
+pub use room::{Crowd, Purged};
 pub use snapshot::Snapshot;
 pub use walk::{Stride, Walk};
 
@@ -93,6 +93,7 @@ pub struct Node {
     closed: u64,
     /// Shards that were told of interest and not yet woken.
     wakes: u64,
+    crowd: Crowd,
 }
 
 impl Node {
@@ -132,6 +133,7 @@ impl Node {
             sweep: sweep::Progress::default(),
             closed: 0,
             wakes: 0,
+            crowd: Crowd::default(),
             limits,
         }
     }
@@ -143,6 +145,11 @@ impl Node {
 
     pub fn run(&self) -> u64 {
         self.run
+    }
+
+    /// The connections of all shards.
+    pub fn crowd(&self) -> Crowd {
+        self.crowd.clone()
     }
 
     /// The last accepted arrival; 0 none.

@@ -25,6 +25,10 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// Origins whose pages may connect, such as `https://a.example`; none: any. Who names no origin is no page.
     pub origins: Vec<String>,
+    /// WebSocket clients that offer permessage-deflate get it.
+    pub compresses: bool,
+    /// For conformance suites, which no configuration can name: every WebSocket message is sent back as it came.
+    pub echoes: bool,
     pub limits: Limits,
     /// What a connection may do that showed no token; none: it must show one.
     pub anonymous: Option<Vec<RuleSettings>>,

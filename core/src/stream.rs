@@ -20,6 +20,23 @@ pub enum Source {
     Pattern(Arc<Pattern>),
 }
 
+/// What the frames of a stream are, whatever it is of: how often they come, and as which bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    pub wire: Wire,
+    /// 0: every message.
+    pub conflate_ms: u32,
+    /// Of the window within which frames are deflated; 0: they are not.
+    pub window_bits: u8,
+}
+
+impl From<Wire> for Variant {
+    /// Every message, as the wire has it.
+    fn from(wire: Wire) -> Self {
+        Self { wire, conflate_ms: 0, window_bits: 0 }
+    }
+}
+
 /// The binary wire's name for a subject within a stream.
 #[derive(Clone, Debug)]
 pub struct Number {
@@ -40,6 +57,8 @@ pub struct Stream {
     pub wire: Wire,
     /// 0: every message.
     pub conflate_ms: u32,
+    /// Of the window within which frames are deflated; 0: they are not.
+    pub window_bits: u8,
     pub cursors: Vec<u32>,
     pub window: Option<Box<Window>>,
     /// What the window was last seen to have allocated.
@@ -70,12 +89,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(name: Arc<str>, source: Source, wire: Wire, conflate_ms: u32) -> Self {
+    pub fn new(name: Arc<str>, source: Source, variant: Variant) -> Self {
+        let Variant { wire, conflate_ms, window_bits } = variant;
         Self {
             name,
             source,
             wire,
             conflate_ms,
+            window_bits,
             cursors: Vec::new(),
             window: None,
             window_bytes: 0,
@@ -99,6 +120,10 @@ impl Stream {
     /// The pattern's text on a wildcard stream.
     pub fn pattern(&self) -> Option<&str> {
         matches!(self.source, Source::Pattern(_)).then_some(&*self.name)
+    }
+
+    pub fn variant(&self) -> Variant {
+        Variant { wire: self.wire, conflate_ms: self.conflate_ms, window_bits: self.window_bits }
     }
 
     /// Seats a cursor; returns its seat.

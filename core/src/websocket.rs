@@ -3,15 +3,15 @@
 //! and pings are the shard's. Invariant: an idle connection holds one pointer, and memory follows the bytes that came, never
 //! the length a peer announced.
 
+mod deflate;
 mod write;
 
 use crate::codes::Code;
 use crate::limits::Limits;
 
+pub use deflate::{Deflater, Inflater, WINDOW_BITS_MAX, WINDOW_BITS_MIN};
 pub use write::{Mask, binary, close, close_reason, frame, ping, pong, text};
 
-/// Frames one message may come in. Ten times what a client that sends 1 MiB in packets would use.
-const FRAGMENTS_MAX: u32 = 16_384;
 /// What a close without a code counts as.
 pub const NO_CODE: u16 = 1005;
 
@@ -20,6 +20,11 @@ pub const NO_CODE: u16 = 1005;
 pub enum Event<'a> {
     /// A whole message, unmasked; text was checked to be UTF-8. The slice lies in the input or in the reader's own buffer.
     Message {
+        payload: &'a [u8],
+        is_text: bool,
+    },
+    /// A whole message as permessage-deflate left it: neither inflated nor checked.
+    Deflated {
         payload: &'a [u8],
         is_text: bool,
     },
@@ -53,6 +58,7 @@ struct Partial {
     /// 0 while no fragmented message is under way.
     fragments: u32,
     is_text: bool,
+    is_deflated: bool,
     /// The message was handed out and can be forgotten.
     is_spent: bool,
 }
@@ -60,9 +66,19 @@ struct Partial {
 #[derive(Clone, Copy, Debug)]
 struct Header {
     is_final: bool,
+    is_deflated: bool,
     opcode: u8,
     mask: [u8; 4],
     length: usize,
+}
+
+/// What a frame may be, where it stands.
+#[derive(Clone, Copy, Debug)]
+struct Allowed {
+    /// A message is under way, so that this frame goes on with it or is a control frame.
+    has_message: bool,
+    takes_deflated: bool,
+    bytes_max: usize,
 }
 
 const CONTINUATION: u8 = 0;
@@ -71,6 +87,8 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
+/// The first reserved bit: of a message's first frame, that it is deflated (RFC 7692, 6).
+const DEFLATED: u8 = 0x40;
 
 impl Header {
     const fn is_control(self) -> bool {
@@ -78,14 +96,16 @@ impl Header {
     }
 
     /// Reads a header from the front of `bytes`: it and its length. None: it is not whole. Checks as early as it can.
-    fn read(bytes: &[u8], has_message: bool, bytes_max: usize) -> Result<Option<(Self, usize)>, Code> {
+    fn read(bytes: &[u8], allowed: Allowed) -> Result<Option<(Self, usize)>, Code> {
         let &[first, ref rest @ ..] = bytes else { return Ok(None) };
         let is_final = first & 0x80 != 0;
         let opcode = first & 15;
         let is_known = matches!(opcode, CONTINUATION..=BINARY | CLOSE..=PONG);
         let is_control = opcode & 8 != 0;
-        let is_in_place = is_control || (opcode == CONTINUATION) == has_message;
-        if first & 0x70 != 0 || !is_known || !is_in_place || (is_control && !is_final) {
+        let is_in_place = is_control || (opcode == CONTINUATION) == allowed.has_message;
+        let may_be_deflated = allowed.takes_deflated && matches!(opcode, TEXT | BINARY);
+        let reserved = if may_be_deflated { 0x70 & !DEFLATED } else { 0x70 };
+        if first & reserved != 0 || !is_known || !is_in_place || (is_control && !is_final) {
             return Err(Code::ProtocolBroken);
         }
         let &[second, ref rest @ ..] = rest else { return Ok(None) };
@@ -112,9 +132,11 @@ impl Header {
         if !is_shortest {
             return Err(Code::ProtocolBroken);
         }
-        let length = usize::try_from(length).ok().filter(|&length| length <= bytes_max).ok_or(Code::MessageTooBig)?;
+        let length =
+            usize::try_from(length).ok().filter(|&length| length <= allowed.bytes_max).ok_or(Code::MessageTooBig)?;
         let Some((mask, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
-        Ok(Some((Self { is_final, opcode, mask: *mask, length }, bytes.len() - rest.len())))
+        let is_deflated = first & DEFLATED != 0;
+        Ok(Some((Self { is_final, is_deflated, opcode, mask: *mask, length }, bytes.len() - rest.len())))
     }
 }
 
@@ -129,6 +151,19 @@ impl Reader {
         input: &mut &'a mut [u8],
         limits: &Limits,
     ) -> Result<Option<Event<'s>>, Code> {
+        self.read_agreed(input, limits, false)
+    }
+
+    /// The same from a peer with whom it was agreed (or not) that messages may be deflated.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_agreed<'s, 'a: 's>(
+        &'s mut self,
+        input: &mut &'a mut [u8],
+        limits: &Limits,
+        takes_deflated: bool,
+    ) -> Result<Option<Event<'s>>, Code> {
         if self.partial.as_ref().is_some_and(|partial| partial.is_spent) {
             self.partial = None;
         }
@@ -137,16 +172,18 @@ impl Reader {
             if input.is_empty() {
                 return Ok(None);
             }
-            if let Some((header, used)) = Header::read(input, false, limits.message_bytes_max)?
-                && header.is_final
+            if let Some((header, used)) = Header::read(
+                input,
+                Allowed { has_message: false, takes_deflated, bytes_max: limits.message_bytes_max },
+            )? && header.is_final
                 && input.len() - used >= header.length
             {
                 let payload = take(input, used, header.length);
                 unmask(payload, header.mask, 0);
-                return event(header.opcode, payload).map(Some);
+                return event(header.opcode, header.is_deflated, payload).map(Some);
             }
         }
-        self.partial.get_or_insert_default().read(input, limits)
+        self.partial.get_or_insert_default().read(input, limits, takes_deflated)
     }
 
     /// Bytes held for a message or frame that is not whole yet.
@@ -159,11 +196,16 @@ impl Reader {
 }
 
 impl Partial {
-    fn read<'s>(&'s mut self, input: &mut &mut [u8], limits: &Limits) -> Result<Option<Event<'s>>, Code> {
+    fn read<'s>(
+        &'s mut self,
+        input: &mut &mut [u8],
+        limits: &Limits,
+        takes_deflated: bool,
+    ) -> Result<Option<Event<'s>>, Code> {
         loop {
             let (header, seen) = match self.frame {
                 Some(frame) => frame,
-                None => match self.read_header(input, limits)? {
+                None => match self.read_header(input, limits, takes_deflated)? {
                     Some(header) => (header, 0),
                     None => return Ok(None),
                 },
@@ -184,7 +226,11 @@ impl Partial {
                 self.check_text(is_last)?;
                 if is_last {
                     self.is_spent = true;
-                    return Ok(Some(Event::Message { payload: &self.message, is_text: self.is_text }));
+                    let (payload, is_text) = (self.message.as_slice(), self.is_text);
+                    return Ok(Some(match self.is_deflated {
+                        true => Event::Deflated { payload, is_text },
+                        false => Event::Message { payload, is_text },
+                    }));
                 }
             }
             if input.is_empty() {
@@ -194,21 +240,27 @@ impl Partial {
     }
 
     /// Gathers a frame's header; the control frame handed out before is forgotten by then.
-    fn read_header(&mut self, input: &mut &mut [u8], limits: &Limits) -> Result<Option<Header>, Code> {
+    fn read_header(
+        &mut self,
+        input: &mut &mut [u8],
+        limits: &Limits,
+        takes_deflated: bool,
+    ) -> Result<Option<Header>, Code> {
         self.control.clear();
         let room = limits.message_bytes_max.saturating_sub(self.message.len());
         loop {
             let has_message = self.fragments > 0;
             // A control frame's length is not the message's.
             let bytes_max = if self.header.first().or(input.first()).is_some_and(|b| b & 8 != 0) { 125 } else { room };
+            let allowed = Allowed { has_message, takes_deflated, bytes_max };
             if self.header.is_empty() {
-                if let Some((header, used)) = Header::read(input, has_message, bytes_max)? {
+                if let Some((header, used)) = Header::read(input, allowed)? {
                     take(input, 0, used);
-                    return self.begin(header).map(Some);
+                    return self.begin(header, limits).map(Some);
                 }
-            } else if let Some((header, _)) = Header::read(&self.header, has_message, bytes_max)? {
+            } else if let Some((header, _)) = Header::read(&self.header, allowed)? {
                 self.header.clear();
-                return self.begin(header).map(Some);
+                return self.begin(header, limits).map(Some);
             }
             if input.is_empty() {
                 return Ok(None);
@@ -217,13 +269,13 @@ impl Partial {
         }
     }
 
-    fn begin(&mut self, header: Header) -> Result<Header, Code> {
+    fn begin(&mut self, header: Header, limits: &Limits) -> Result<Header, Code> {
         if !header.is_control() {
             self.fragments += 1;
             if header.opcode != CONTINUATION {
-                self.is_text = header.opcode == TEXT;
+                (self.is_text, self.is_deflated) = (header.opcode == TEXT, header.is_deflated);
             }
-            if self.fragments > FRAGMENTS_MAX {
+            if self.fragments as usize > limits.fragments_per_message_max {
                 return Err(Code::MessageTooBig);
             }
         }
@@ -232,12 +284,12 @@ impl Partial {
 
     fn end_control(&mut self, opcode: u8) -> Result<Event<'_>, Code> {
         self.is_spent = self.fragments == 0;
-        event(opcode, &self.control)
+        event(opcode, false, &self.control)
     }
 
     /// Fails at the first fragment, or part of one, that no UTF-8 text can begin with.
     fn check_text(&mut self, is_last: bool) -> Result<(), Code> {
-        if !self.is_text {
+        if !self.is_text || self.is_deflated {
             return Ok(());
         }
         let tail = self.message.get(self.checked_bytes..).unwrap_or(&[]);
@@ -273,8 +325,9 @@ fn unmask(payload: &mut [u8], mut mask: [u8; 4], seen: usize) {
 }
 
 /// The event of an unfragmented frame, or of a control frame.
-fn event(opcode: u8, payload: &[u8]) -> Result<Event<'_>, Code> {
+fn event(opcode: u8, is_deflated: bool, payload: &[u8]) -> Result<Event<'_>, Code> {
     match opcode {
+        TEXT | BINARY if is_deflated => Ok(Event::Deflated { payload, is_text: opcode == TEXT }),
         TEXT if std::str::from_utf8(payload).is_err() => Err(Code::TextInvalid),
         TEXT | BINARY => Ok(Event::Message { payload, is_text: opcode == TEXT }),
         PING => Ok(Event::Ping(payload)),

@@ -188,7 +188,7 @@ proptest! {
         }
         if let Ok(Some(found)) = whole {
             prop_assert_eq!(found.head_bytes, head.len());
-            let Ok(upgrade) = upgrade(&found) else { return Ok(()) };
+            let Ok(upgrade) = upgrade(&found, true) else { return Ok(()) };
             prop_assert!(upgrade.answer.starts_with(b"HTTP/1.1 101 ") && upgrade.answer.ends_with(b"\r\n\r\n"));
         }
     }

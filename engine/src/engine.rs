@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LIST_TURNS_MAX: usize = 256;
 /// Sockets beyond a shard's share of the connections, so that it is the core that refuses, with a code.
 const SPARE_SOCKETS: u32 = 1024;
+/// Places that every shard has, if the node may have so many connections.
+const TABLE_MIN: usize = 65_536;
 
 /// A listener's name and where it is bound.
 pub type Named = (String, SocketAddr);
@@ -166,8 +168,11 @@ impl Engine {
     }
 
     fn plan(&self, index: u8, listeners: Vec<Numbered>) -> Plan {
-        let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards));
-        let sockets_max = u32::try_from(share).unwrap_or(u32::MAX).saturating_add(SPARE_SOCKETS);
+        // The limit is the node's; a shard's table, which costs the kernel 8 bytes a place, has room for twice its share.
+        let connections_max = self.settings.limits.connections_max;
+        let share = connections_max.div_ceil(usize::from(self.settings.shards));
+        let places = connections_max.min(TABLE_MIN.max(2 * share));
+        let sockets_max = u32::try_from(places).unwrap_or(u32::MAX).saturating_add(SPARE_SOCKETS);
         Plan {
             index,
             settings: Arc::clone(&self.settings),

@@ -244,6 +244,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "listeners": _list_listeners(config),
         "tls": make_tls(config.tls),
         "origins": list(config.client.origins),
+        "compresses": config.client.compresses,
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
         "limits": dict(config.limits),

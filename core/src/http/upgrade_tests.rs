@@ -6,7 +6,7 @@ use crate::limits::Limits;
 /// The upgrade that a head on its own asks for.
 fn read_head(bytes: &[u8], limits: &Limits) -> Result<Option<Upgrade>, Refused> {
     match read_whole_head(bytes, limits)? {
-        Some(head) if is_upgrade(&head) => upgrade(&head).map(Some),
+        Some(head) if is_upgrade(&head) => upgrade(&head, true).map(Some),
         Some(_) => Err(refuse(Code::PathUnknown, "")),
         None => Ok(None),
     }

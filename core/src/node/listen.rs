@@ -94,6 +94,7 @@ impl Node {
     /// A shard that gave up is told nothing more, and nobody waits for it. The sweep closes what it listened to.
     pub fn abandon(&mut self, shard: u8) {
         self.feed.abandon(shard);
+        self.crowd.leave_all(shard);
     }
 
     /// Closes the patterns of shards that gave up.

@@ -1,6 +1,8 @@
 //! Letting go: of what is too much or too old in one log, and of the largest when the node is full.
+mod crowd;
 mod purge;
 
+pub use crowd::Crowd;
 pub use purge::Purged;
 
 use super::Node;

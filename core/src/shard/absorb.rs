@@ -102,7 +102,7 @@ impl Shard {
             self.wake_polls(id, message);
         } else if stream.window.is_some() {
             let item = encode::Item::message(message);
-            encode::append(stream, next_number, &item, message.arrival, &mut self.frame);
+            encode::append(stream, next_number, &item, message.arrival, &mut self.press);
             self.appended(id);
         } else {
             self.note_single(id, message, entry);
@@ -145,6 +145,7 @@ impl Shard {
             cursor.stand = Stand::Behind(message.arrival - 1);
             cursor.sequence = message.sequence.saturating_sub(1);
             let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
+            self.note_late(cursor_id);
             if !is_blocked {
                 self.queue_behind(cursor_id);
             }

@@ -23,6 +23,7 @@ type Step = (Frames, Vec<Arc<Message>>);
 impl Shard {
     /// Puts a cursor on the list of those that want to catch up.
     pub(super) fn queue_behind(&mut self, id: u32) {
+        self.note_late(id);
         if let Some(cursor) = self.cursors.get_mut(id)
             && !cursor.is_queued
         {

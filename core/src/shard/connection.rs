@@ -115,6 +115,8 @@ pub(super) struct Connection {
     pub heard_s: u32,
     pub phase: Phase,
     pub wire: Wire,
+    /// Of the window within which its messages are deflated (permessage-deflate); 0: that was not agreed.
+    pub window_bits: u8,
     /// Its place in the counters by wire.
     pub counted: u8,
     /// The socket takes nothing; `writable` will come.
@@ -204,6 +206,7 @@ impl Connection {
             heard_s: now_s,
             phase: Phase::Http,
             wire: Wire::Json,
+            window_bits: 0,
             counted: 0,
             is_blocked: false,
             is_sending: false,

@@ -7,7 +7,9 @@ use crate::command::{MessageView, Push};
 use crate::conflation::Part;
 use crate::message::{Kind, LogId, Message};
 use crate::position::Position;
+use crate::settings::Settings;
 use crate::stream::{Number, Source, Stream};
+use crate::websocket::Deflater;
 use crate::wire::{self, Wire};
 
 /// Times further than this from the base time would need more than three bytes.
@@ -118,11 +120,41 @@ fn announce(stream: &Stream, number: &Number, out: &mut Vec<u8>) {
     wire::push(stream.wire, out, &push);
 }
 
-/// Appends to the stream's window, announcing the subject at its first use in a segment. `buffer` is scratch.
-pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arrival: u64, buffer: &mut Vec<u8>) {
+/// Where a frame is made before it goes anywhere, and what compresses it: once, for all that read its stream.
+#[derive(Debug, Default)]
+pub(super) struct Press {
+    pub frame: Vec<u8>,
+    pub deflater: Deflater,
+    /// Shorter frames stay as they are.
+    pub bytes_min: usize,
+}
+
+impl Press {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self { bytes_min: settings.limits.compress_bytes_min, ..Self::default() }
+    }
+
+    /// Compresses the frame that stands in `out` from `begin` on, where the stream's readers agreed to that.
+    pub(super) fn squeeze(&mut self, window_bits: u8, out: &mut Vec<u8>, begin: usize) {
+        if window_bits > 0 && out.len() - begin >= self.bytes_min {
+            self.deflater.squeeze(window_bits, out, begin);
+        }
+    }
+}
+
+/// Appends to the stream's window, announcing the subject at its first use in a segment.
+pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arrival: u64, press: &mut Press) {
+    let mut taken = std::mem::take(&mut press.frame);
+    let buffer = &mut taken;
     buffer.clear();
     let is_anew = renumber(stream, next, item);
     frame(stream, item, buffer);
+    press.squeeze(stream.window_bits, buffer, 0);
+    append_frame(stream, item, arrival, is_anew, buffer);
+    press.frame = taken;
+}
+
+fn append_frame(stream: &mut Stream, item: &Item<'_>, arrival: u64, is_anew: bool, buffer: &mut Vec<u8>) {
     if buffer.is_empty() {
         // A subject that this wire has no name for.
         return;
@@ -148,8 +180,15 @@ pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arriv
     stream.window = Some(window);
 }
 
-/// For one reader outside the window: announces the subject unless `told` knows it, then appends the frame.
-pub(super) fn private_frame(stream: &mut Stream, next: &mut u32, item: &Item<'_>, told: &mut Told, out: &mut Vec<u8>) {
+/// For one reader outside the window: announces the subject unless `told` knows it, then appends the frame. Returns where
+/// that begins.
+pub(super) fn private_frame(
+    stream: &mut Stream,
+    next: &mut u32,
+    item: &Item<'_>,
+    told: &mut Told,
+    out: &mut Vec<u8>,
+) -> usize {
     if stream.wire == Wire::Binary {
         renumber(stream, next, item);
         if let Some(number) = stream.numbers.get(&item.log)
@@ -158,7 +197,9 @@ pub(super) fn private_frame(stream: &mut Stream, next: &mut u32, item: &Item<'_>
             announce(stream, number, out);
         }
     }
+    let begin = out.len();
     frame(stream, item, out);
+    begin
 }
 
 /// What one reader has been told: of a subject's stream the version it knows, of a pattern's the subjects announced in

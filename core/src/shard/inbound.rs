@@ -17,15 +17,17 @@ use crate::wire::{self, Wire};
 
 /// Refused commands that the server is told of in a second.
 const REFUSALS_TOLD_PER_S: u32 = 8;
+/// Room for inflated messages that a shard keeps.
+const INFLATED_BYTES_KEPT: usize = 65_536;
 
 impl Shard {
     /// A socket was accepted by a listener (numbered as in the settings); it is refused at the limit and while draining.
     pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, listener: u8, out: &mut O) {
-        let share = self.settings.limits.connections_max.div_ceil(usize::from(self.settings.shards.max(1)));
         let code = if self.drain.is_some() {
             Some(Code::Draining)
         } else {
-            (self.connections.len() >= share).then_some(Code::ConnectionsTooMany)
+            let is_in = self.crowd.enter(self.index, self.settings.limits.connections_max);
+            (!is_in).then_some(Code::ConnectionsTooMany)
         };
         if let Some(code) = code {
             self.counters.count_refused(code);
@@ -89,10 +91,12 @@ impl Shard {
         let mut reader = std::mem::take(&mut connection.reader);
         let held_before = reader.held_bytes();
         let settings = std::sync::Arc::clone(&self.settings);
+        let takes_deflated = connection.window_bits > 0;
         loop {
-            match reader.read(&mut input, &settings.limits) {
+            match reader.read_agreed(&mut input, &settings.limits, takes_deflated) {
                 Ok(None) => break,
                 Ok(Some(Event::Message { payload, is_text })) => self.message(socket, payload, is_text, 0),
+                Ok(Some(Event::Deflated { payload, is_text })) => self.deflated(socket, payload, is_text),
                 Ok(Some(Event::Ping(payload))) => self.pong(socket, payload),
                 Ok(Some(Event::Pong)) => {}
                 Ok(Some(Event::Close { code })) => {
@@ -100,7 +104,7 @@ impl Shard {
                     break;
                 }
                 Err(code) => {
-                    self.close(socket, code, code.sentence());
+                    self.break_off(socket, code);
                     break;
                 }
             }
@@ -120,6 +124,34 @@ impl Shard {
         }
         self.keep_reader(socket, reader, held_before);
         self.pause_asking(socket, out);
+    }
+
+    /// A message that has to be inflated first; no further than a message may be large.
+    fn deflated(&mut self, socket: u32, payload: &[u8], is_text: bool) {
+        let bytes_max = self.settings.limits.message_bytes_max;
+        let mut inflated = std::mem::take(&mut self.inflated);
+        match self.inflater.inflate(payload, is_text, bytes_max, &mut inflated) {
+            Ok(()) => self.message(socket, &inflated, is_text, 0),
+            Err(code) => self.break_off(socket, code),
+        }
+        inflated.clear();
+        inflated.shrink_to(INFLATED_BYTES_KEPT);
+        self.inflated = inflated;
+    }
+
+    /// What conformance suites ask for: the message, as it came.
+    fn echo(&mut self, socket: u32, payload: &[u8], is_text: bool) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let (out, window_bits) = (&mut connection.private, connection.window_bits);
+        let begin = out.len();
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(payload);
+        if is_text {
+            websocket::text(out, payload.len(), write);
+        } else {
+            websocket::binary(out, payload.len(), write);
+        }
+        self.press.squeeze(window_bits, out, begin);
+        self.make_ready(socket);
     }
 
     fn keep_reader(&mut self, socket: u32, reader: websocket::Reader, held_before: usize) {
@@ -155,6 +187,9 @@ impl Shard {
     fn message(&mut self, socket: u32, payload: &[u8], is_text: bool, done: usize) {
         let Some(connection) = self.connections.get(socket) else { return };
         let wire = connection.wire;
+        if self.settings.echoes {
+            return self.echo(socket, payload, is_text);
+        }
         if connection.mqtt.is_some() && !is_text {
             return self.read_packets(socket, payload);
         }

@@ -33,11 +33,12 @@ use crate::account::{Accounts, Bounds};
 use crate::command::Id;
 use crate::cursor::Cursor;
 use crate::message::Batch;
-use crate::node::{Entry, Mail, Node, Outcome};
+use crate::node::{Crowd, Entry, Mail, Node, Outcome};
 use crate::position::Now;
 use crate::report::{Counters, Report};
 use crate::settings::Settings;
 use crate::slab::Slab;
+use crate::websocket::Inflater;
 
 pub use access::check as check_access;
 use connection::{Access, Connection};
@@ -86,6 +87,7 @@ pub struct Shard {
     index: u8,
     settings: Arc<Settings>,
     node: Arc<Mutex<Node>>,
+    crowd: Crowd,
     anonymous: Option<Arc<Access>>,
     doors: access::Doors,
     /// What connections, addresses, identities and tenants may use, and what they do use.
@@ -125,7 +127,10 @@ pub struct Shard {
     behind: VecDeque<u32>,
     flights: Vec<Flight>,
     buffers: Vec<Frames>,
-    frame: Vec<u8>,
+    press: encode::Press,
+    inflater: Inflater,
+    /// The last message that was inflated.
+    inflated: Vec<u8>,
     closing: Vec<u32>,
     /// Connections whose frames' rests are more than the shard may hold.
     crowded: Vec<u32>,
@@ -162,10 +167,13 @@ impl Shard {
         let limits = settings.limits.clone();
         let accounts = lock(&node).accounts();
         let ledger = settings.journal.as_ref().map(|settings| Box::new(ledger::Ledger::new(settings)));
+        let crowd = lock(&node).crowd();
+        let press = encode::Press::new(&settings);
         Self {
             index,
             settings,
             node,
+            crowd,
             anonymous,
             doors,
             bounds: Bounds::of(&limits),
@@ -194,7 +202,9 @@ impl Shard {
             behind: VecDeque::new(),
             flights: Vec::new(),
             buffers: Vec::new(),
-            frame: Vec::new(),
+            press,
+            inflater: Inflater::default(),
+            inflated: Vec::new(),
             closing: Vec::new(),
             crowded: Vec::new(),
             congesting: Vec::new(),

@@ -103,6 +103,7 @@ impl Shard {
         self.doors = Doors::new(&settings);
         self.anonymous = Access::anonymous(&settings);
         self.bounds = Bounds::of(&settings.limits);
+        self.press.bytes_min = settings.limits.compress_bytes_min;
         self.settings = settings;
         let sockets: Vec<u32> = self.connections.indices_from(0).collect();
         for socket in sockets {

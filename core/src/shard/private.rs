@@ -64,6 +64,19 @@ impl Shard {
         self.close_until(socket, code, reason, None);
     }
 
+    /// Closes a WebSocket whose peer broke it: where its next frame begins is not known, so none is awaited. The sending half ends
+    /// behind the close frame, and the socket is let go when the peer has ended too (RFC 6455, 7.1.7).
+    pub(super) fn break_off(&mut self, socket: u32, code: Code) {
+        self.close(socket, code, code.sentence());
+        if let Some(connection) = self.connections.get_mut(socket)
+            && connection.phase == Phase::Closing
+            && connection.mqtt.is_none()
+        {
+            connection.exchange().lingers = true;
+            connection.is_finished = true;
+        }
+    }
+
     /// The same, saying when to come back.
     pub(super) fn close_until(&mut self, socket: u32, code: Code, reason: &str, reconnect_after_ms: Option<u64>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -116,9 +129,10 @@ impl Shard {
         if connection.details.as_ref().is_some_and(|details| details.exchange.is_some()) {
             return;
         }
+        let takes_deflated = connection.window_bits > 0;
         let mut reader = std::mem::take(&mut connection.reader);
         loop {
-            match reader.read(&mut input, &settings.limits) {
+            match reader.read_agreed(&mut input, &settings.limits, takes_deflated) {
                 Ok(Some(Event::Close { .. })) => {
                     connection.is_finished = true;
                     self.make_ready(socket);
@@ -171,6 +185,7 @@ impl Shard {
         self.note_end(socket, code);
         let connection_id = self.connection_id(socket);
         let Some(mut connection) = self.connections.take(socket) else { return };
+        self.crowd.leave(self.index);
         self.counters.connections = self.connections.len() as u64;
         let held = (connection.reader.held_bytes() + connection.mqtt.as_ref().map_or(0, |mqtt| mqtt.held.len())) as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);

@@ -41,6 +41,9 @@ impl Shard {
         if !matches!(command, Command::Publish(_)) {
             self.commit();
         }
+        if self.drain.is_some() && matches!(command, Command::Publish(_) | Command::Subscribe(_)) {
+            return Err(Refusal::new(Code::NodeDraining, Code::NodeDraining.sentence()));
+        }
         match command {
             Command::Publish(publish) => self.publish(socket, id, publish),
             Command::Subscribe(subscribe) => {

@@ -9,9 +9,8 @@ use crate::command::Refusal;
 use crate::message::LogId;
 use crate::node::Node;
 use crate::slab::Slab;
-use crate::stream::{Source, Stream};
+use crate::stream::{Source, Stream, Variant};
 use crate::subject::Pattern;
-use crate::wire::Wire;
 
 #[derive(Debug, Default)]
 pub(super) struct Streams {
@@ -119,21 +118,21 @@ impl Streams {
         self.slab.indices_from(start)
     }
 
-    pub(super) fn find_subject(&self, log: LogId, wire: Wire, conflate_ms: u32) -> Option<u32> {
+    pub(super) fn find_subject(&self, log: LogId, variant: Variant) -> Option<u32> {
         let ids = self.by_log.get(&log)?.as_slice();
-        ids.iter().copied().find(|&id| self.is(id, wire, conflate_ms))
+        ids.iter().copied().find(|&id| self.is(id, variant))
     }
 
-    pub(super) fn find_pattern(&self, text: &str, wire: Wire, conflate_ms: u32) -> Option<u32> {
+    pub(super) fn find_pattern(&self, text: &str, variant: Variant) -> Option<u32> {
         self.patterns
             .starting(text)
             .iter()
             .copied()
-            .find(|&id| self.is(id, wire, conflate_ms) && self.slab.get(id).is_some_and(|stream| &*stream.name == text))
+            .find(|&id| self.is(id, variant) && self.slab.get(id).is_some_and(|stream| &*stream.name == text))
     }
 
-    fn is(&self, id: u32, wire: Wire, conflate_ms: u32) -> bool {
-        self.slab.get(id).is_some_and(|s| s.wire == wire && s.conflate_ms == conflate_ms)
+    fn is(&self, id: u32, variant: Variant) -> bool {
+        self.slab.get(id).is_some_and(|stream| stream.variant() == variant)
     }
 
     pub(super) fn insert(&mut self, stream: Stream) -> u32 {
@@ -198,20 +197,19 @@ impl Shard {
     pub(super) fn open_subject_stream(
         &mut self,
         subject: &str,
-        wire: Wire,
-        conflate_ms: u32,
+        variant: Variant,
         node: &mut Node,
     ) -> Result<(u32, LogId), Refusal> {
         let log = node.open(self.index, subject, self.now)?;
-        let stream = match self.streams.find_subject(log, wire, conflate_ms) {
+        let stream = match self.streams.find_subject(log, variant) {
             Some(stream) => {
                 node.close(self.index, log, self.now);
                 stream
             }
             None => {
-                let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), wire, conflate_ms);
+                let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), variant);
                 let policy = node.policy(subject);
-                stream.conflates_slow = policy.conflates_when_slow && !wire.is_mqtt();
+                stream.conflates_slow = policy.conflates_when_slow && !variant.wire.is_mqtt();
                 (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
                 match self.add_stream(stream) {
                     Ok(stream) => stream,
@@ -229,18 +227,17 @@ impl Shard {
     pub(super) fn open_pattern_stream(
         &mut self,
         pattern: &Pattern,
-        wire: Wire,
-        conflate_ms: u32,
+        variant: Variant,
         node: &mut Node,
     ) -> Result<u32, Refusal> {
-        let stream = match self.streams.find_pattern(pattern.text(), wire, conflate_ms) {
+        let stream = match self.streams.find_pattern(pattern.text(), variant) {
             Some(stream) => stream,
             None => {
                 node.open_pattern(self.index, pattern, self.now)?;
                 let source = Source::Pattern(Arc::new(pattern.clone()));
-                let mut stream = Stream::new(Arc::from(pattern.text()), source, wire, conflate_ms);
+                let mut stream = Stream::new(Arc::from(pattern.text()), source, variant);
                 self.settings.shape(&mut stream, pattern);
-                stream.conflates_slow &= !wire.is_mqtt();
+                stream.conflates_slow &= !variant.wire.is_mqtt();
                 match self.add_stream(stream) {
                     Ok(stream) => stream,
                     Err(refusal) => {

@@ -13,7 +13,7 @@ use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::report::Report;
-use crate::stream::Source;
+use crate::stream::{Source, Variant};
 use crate::subject::{Pattern, Selector};
 use crate::wire::Wire;
 
@@ -46,6 +46,13 @@ impl Shard {
         (asked_ms / step * step).min(limits.conflate_ms_max as u32)
     }
 
+    /// What the frames are that a connection gets of a subscription.
+    fn variant(&self, socket: u32, command: &Subscribe<'_>) -> Option<Variant> {
+        let connection = self.connections.get(socket)?;
+        let conflate_ms = self.conflate_ms(command.conflate_ms);
+        Some(Variant { wire: connection.wire, conflate_ms, window_bits: connection.window_bits })
+    }
+
     fn join_subject_stream(
         &mut self,
         socket: u32,
@@ -54,9 +61,8 @@ impl Shard {
         subject: &str,
         node: &mut Node,
     ) -> Result<(), Refusal> {
-        let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
-        let conflate_ms = self.conflate_ms(command.conflate_ms);
-        let (stream, log) = self.open_subject_stream(subject, wire, conflate_ms, node)?;
+        let Some(variant) = self.variant(socket, command) else { return Ok(()) };
+        let (stream, log) = self.open_subject_stream(subject, variant, node)?;
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
         self.start_subject(socket, id, command, cursor, log, node);
         Ok(())
@@ -137,9 +143,8 @@ impl Shard {
         pattern: &Pattern,
         node: &mut Node,
     ) -> Result<(), Refusal> {
-        let Some(wire) = self.connections.get(socket).map(|c| c.wire) else { return Ok(()) };
-        let conflate_ms = self.conflate_ms(command.conflate_ms);
-        let stream = self.open_pattern_stream(pattern, wire, conflate_ms, node)?;
+        let Some(variant) = self.variant(socket, command) else { return Ok(()) };
+        let stream = self.open_pattern_stream(pattern, variant, node)?;
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
         self.start_pattern(socket, id, command, cursor, pattern, node);
         Ok(())
@@ -261,6 +266,7 @@ impl Shard {
             self.counters.of(connection).subscriptions += 1;
         }
         self.counters.subscriptions += 1;
+        self.note_late(id);
         id
     }
 

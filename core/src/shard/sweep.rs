@@ -178,10 +178,10 @@ impl Shard {
         };
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
-            self.frame.clear();
+            self.press.frame.clear();
             let mark = Mark { run, arrival: reach, time_ms: mark_ms };
-            wire::push(stream.wire, &mut self.frame, &Push::Mark { mark, pattern: &stream.name });
-            window.append_mark(&self.frame, reach, stream.standard);
+            wire::push(stream.wire, &mut self.press.frame, &Push::Mark { mark, pattern: &stream.name });
+            window.append_mark(&self.press.frame, reach, stream.standard);
             self.appended(id);
         } else if let Some(&cursor_id) = stream.cursors.first()
             && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == Stand::Current)

@@ -34,7 +34,7 @@ impl Shard {
         stream.window = Some(Box::new(Window::new(begins, stream.standard)));
         for message in messages {
             let item = encode::Item::message(message);
-            encode::append(stream, next_number, &item, message.arrival, &mut self.frame);
+            encode::append(stream, next_number, &item, message.arrival, &mut self.press);
         }
         for &cursor in &stream.cursors {
             if let Some(cursor) = self.cursors.get_mut(cursor)

@@ -14,7 +14,7 @@ pub type Mask = [u8; 4];
 /// Appends one frame whose payload `write` appends. `guess` is the payload's expected length: when it names the right size
 /// of header (2, 4 or 10 bytes) nothing is moved afterwards.
 #[inline]
-fn put_frame(out: &mut Vec<u8>, opcode: u8, guess: usize, write: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn put_frame(out: &mut Vec<u8>, opcode: u8, guess: usize, write: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     let guessed = header_bytes(guess);
     out.extend_from_slice(&[0; 10][..guessed]);

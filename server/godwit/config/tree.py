@@ -61,7 +61,10 @@ class ClientConfig:
         "Origins whose pages may connect, such as https://a.example (the admin page's too); empty: any. Programs are not asked.",
         check=check_origins,
     )
-
+    compresses: bool = option(
+        False,
+        "WebSocket clients that offer permessage-deflate get messages compressed: each once, for all of them together.",
+    )
     trusted_proxies: tuple[str, ...] = option(
         (),
         "Addresses and networks of proxies whose word about a client's address is taken: X-Forwarded-For, PROXY protocol.",

@@ -5,6 +5,7 @@ mod admit;
 mod body;
 mod consume;
 mod end;
+mod marks;
 mod produce;
 mod route;
 mod stream;
@@ -38,7 +39,7 @@ pub(super) struct Exchange {
     /// An answer that waits for the disk, or is made while some of what it says does.
     pub held: Option<Box<produce::Held>>,
     pub poll: Option<Box<consume::Poll>>,
-    pub marks: Option<Box<stream::Marks>>,
+    pub marks: Option<Box<marks::Marks>>,
     /// The socket closes only after the peer has: bytes may still come, and closing over them would lose the answer.
     pub lingers: bool,
 }
@@ -179,7 +180,11 @@ impl Shard {
         let head = match http::read_head(bytes, &settings.limits) {
             Ok(None) => return Taken::More,
             Ok(Some(head)) => head,
-            Err(refused) => return self.refuse_all(socket, &refused),
+            Err(refused) => {
+                // No answer to HEAD has a body, however the rest of it reads.
+                self.set_shape(socket, Shape { is_head: bytes.starts_with(b"HEAD "), ..Shape::default() });
+                return self.refuse_all(socket, &refused);
+            }
         };
         let head_bytes = head.head_bytes;
         let cors = match find_cors(&settings.origins, head.origin) {

@@ -92,6 +92,10 @@ impl Shard {
             Step::Done => {}
             step => return Ok(step),
         }
+        let begins_something = path == Path::Stream || head.method == Method::Post && done == 0;
+        if begins_something && self.drain.is_some() {
+            return Err(http::refuse(Code::NodeDraining, ""));
+        }
         match path {
             Path::Messages if head.method == Method::Post && http::has_subject(head) => {
                 self.produce_one(socket, head, body)

@@ -10,7 +10,7 @@ impl Shard {
     /// A request that becomes a WebSocket.
     pub(super) fn switch<O: Outlet>(&mut self, socket: u32, head: &Head<'_>, behind: &[u8], out: &mut O) -> Taken {
         self.commit();
-        let upgrade = match http::upgrade(head) {
+        let upgrade = match http::upgrade(head, self.settings.compresses) {
             Ok(upgrade) => upgrade,
             Err(refused) => return self.refuse_all(socket, &refused),
         };
@@ -18,6 +18,7 @@ impl Shard {
         connection.details = None;
         connection.phase = Phase::Open;
         connection.wire = upgrade.wire;
+        connection.window_bits = upgrade.window_bits;
         if upgrade.wire.is_mqtt() {
             // Its CONNECT says who comes, and which MQTT it speaks.
             connection.mqtt = Some(Box::new(Mqtt::new(true, self.now.mono_ms)));

@@ -92,7 +92,7 @@ impl Shard {
             }
         };
         let name = shared_name(group, selector);
-        let stream = Stream::new(Arc::from(name), source.clone(), Wire::MqttShared(number), 0);
+        let stream = Stream::new(Arc::from(name), source.clone(), Wire::MqttShared(number).into());
         match self.add_stream(stream) {
             Ok(stream) => {
                 self.shared.insert(number, stream);

@@ -125,8 +125,8 @@ impl Shard {
             && mqtt.wants_shared_packets();
         let wire = if is_plain { Wire::Mqtt(mqtt.writer) } else { Wire::MqttParts };
         let stream = match selector {
-            Selector::Subject(subject) => self.open_subject_stream(subject, wire, 0, node)?.0,
-            Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire, 0, node)?,
+            Selector::Subject(subject) => self.open_subject_stream(subject, wire.into(), node)?.0,
+            Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire.into(), node)?,
         };
         // What is missing cannot be said in between: what is still kept follows.
         let id = self.seat_cursor(socket, stream, true);

@@ -137,6 +137,7 @@ impl Shard {
             if let Some(cursor) = self.cursors.get_mut(note.cursor) {
                 cursor.is_unsent = false;
             }
+            self.note_late(note.cursor);
         }
         if let Some(connection) = self.connections.get_mut(socket) {
             if let Some(mqtt) = connection.mqtt.as_mut() {

@@ -75,6 +75,7 @@ pub(super) struct Note {
 impl Shard {
     /// Sends what this turn brought: first the single frames, then the streams that grew.
     pub(in crate::shard) fn deliver<O: Outlet>(&mut self, out: &mut O) {
+        self.note_growth();
         self.deliver_singles(out);
         self.entries.clear();
         let mut dirty = std::mem::take(&mut self.dirty);

@@ -43,8 +43,10 @@ impl Shard {
         }
     }
 
-    /// Counts a copied rest; past the shard's share of the limit its connection is to go.
+    /// Counts a copied rest, which takes the place of the one before: what is cut again is the same bytes. Past the shard's share
+    /// of the limit its connection is to go.
     pub(in crate::shard) fn count_rest(&mut self, socket: u32, bytes: usize) {
+        self.uncount_rest(socket);
         if bytes < COUNTED_BYTES_MIN {
             return;
         }
@@ -52,7 +54,7 @@ impl Shard {
         self.counters.held_bytes += bytes as u64;
         let is_over = self.counters.held_bytes as usize > share;
         if let Some(connection) = self.connections.get_mut(socket) {
-            connection.details().rest_bytes += bytes;
+            connection.details().rest_bytes = bytes;
         }
         if is_over {
             self.crowded.push(socket);

@@ -57,7 +57,8 @@ impl Shard {
             return;
         }
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return };
-        encode::private_frame(stream, next_number, &Item::message(message), told, &mut frames.bytes);
+        let begin = encode::private_frame(stream, next_number, &Item::message(message), told, &mut frames.bytes);
+        self.press.squeeze(stream.window_bits, &mut frames.bytes, begin);
         if let Source::Subject(_) = stream.source {
             cursor.announced = told.version;
         }

@@ -31,7 +31,7 @@ impl Shard {
     fn append_parts(&mut self, id: u32, parts: &[Part], arrived: u64) {
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
         for part in parts {
-            encode::append(stream, next_number, &encode::Item::part(part), arrived, &mut self.frame);
+            encode::append(stream, next_number, &encode::Item::part(part), arrived, &mut self.press);
         }
         self.appended(id);
     }
