@@ -38,6 +38,7 @@ impl Shard {
         }
         let entry = self.enter(address.ip(), true);
         if let Entry::Ignored(excess) = entry {
+            self.crowd.leave(self.index);
             let refusal = excess.refusal();
             self.counters.count_refused(refusal.code);
             self.report(Report::Refused { address, code: refusal.code, reason: refusal.reason });

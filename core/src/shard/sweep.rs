@@ -127,12 +127,13 @@ impl Shard {
         let wall_ms = self.now.wall_ms;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let wire = connection.wire;
+        // Between HTTP requests there is nothing to say it in, and an array of messages is no place for it.
+        let can_hear = connection.phase == Phase::Open && wire != Wire::Poll;
         let Some(details) = connection.details.as_mut() else { return };
         let Some(expires_ms) = details.expires_ms else { return };
         if wall_ms >= expires_ms {
             self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
-        } else if expires_ms - wall_ms <= 60_000 && !details.is_warned && connection.phase == Phase::Open {
-            // Between requests there is nobody to be told: who comes with the next one shows its token.
+        } else if can_hear && expires_ms - wall_ms <= 60_000 && !details.is_warned {
             details.is_warned = true;
             let in_ms = expires_ms - wall_ms;
             wire::push(wire, &mut connection.private, &Push::TokenExpiring { in_ms });
