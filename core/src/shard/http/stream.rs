@@ -75,8 +75,12 @@ impl Shard {
                 return Err(refusal.into());
             }
         }
-        if wire == Wire::Poll {
-            self.polls.insert((deadline_ms, socket));
+        match wire {
+            Wire::Poll => {
+                self.polls.insert((deadline_ms, socket));
+            }
+            // A token that ends soon was granted while there was nothing to say it in.
+            _ => self.look_at_token(socket),
         }
         self.make_ready(socket);
         Ok(Step::Done)
