@@ -73,7 +73,9 @@ fn check_file(disk: &dyn Disk, stream: Stream, path: &Path, name: &str, bounds: 
     let file = disk.open(path)?;
     let (bytes, (first, next)) = (file.length()?, bounds);
     let scanned =
-        scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0 }, &mut |_, _| ControlFlow::Continue(()))?;
+        scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0, is_verified: true }, &mut |_, _| {
+            ControlFlow::Continue(())
+        })?;
     Ok(Checked {
         stream,
         file: name.to_owned(),
