@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What is in each file of a journal, every row read against its checksum.
 #[pyfunction]
-pub fn check_journal<'py>(py: Python<'py>, directory: &str) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn check_journal<'py>(py: Python<'py>, directory: &str) -> PyResult<Bound<'py, PyList>> {
     let checked = py.detach(|| godwit_engine::check_journal(Path::new(directory)));
     let rows = PyList::empty(py);
     for file in checked.map_err(|error| PyOSError::new_err(error.to_string()))? {

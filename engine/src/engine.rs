@@ -238,10 +238,10 @@ impl Engine {
             };
             let is_given = match connection {
                 Some(connection) => self.board.order(usize::from(connection.shard()), order),
-                // All of them, also when one has no room.
                 None => {
-                    let given = (0..self.board.seats.len()).map(|shard| self.board.order(shard, order.clone()));
-                    given.fold(true, |all, one| all && one)
+                    let shards = 0..self.board.seats.len();
+                    // All of them, also when one has no room.
+                    shards.map(|shard| self.board.order(shard, order.clone())).filter(|is_given| !is_given).count() == 0
                 }
             };
             refused += usize::from(!is_given);

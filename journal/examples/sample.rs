@@ -61,8 +61,8 @@ fn message(arrival: u64) -> MessageRow {
     let at = Position { epoch: 5, sequence: arrival };
     let mut kept = KeptMessage::new(1, 0, format!("/sample/{}", arrival % 3).into(), at);
     (kept.arrival, kept.time_ms) = (arrival, TIME_MS + arrival);
-    let is_mqtt = arrival % 2 == 0;
-    kept.is_retained = arrival % 3 == 0;
+    let is_mqtt = arrival.is_multiple_of(2);
+    kept.is_retained = arrival.is_multiple_of(3);
     (kept.kind, kept.qos) = if is_mqtt { (Kind::Bytes, Qos::AtLeastOnce) } else { (Kind::Json, Qos::ExactlyOnce) };
     if is_mqtt {
         kept.expiry_s = 60;
@@ -83,7 +83,7 @@ fn message(arrival: u64) -> MessageRow {
 }
 
 fn access(arrival: u64) -> AccessRow {
-    let kind = if arrival % 2 == 0 { AccessKind::Subscribed } else { AccessKind::Disconnected };
+    let kind = if arrival.is_multiple_of(2) { AccessKind::Subscribed } else { AccessKind::Disconnected };
     let is_subscribed = kind == AccessKind::Subscribed;
     AccessRow {
         time_ms: TIME_MS + arrival,
@@ -114,7 +114,7 @@ fn delivery(arrival: u64) -> DeliveryRow {
         bytes: 700,
         conflated: 1,
         gaps: 1,
-        gap_count: (arrival % 3 > 0).then_some(2),
+        gap_count: (!arrival.is_multiple_of(3)).then_some(2),
         is_confirmed: false,
     }
 }
@@ -125,7 +125,7 @@ fn latency(arrival: u64) -> LatencyRow {
 }
 
 fn stats(arrival: u64) -> StatsRow {
-    let is_now = arrival % 2 == 0;
+    let is_now = arrival.is_multiple_of(2);
     StatsRow {
         time_ms: TIME_MS + arrival,
         indicator: "messages_in".into(),

@@ -1,6 +1,6 @@
 //! What a disk can do to a journal, one fault at a time: each is said, nothing acknowledged is lost, and what could not be kept is told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::world::disk::{Faults, SimulatedDisk};
@@ -177,7 +177,7 @@ fn segments(disk: &SimulatedDisk, ending: &str) -> Vec<PathBuf> {
 }
 
 /// Flips bits all over a file, one at a time: every row that is served is what it was, and all but the bent batch's are.
-fn flip_bits(disk: &SimulatedDisk, path: &PathBuf, rows: u64, batch_rows: u64) {
+fn flip_bits(disk: &SimulatedDisk, path: &Path, rows: u64, batch_rows: u64) {
     for number in 0..400usize {
         let bent = disk.kill();
         bent.flip(path, number * 7919, number as u8);
