@@ -1,5 +1,5 @@
 //! The node's shared state against naive models, and by example.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 mod examples;
 mod history;
 mod interest;

@@ -95,12 +95,11 @@ fn live(book: &mut Book, node: &mut Node, number: u64, run: &Run) {
     book.reigns.push(Reign { run: number, epoch: node.epoch(), epoch_end: u64::MAX, began, last });
 }
 
+/// A gap as it is told: after what, at what, and how many are missing.
+type Told = (Option<Position>, Position, Option<u64>);
+
 /// Reads a subject from a place on, as a subscriber does; the messages it is sent, and the gaps it is told.
-fn follow(
-    node: &Node,
-    subject: &str,
-    after: Position,
-) -> (Vec<Position>, Vec<(Option<Position>, Position, Option<u64>)>) {
+fn follow(node: &Node, subject: &str, after: Position) -> (Vec<Position>, Vec<Told>) {
     let log = node.find(subject).unwrap();
     let (mut got, mut gaps) = (Vec::new(), Vec::new());
     let mut from = match node.place(log, after, at_ms(1)) {
