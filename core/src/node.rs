@@ -17,12 +17,9 @@ mod mqtt;
 mod names;
 mod policy;
 mod read;
-mod reigns;
 mod replies;
 mod report;
-mod restore;
 mod room;
-mod show;
 mod snapshot;
 mod sweep;
 mod walk;
@@ -35,13 +32,11 @@ use crate::settings::Settings;
 
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
-pub use journal::Progress;
+pub use journal::{Progress, Reign, Restored};
 pub use mqtt::{Claim, InFlight, Kept, KeptSubscription, Mail, Will};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
-pub use reigns::Reign;
 pub use report::Totals;
-pub use restore::Restored;
 pub use room::{Crowd, Purged};
 pub use snapshot::Snapshot;
 pub use walk::{Stride, Walk};
@@ -60,15 +55,15 @@ pub struct Node {
     names: names::Names,
     index: index::Index,
     /// Runs before this one, where there is a journal.
-    reigns: reigns::Reigns,
+    reigns: journal::Reigns,
     feed: feed::Feed,
     /// What an audit hears; none where there is none.
     tap: Option<feed::Tap>,
     /// What waits to be written down; none where there is no journal.
     journal: Option<Box<journal::Journal>>,
-    unseen: show::Unseen,
+    unseen: journal::Unseen,
     /// While rows of the journal come back.
-    restoring: Option<Box<restore::Restoring>>,
+    restoring: Option<Box<journal::Restoring>>,
     directory: directory::Directory,
     interest: interest::Interest,
     keys: keys::Keys,
@@ -109,10 +104,10 @@ impl Node {
             ages,
             names: names::Names::new(secret),
             index: index::Index::default(),
-            reigns: reigns::Reigns::default(),
+            reigns: journal::Reigns::default(),
             tap: feed::Tap::new(&settings.tap),
             journal: settings.journal.as_ref().map(|settings| Box::new(journal::Journal::new(settings))),
-            unseen: show::Unseen::default(),
+            unseen: journal::Unseen::default(),
             restoring: None,
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),

@@ -15,7 +15,7 @@ use godwit_core::node::{self, Heard, Node, Totals};
 use godwit_core::position::Position;
 use godwit_core::report::{ConnectionId, ConnectionList, ConnectionRow, Order, Report, SubjectRow};
 use godwit_core::rights::Rights;
-use godwit_core::settings::{JournalSettings, Settings};
+use godwit_core::settings::Settings;
 use godwit_core::shard::check_access;
 use godwit_core::subject::Pattern;
 use std::hash::{BuildHasher, RandomState};
@@ -180,7 +180,7 @@ impl Engine {
             board: Arc::clone(&self.board),
             clock: self.clock,
             options: DriverOptions {
-                preference: preference(&self.settings.driver).unwrap_or_default(),
+                preference: Preference::named(&self.settings.driver).unwrap_or_default(),
                 sockets_max,
                 ..DriverOptions::default()
             },
@@ -201,9 +201,7 @@ impl Engine {
             // A shard's panic has been caught and reported in the thread itself.
             let _ = thread.join();
         }
-        if let Some(journaling) = self.board.journaling() {
-            journaling.close();
-        }
+        self.board.journaling().iter().for_each(|journaling| journaling.close());
     }
 
     /// Readable once the reports that wait are to be taken.
@@ -267,19 +265,13 @@ impl Engine {
             (start.run, start.seed, start.epoch, start.shards);
         settings.listeners.clone_from(&start.listeners);
         settings.asks_on_connect = start.asks_on_connect;
-        settings.journal = start
-            .journal
-            .clone()
-            .zip(settings.journal)
-            .map(|(start, asked)| JournalSettings { retention: asked.retention, ..start });
+        settings.journal = journal::take_over(start, settings.journal);
         settings.limits.connections_max = start.limits.connections_max;
         let certificates = read_certificates(&settings)?;
         self.board.certify(certificates);
         let settings = Arc::new(settings);
         *lock(&self.current) = Arc::clone(&settings);
-        if let Some(journaling) = self.board.journaling() {
-            journaling.set_retention(&settings);
-        }
+        self.board.journaling().iter().for_each(|journaling| journaling.set_retention(&settings));
         lock(&self.node).configure(&settings);
         let mut from = Some(0);
         while let Some(slot) = from {
@@ -398,7 +390,7 @@ fn read_settings(text: &str) -> Result<Settings, String> {
     node::check_patterns(&settings.patterns).map_err(|refusal| refusal.reason)?;
     Rights::compile(settings.anonymous.as_deref().unwrap_or_default()).map_err(|refusal| refusal.reason)?;
     check_access(&settings).map_err(|refusal| refusal.reason)?;
-    preference(&settings.driver)?;
+    Preference::named(&settings.driver)?;
     Ok(settings)
 }
 
@@ -406,13 +398,4 @@ fn read_settings(text: &str) -> Result<Settings, String> {
 fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, String> {
     let is_used = settings.listeners.iter().any(|listener| listener.is_tls);
     is_used.then(|| Certificates::read(&settings.tls)).transpose()
-}
-
-fn preference(name: &str) -> Result<Preference, String> {
-    match name {
-        "" | "auto" => Ok(Preference::Probe),
-        "io_uring" => Ok(Preference::Uring),
-        "readiness" => Ok(Preference::Readiness),
-        other => Err(format!("driver: {other:?} is none of auto, io_uring, readiness")),
-    }
 }

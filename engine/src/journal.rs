@@ -114,6 +114,12 @@ pub(crate) fn begin_on(
     Ok(Resumed { restored, took_ms, was_clean, damaged, said: past.said })
 }
 
+/// Of other settings a running journal takes over what is kept, and nothing else.
+pub(crate) fn take_over(start: &Settings, asked: Option<JournalSettings>) -> Option<JournalSettings> {
+    let both = start.journal.clone().zip(asked);
+    both.map(|(start, asked)| JournalSettings { retention: asked.retention, ..start })
+}
+
 /// What is in each file of a journal, every row read against its checksum.
 ///
 /// # Errors
@@ -238,11 +244,14 @@ impl Journaling {
         }
     }
 
-    /// Ends the run in order: what waits is written, and that nothing came after it. True when all of it is on the disk.
-    pub(crate) fn close(&self) -> bool {
+    /// Ends the run in order: what waits is written, and that nothing came after it.
+    pub(crate) fn close(&self) {
         self.pump();
         let last = lock(&self.node).arrival();
-        lock(&self.journal).take().is_none_or(|journal| journal.close(last))
+        if let Some(journal) = lock(&self.journal).take() {
+            // What is not on the disk now the next start says.
+            let _ = journal.close(last);
+        }
     }
 
     pub(crate) fn show(&self) -> JournalFigures {

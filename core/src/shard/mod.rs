@@ -4,7 +4,6 @@
 //! the head, waits for its socket, or waits in `behind`.
 mod absorb;
 mod access;
-mod acks;
 mod catch_up;
 mod congestion;
 mod connection;
@@ -115,7 +114,7 @@ pub struct Shard {
     /// Whose publishes the batch holds, in the same order.
     batch_ids: Vec<Id>,
     /// Whose publishers wait for the disk.
-    acks: acks::Acks,
+    acks: ledger::Acks,
     /// Something may wait to be written down.
     has_rows: bool,
     outcomes: Vec<Outcome>,
@@ -192,7 +191,7 @@ impl Shard {
             has_more: false,
             batch: Batch::default(),
             batch_ids: Vec::new(),
-            acks: acks::Acks::default(),
+            acks: ledger::Acks::default(),
             has_rows: false,
             outcomes: Vec::new(),
             entries: Vec::new(),

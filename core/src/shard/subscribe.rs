@@ -81,8 +81,7 @@ impl Shard {
         let head = node.head(log).at;
         let Some(name) = self.stream_name(cursor) else { return };
         let mut bytes = Vec::new();
-        let (mut outcome, mut count, mut from) = (Outcome::Live, 0, None);
-        let mut missing = None;
+        let (mut outcome, mut count, mut from, mut missing) = (Outcome::Live, 0, None, None);
         if let Some(after) = command.after {
             let place = node.place(log, after, self.now);
             if let Place::Served { count: served, .. } = place {
@@ -117,10 +116,10 @@ impl Shard {
         self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count: Some(count) });
         self.tell(cursor, &bytes);
         self.report_subscribed(socket, &name, outcome, Some(head), place_of(command));
+        let known = if missing.is_none() { command.after } else { None };
         match from {
             Some(arrival) => {
                 self.stand(cursor, Stand::Behind(arrival));
-                let known = if missing.is_none() { command.after } else { None };
                 if let Some(cursor) = self.cursors.get_mut(cursor) {
                     cursor.sequence = known.and_then(|after| node.number(log, after)).unwrap_or(0);
                 }
@@ -129,9 +128,14 @@ impl Shard {
             None => self.enter_head(cursor),
         }
         self.settle_range(cursor, log, node);
-        if let (Some(after), None) = (command.after, &missing) {
+        self.confirm_place(socket, &name, known);
+    }
+
+    /// A client that named the place it goes on from has everything before it.
+    fn confirm_place(&mut self, socket: u32, name: &Arc<str>, known: Option<Position>) {
+        if let Some(after) = known {
             let span = Range::Subject { epoch: after.epoch, from: None, to: after.sequence };
-            self.confirm(socket, &name, span);
+            self.confirm(socket, name, span);
         }
     }
 

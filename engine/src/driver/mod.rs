@@ -192,3 +192,15 @@ pub trait Driver {
 
     fn counters(&self) -> Counters;
 }
+
+impl Preference {
+    /// The preference that the settings name.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "" | "auto" => Ok(Self::Probe),
+            "io_uring" => Ok(Self::Uring),
+            "readiness" => Ok(Self::Readiness),
+            other => Err(format!("driver: {other:?} is none of auto, io_uring, readiness")),
+        }
+    }
+}

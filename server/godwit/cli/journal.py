@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_DAMAGED = 1
-_DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
+_DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 
 
 @click.group()

@@ -1,15 +1,19 @@
 //! What a shard has to write down of its connections: who came and went, and what was handed to the kernel for whom, as ranges. Owns
 //! that a delivery costs a few additions and never a row: a range is some integers beside its cursor, and becomes a row when the
 //! subscription ends, its epoch changes, or it is time. There is no ledger where there is no journal.
+mod access;
+mod acks;
+mod flush;
+
+pub(super) use acks::Acks;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::outbound::Frames;
 use super::{Outlet, Shard};
 use crate::cursor::{Cursor, Stand};
-use crate::journal::{
-    AccessKind, AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Peer, Range as Span, Rows, latency_bucket,
-};
+use crate::journal::{AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Range as Span, latency_bucket};
 use crate::message::LogId;
 use crate::node::Node;
 use crate::position::Position;
@@ -19,8 +23,6 @@ use crate::stream::Source;
 /// Ranges that become rows in one sweep, and the share of all that have grown where that is more.
 const LOOKS_MIN: usize = 1_024;
 const SHARE: usize = 8;
-/// From here on codes are ours: a connection that was never let in and ended with one was refused.
-const FIRST_CODE: u16 = 4000;
 /// Slices timed with one look at the clock.
 const SLICES_EACH: u32 = 16;
 /// Rows of connections that wait for the end of the turn; what comes beyond is counted by the journal's own limit.
@@ -48,7 +50,7 @@ struct Range {
 }
 
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(in crate::shard) struct Ledger {
     keeps_access: bool,
     keeps_deliveries: bool,
     interval_ms: u64,
@@ -69,7 +71,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(settings: &JournalSettings) -> Self {
+    pub(in crate::shard) fn new(settings: &JournalSettings) -> Self {
         Self {
             keeps_access: settings.keeps_access,
             keeps_deliveries: settings.keeps_deliveries,
@@ -108,14 +110,14 @@ impl Ledger {
     }
 
     /// Frames of a stream's window left for a cursor.
-    pub(super) fn slice(&mut self, cursor: u32, messages: u64, bytes: usize) {
+    pub(in crate::shard) fn slice(&mut self, cursor: u32, messages: u64, bytes: usize) {
         if self.keeps_deliveries {
             self.grow(cursor, messages, bytes as u64);
         }
     }
 
     /// The first `count` bytes of some frames left.
-    pub(super) fn frames(&mut self, frames: &Frames, count: usize) {
+    pub(in crate::shard) fn frames(&mut self, frames: &Frames, count: usize) {
         if !self.keeps_deliveries {
             return;
         }
@@ -133,7 +135,7 @@ impl Ledger {
     }
 
     /// Times a slice that holds messages which were accepted at `since_us`.
-    pub(super) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
+    pub(in crate::shard) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
         if !self.keeps_deliveries {
             return;
         }
@@ -155,7 +157,7 @@ impl Ledger {
 
 impl Shard {
     /// Where a cursor's range begins: at a number of its subject's log.
-    pub(super) fn begin_range(&mut self, id: u32, log: LogId, number: u64, node: &Node) {
+    pub(in crate::shard) fn begin_range(&mut self, id: u32, log: LogId, number: u64, node: &Node) {
         if self.ledger.is_none() {
             return;
         }
@@ -181,12 +183,12 @@ impl Shard {
     }
 
     /// The same of a pattern: after an arrival.
-    pub(super) fn begin_pattern_range(&mut self, id: u32, arrival: u64) {
+    pub(in crate::shard) fn begin_pattern_range(&mut self, id: u32, arrival: u64) {
         self.begin_range_in(id, arrival, 0, 0);
     }
 
     /// Where a subject's cursor stands now that its subscription was answered.
-    pub(super) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
+    pub(in crate::shard) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
         let is_open = self.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
         let Some(cursor) = self.cursors.get(id).filter(|_| is_open) else { return };
         let number = match cursor.stand {
@@ -198,7 +200,7 @@ impl Shard {
     }
 
     /// The same of an MQTT client's cursor, which begins or goes on after an arrival.
-    pub(super) fn settle_client_range(&mut self, id: u32, arrival: u64, node: &Node) {
+    pub(in crate::shard) fn settle_client_range(&mut self, id: u32, arrival: u64, node: &Node) {
         if self.ledger.is_none() {
             return;
         }
@@ -211,7 +213,14 @@ impl Shard {
     }
 
     /// A gap was told to a cursor: of a subject up to `number`, whose position is `at`.
-    pub(super) fn note_gap(&mut self, id: u32, from: Option<u64>, after: Option<Position>, number: u64, at: Position) {
+    pub(in crate::shard) fn note_gap(
+        &mut self,
+        id: u32,
+        from: Option<u64>,
+        after: Option<Position>,
+        number: u64,
+        at: Position,
+    ) {
         let Some(cursor) = self.cursors.get(id) else { return };
         let is_subject = self.streams.get(cursor.stream).is_some_and(|s| matches!(s.source, Source::Subject(_)));
         let changes = is_subject && after.is_none_or(|after| after.epoch != at.epoch);
@@ -246,7 +255,7 @@ impl Shard {
     }
 
     /// A gap of a whole pattern: nothing is known of what lies before where it goes on.
-    pub(super) fn note_pattern_gap(&mut self, id: u32) {
+    pub(in crate::shard) fn note_pattern_gap(&mut self, id: u32) {
         if let Some(ledger) = &mut self.ledger {
             let range = ledger.grow(id, 0, 0);
             range.gaps += 1;
@@ -280,7 +289,7 @@ impl Shard {
     }
 
     /// Writes what a cursor was handed since its last row.
-    pub(super) fn end_range(&mut self, id: u32) {
+    pub(in crate::shard) fn end_range(&mut self, id: u32) {
         let Some(ledger) = &mut self.ledger else { return };
         let range = *ledger.at(id);
         let Some(cursor) = self.cursors.get(id) else { return };
@@ -343,7 +352,7 @@ impl Shard {
     }
 
     /// A cursor's slot is free for another.
-    pub(super) fn drop_range(&mut self, id: u32) {
+    pub(in crate::shard) fn drop_range(&mut self, id: u32) {
         self.end_range(id);
         if let Some(ledger) = &mut self.ledger {
             let range = ledger.at(id);
@@ -352,7 +361,7 @@ impl Shard {
     }
 
     /// A client said itself where it stood when it subscribed.
-    pub(super) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
+    pub(in crate::shard) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
         if self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_deliveries) {
             let (time_ms, peer, selector) = (self.now.wall_ms, self.peer(socket), Arc::clone(selector));
             self.put_delivery(DeliveryRow {
@@ -368,138 +377,5 @@ impl Shard {
                 is_confirmed: true,
             });
         }
-    }
-
-    fn peer(&self, socket: u32) -> Peer {
-        let connection = self.connections.get(socket);
-        let identity = connection.and_then(|c| c.access.as_ref()).map(|access| Arc::clone(&access.identity));
-        Peer {
-            connection: self.connection_id(socket),
-            tenant: None,
-            identity: identity.unwrap_or_else(|| Arc::from("")),
-            client: connection.and_then(|c| c.client().cloned()).unwrap_or_else(|| Arc::from("")),
-        }
-    }
-
-    /// Writes what happened to a connection; `fill` says what else is known.
-    pub(super) fn note_access(&mut self, socket: u32, kind: AccessKind, fill: impl FnOnce(&mut AccessRow)) {
-        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
-            return;
-        }
-        let Some(connection) = self.connections.get(socket) else { return };
-        let (address, wire) = (connection.peer.address(), connection.wire.name());
-        self.push_access(self.peer(socket), address, wire, kind, fill);
-    }
-
-    pub(super) fn note_unsubscribed(&mut self, socket: u32, selector: &str) {
-        self.note_access(socket, AccessKind::Unsubscribed, |row| row.selector = Some(Arc::from(selector)));
-    }
-
-    /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.
-    pub(super) fn note_end(&mut self, socket: u32, code: u16) {
-        let now_s = self.now_s();
-        let Some(connection) = self.connections.get(socket).filter(|_| self.ledger.is_some()) else { return };
-        let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
-        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
-        let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
-        if connection.is_announced || code >= FIRST_CODE {
-            self.note_access(socket, kind, |row| (row.code, row.lived_ms) = (Some(code), Some(lived_ms)));
-        }
-    }
-
-    /// The same of somebody who has no connection.
-    pub(super) fn note_refusal(&mut self, address: std::net::SocketAddr, code: u16, reason: &str) {
-        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
-            return;
-        }
-        let nobody: Arc<str> = Arc::from("");
-        let connection = crate::report::ConnectionId(0);
-        let peer = Peer { connection, tenant: None, identity: Arc::clone(&nobody), client: nobody };
-        self.push_access(peer, address, "", AccessKind::Refused, |row| {
-            (row.code, row.reason) = (Some(code), Some(reason.into()));
-        });
-    }
-
-    fn push_access(
-        &mut self,
-        peer: Peer,
-        address: std::net::SocketAddr,
-        wire: &'static str,
-        kind: AccessKind,
-        fill: impl FnOnce(&mut AccessRow),
-    ) {
-        let mut row = AccessRow {
-            time_ms: self.now.wall_ms,
-            kind,
-            peer,
-            address,
-            wire,
-            selector: None,
-            outcome: None,
-            at: None,
-            code: None,
-            reason: None,
-            lived_ms: None,
-        };
-        fill(&mut row);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.access.push(row);
-        }
-    }
-
-    /// Ranges that have grown for long enough become rows, a share of them at a time, and latencies do.
-    pub(super) fn sweep_ledger(&mut self) {
-        let now_ms = self.now.mono_ms;
-        let Some(ledger) = &mut self.ledger else { return };
-        ledger.now_ms = now_ms;
-        for _ in 0..(ledger.grown.len() / SHARE).max(LOOKS_MIN) {
-            let Some(ledger) = &mut self.ledger else { return };
-            let interval_ms = ledger.interval_ms;
-            let Some((_, id)) = ledger.grown.pop_front_if(|(since_ms, _)| *since_ms + interval_ms <= now_ms) else {
-                break;
-            };
-            ledger.at(id).is_noted = false;
-            if self.cursors.get(id).is_some() {
-                self.end_range(id);
-            }
-        }
-        if self.ledger.as_ref().is_some_and(|ledger| ledger.timed_ms + ledger.interval_ms <= now_ms) {
-            self.flush_latency();
-        }
-    }
-
-    fn flush_latency(&mut self) {
-        let (now_ms, time_ms) = (self.now.mono_ms, self.now.wall_ms);
-        let Some(ledger) = &mut self.ledger else { return };
-        let period_ms = now_ms.saturating_sub(std::mem::replace(&mut ledger.timed_ms, now_ms));
-        for (slot, buckets) in ledger.latency.iter_mut().enumerate() {
-            let Some(buckets) = buckets.take() else { continue };
-            let Some(stream) = self.streams.get(slot as u32) else { continue };
-            let (selector, buckets) = (Arc::clone(&stream.name), Box::from(&buckets[..]));
-            ledger.latencies.push(LatencyRow { time_ms, tenant: None, selector, period_ms, buckets });
-        }
-    }
-
-    /// Rows since the last call.
-    pub fn take_rows(&mut self, mut each: impl FnMut(Rows)) {
-        let Some(ledger) = &mut self.ledger else { return };
-        if !ledger.access.is_empty() {
-            each(Rows::Access(std::mem::take(&mut ledger.access)));
-        }
-        if !ledger.deliveries.is_empty() {
-            each(Rows::Deliveries(std::mem::take(&mut ledger.deliveries)));
-        }
-        if !ledger.latencies.is_empty() {
-            each(Rows::Latency(std::mem::take(&mut ledger.latencies)));
-        }
-    }
-
-    /// All ranges and latencies become rows: the node stops.
-    pub fn end_ledger(&mut self) {
-        let ids: Vec<u32> = self.cursors.indices_from(0).collect();
-        for id in ids {
-            self.end_range(id);
-        }
-        self.flush_latency();
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::connection::Phase;
-use super::{Outlet, Shard, lock};
 use crate::codes::Code;
 use crate::command::{Ack, Id, Reply};
 use crate::node::{Node, Outcome};
 use crate::position::Position;
 use crate::report::ConnectionId;
+use crate::shard::connection::Phase;
+use crate::shard::{Outlet, Shard, lock};
 
 /// One answer that waits.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ struct Held {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Acks {
+pub(in crate::shard) struct Acks {
     held: VecDeque<Held>,
 }
 
 impl Shard {
     /// The journal's news are to reach this shard for as long as any of these outcomes waits for it.
-    pub(super) fn await_disk(&self, outcomes: &[Outcome], node: &mut Node) {
+    pub(in crate::shard) fn await_disk(&self, outcomes: &[Outcome], node: &mut Node) {
         let arrivals = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Awaits { arrival, .. } => Some(*arrival),
             Outcome::Published { .. } | Outcome::Refused(_) => None,
@@ -42,7 +42,14 @@ impl Shard {
     }
 
     /// Keeps the answer to a publish until the disk has it.
-    pub(super) fn hold_ack(&mut self, socket: u32, id: &Id, at: Option<Position>, is_repeat: bool, arrival: u64) {
+    pub(in crate::shard) fn hold_ack(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        at: Option<Position>,
+        is_repeat: bool,
+        arrival: u64,
+    ) {
         let held =
             Held { arrival, connection: self.connection_id(socket), id: id.clone(), at, is_repeat, is_request: false };
         self.acks.held.push_back(held);
@@ -57,20 +64,20 @@ impl Shard {
     }
 
     /// Keeps the answer to a request until the disk has all that came with it.
-    pub(super) fn hold_request(&mut self, socket: u32, arrival: u64) {
+    pub(in crate::shard) fn hold_request(&mut self, socket: u32, arrival: u64) {
         let connection = self.connection_id(socket);
         let (id, at) = (Id::None, None);
         self.acks.held.push_back(Held { arrival, connection, id, at, is_repeat: false, is_request: true });
     }
 
     /// Whether a connection has as many answers waiting for the disk as it may have.
-    pub(super) fn awaits_too_many(&self, socket: u32) -> bool {
+    pub(in crate::shard) fn awaits_too_many(&self, socket: u32) -> bool {
         let awaiting = self.connections.get(socket).and_then(|c| c.details.as_ref()).map_or(0, |d| d.awaiting);
         awaiting as usize >= self.settings.limits.commands_in_flight_max
     }
 
     /// Gives the answers that the disk has caught up with, or will not.
-    pub(super) fn give_acks<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn give_acks<O: Outlet>(&mut self, out: &mut O) {
         if self.acks.held.is_empty() {
             return;
         }

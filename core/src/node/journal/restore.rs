@@ -2,13 +2,13 @@
 //! they were accepted, before anybody listens. Owns what a restart means for positions: arrivals go on, every subject goes on in
 //! the new epoch, and the reigns before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
-use super::Node;
-use super::append::clears_snapshot;
-use super::keys::Known;
-use super::log::Log;
+use super::super::Node;
+use super::super::append::clears_snapshot;
+use super::super::keys::Known;
+use super::super::log::Log;
+use super::super::room::drop_snapshot;
+use super::super::snapshot::Room;
 use super::reigns::Reign;
-use super::room::drop_snapshot;
-use super::snapshot::Room;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
 use crate::message::{LogId, Place};
@@ -33,7 +33,7 @@ pub struct Restored {
 
 /// What is known while rows come back.
 #[derive(Debug)]
-pub(super) struct Restoring {
+pub(in crate::node) struct Restoring {
     /// The runs whose rows these are, oldest first.
     reigns: Vec<Reign>,
     /// How many reigns each log has seen, by slot.

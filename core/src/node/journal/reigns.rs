@@ -20,12 +20,12 @@ pub struct Reign {
 
 /// What this run follows, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Reigns {
+pub(in crate::node) struct Reigns {
     known: Vec<Reign>,
 }
 
 impl Reigns {
-    pub(super) fn push(&mut self, reign: Reign) {
+    pub(in crate::node) fn push(&mut self, reign: Reign) {
         if self.known.len() >= REIGNS_MAX {
             self.known.remove(0);
         }
@@ -33,12 +33,12 @@ impl Reigns {
     }
 
     /// The last arrival of a run that the journal holds.
-    pub(super) fn last_of(&self, run: u64) -> Option<u64> {
+    pub(in crate::node) fn last_of(&self, run: u64) -> Option<u64> {
         self.known.iter().rev().find(|reign| reign.run == run).map(|reign| reign.last)
     }
 
     /// The arrival with which the run began that gave this epoch.
-    pub(super) fn begin_of(&self, epoch: u64) -> Option<u64> {
+    pub(in crate::node) fn begin_of(&self, epoch: u64) -> Option<u64> {
         let reign = self.known.iter().rev().find(|reign| (reign.epoch..reign.epoch_end).contains(&epoch))?;
         Some(reign.began)
     }

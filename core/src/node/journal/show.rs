@@ -4,10 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::Node;
-use super::feed::Entry;
-use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
-use super::snapshot::Room;
+use super::super::Node;
+use super::super::feed::Entry;
+use super::super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
+use super::super::snapshot::Room;
 use crate::message::Message;
 
 /// Messages that one append lets go where they are too many or too old; the sweep goes on.
@@ -27,7 +27,7 @@ struct Waiting {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Unseen {
+pub(in crate::node) struct Unseen {
     waiting: VecDeque<Waiting>,
     bytes: usize,
     /// The last number of each log among them, by slot.
@@ -35,32 +35,32 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::node) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    pub(super) fn concerns(&self, slot: u32) -> bool {
+    pub(in crate::node) fn concerns(&self, slot: u32) -> bool {
         !self.numbers.is_empty() && self.numbers.contains_key(&slot)
     }
 
     /// The last number that was given in a log, if that waits.
-    pub(super) fn number(&self, slot: u32) -> Option<u64> {
+    pub(in crate::node) fn number(&self, slot: u32) -> Option<u64> {
         if self.numbers.is_empty() { None } else { self.numbers.get(&slot).copied() }
     }
 
-    pub(super) fn holds_publishers(&self) -> bool {
+    pub(in crate::node) fn holds_publishers(&self) -> bool {
         self.waiting.len() >= UNSEEN_MAX || self.bytes >= UNSEEN_BYTES_MAX
     }
 }
 
 impl Node {
     /// The last arrival that was given.
-    pub(super) fn numbered(&self) -> u64 {
+    pub(in crate::node) fn numbered(&self) -> u64 {
         self.index.head() + self.unseen.waiting.len() as u64
     }
 
     /// Shows a numbered message, or has it wait; returns the shards to wake.
-    pub(super) fn offer(&mut self, message: Arc<Message>, needs_disk: bool, clears: bool) -> u64 {
+    pub(in crate::node) fn offer(&mut self, message: Arc<Message>, needs_disk: bool, clears: bool) -> u64 {
         if !needs_disk && self.unseen.is_empty() {
             return self.show(message, clears);
         }
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// Shows what waits for the disk no longer; returns the shards to wake.
-    pub(super) fn show_until(&mut self, synced: u64, is_failing: bool) -> u64 {
+    pub(in crate::node) fn show_until(&mut self, synced: u64, is_failing: bool) -> u64 {
         let mut mask = 0;
         while let Some(first) = self.unseen.waiting.front()
             && (is_failing || !first.needs_disk || first.message.arrival <= synced)
@@ -103,7 +103,7 @@ impl Node {
     }
 
     /// Into its log, the index and the snapshot; returns the shards that listen.
-    pub(super) fn keep(&mut self, message: &Arc<Message>, clears: bool) -> u64 {
+    pub(in crate::node) fn keep(&mut self, message: &Arc<Message>, clears: bool) -> u64 {
         let Some(log) = self.names.get_mut(message.log) else {
             self.index.push_nobody();
             return 0;

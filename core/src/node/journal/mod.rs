@@ -1,6 +1,16 @@
 //! What waits to be written down, and how far the journal has come: rows are handed over in batches, in the order of arrival, and
 //! share the messages with the logs. Owns who may still be promised the disk. Bounded: while the disk keeps up publishers are held
 //! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
+mod reigns;
+mod restore;
+mod show;
+
+pub use reigns::Reign;
+pub(super) use reigns::Reigns;
+pub use restore::Restored;
+pub(super) use restore::Restoring;
+pub(super) use show::Unseen;
+
 use super::Node;
 use crate::codes::Code;
 use crate::command::Ack;

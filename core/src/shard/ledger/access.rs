@@ -1,0 +1,90 @@
+//! Who came, what they asked to hear, and how they left, as rows. Owns what is known of whom when it happens.
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::ROWS_MAX;
+use crate::journal::{AccessKind, AccessRow, Peer};
+use crate::report::ConnectionId;
+use crate::shard::Shard;
+
+/// From here on codes are ours: a connection that was never let in and ended with one was refused.
+const FIRST_CODE: u16 = 4000;
+
+impl Shard {
+    pub(super) fn peer(&self, socket: u32) -> Peer {
+        let connection = self.connections.get(socket);
+        let identity = connection.and_then(|c| c.access.as_ref()).map(|access| Arc::clone(&access.identity));
+        Peer {
+            connection: self.connection_id(socket),
+            tenant: None,
+            identity: identity.unwrap_or_else(|| Arc::from("")),
+            client: connection.and_then(|c| c.client().cloned()).unwrap_or_else(|| Arc::from("")),
+        }
+    }
+
+    /// Writes what happened to a connection; `fill` says what else is known.
+    pub(in crate::shard) fn note_access(&mut self, socket: u32, kind: AccessKind, fill: impl FnOnce(&mut AccessRow)) {
+        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+            return;
+        }
+        let Some(connection) = self.connections.get(socket) else { return };
+        let (address, wire) = (connection.peer.address(), connection.wire.name());
+        self.push_access(self.peer(socket), address, wire, kind, fill);
+    }
+
+    pub(in crate::shard) fn note_unsubscribed(&mut self, socket: u32, selector: &str) {
+        self.note_access(socket, AccessKind::Unsubscribed, |row| row.selector = Some(Arc::from(selector)));
+    }
+
+    /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.
+    pub(in crate::shard) fn note_end(&mut self, socket: u32, code: u16) {
+        let now_s = self.now_s();
+        let Some(connection) = self.connections.get(socket).filter(|_| self.ledger.is_some()) else { return };
+        let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
+        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
+        let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
+        if connection.is_announced || code >= FIRST_CODE {
+            self.note_access(socket, kind, |row| (row.code, row.lived_ms) = (Some(code), Some(lived_ms)));
+        }
+    }
+
+    /// The same of somebody who has no connection.
+    pub(in crate::shard) fn note_refusal(&mut self, address: SocketAddr, code: u16, reason: &str) {
+        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+            return;
+        }
+        let nobody: Arc<str> = Arc::from("");
+        let connection = ConnectionId(0);
+        let peer = Peer { connection, tenant: None, identity: Arc::clone(&nobody), client: nobody };
+        self.push_access(peer, address, "", AccessKind::Refused, |row| {
+            (row.code, row.reason) = (Some(code), Some(reason.into()));
+        });
+    }
+
+    fn push_access(
+        &mut self,
+        peer: Peer,
+        address: SocketAddr,
+        wire: &'static str,
+        kind: AccessKind,
+        fill: impl FnOnce(&mut AccessRow),
+    ) {
+        let mut row = AccessRow {
+            time_ms: self.now.wall_ms,
+            kind,
+            peer,
+            address,
+            wire,
+            selector: None,
+            outcome: None,
+            at: None,
+            code: None,
+            reason: None,
+            lived_ms: None,
+        };
+        fill(&mut row);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.access.push(row);
+        }
+    }
+}

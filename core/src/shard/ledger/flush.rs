@@ -1,0 +1,64 @@
+//! When what was noted becomes rows: ranges a share at a time, each once it has grown for an interval; latencies all at once.
+use std::sync::Arc;
+
+use super::{LOOKS_MIN, SHARE};
+use crate::journal::{LatencyRow, Rows};
+use crate::shard::Shard;
+
+impl Shard {
+    /// Ranges that have grown for long enough become rows, a share of them at a time, and latencies do.
+    pub(in crate::shard) fn sweep_ledger(&mut self) {
+        let now_ms = self.now.mono_ms;
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.now_ms = now_ms;
+        for _ in 0..(ledger.grown.len() / SHARE).max(LOOKS_MIN) {
+            let Some(ledger) = &mut self.ledger else { return };
+            let interval_ms = ledger.interval_ms;
+            let Some((_, id)) = ledger.grown.pop_front_if(|(since_ms, _)| *since_ms + interval_ms <= now_ms) else {
+                break;
+            };
+            ledger.at(id).is_noted = false;
+            if self.cursors.get(id).is_some() {
+                self.end_range(id);
+            }
+        }
+        if self.ledger.as_ref().is_some_and(|ledger| ledger.timed_ms + ledger.interval_ms <= now_ms) {
+            self.flush_latency();
+        }
+    }
+
+    fn flush_latency(&mut self) {
+        let (now_ms, time_ms) = (self.now.mono_ms, self.now.wall_ms);
+        let Some(ledger) = &mut self.ledger else { return };
+        let period_ms = now_ms.saturating_sub(std::mem::replace(&mut ledger.timed_ms, now_ms));
+        for (slot, buckets) in ledger.latency.iter_mut().enumerate() {
+            let Some(buckets) = buckets.take() else { continue };
+            let Some(stream) = self.streams.get(slot as u32) else { continue };
+            let (selector, buckets) = (Arc::clone(&stream.name), Box::from(&buckets[..]));
+            ledger.latencies.push(LatencyRow { time_ms, tenant: None, selector, period_ms, buckets });
+        }
+    }
+
+    /// Rows since the last call.
+    pub fn take_rows(&mut self, mut each: impl FnMut(Rows)) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if !ledger.access.is_empty() {
+            each(Rows::Access(std::mem::take(&mut ledger.access)));
+        }
+        if !ledger.deliveries.is_empty() {
+            each(Rows::Deliveries(std::mem::take(&mut ledger.deliveries)));
+        }
+        if !ledger.latencies.is_empty() {
+            each(Rows::Latency(std::mem::take(&mut ledger.latencies)));
+        }
+    }
+
+    /// All ranges and latencies become rows: the node stops.
+    pub fn end_ledger(&mut self) {
+        let ids: Vec<u32> = self.cursors.indices_from(0).collect();
+        for id in ids {
+            self.end_range(id);
+        }
+        self.flush_latency();
+    }
+}
