@@ -3,7 +3,7 @@
 
 use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
-use crate::journal::Journaling;
+use crate::journal::{JournalFigures, Journaling};
 use crate::queue::{Orders, Reports, lock};
 use crate::tls::Certificates;
 use godwit_core::report::Counters;
@@ -91,6 +91,10 @@ impl Board {
 
     pub(crate) fn journaling(&self) -> Option<&Journaling> {
         self.journaling.get()
+    }
+
+    pub(crate) fn show_journal(&self) -> Option<JournalFigures> {
+        self.journaling.get().map(Journaling::show)
     }
 
     /// Messages wait to be written down.

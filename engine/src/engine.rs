@@ -4,7 +4,7 @@
 use crate::board::{Board, Figures, Listed, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
-use crate::journal::{self, JournalFigures, Journaling, Resumed};
+use crate::journal::{self, JournalFigures, Resumed};
 use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Numbered, Opened, Plan, live};
@@ -50,7 +50,7 @@ pub struct Started {
     /// Why it is not io_uring; empty when it is, or was not asked for.
     pub driver_reason: String,
     pub shards: usize,
-    /// What came back from the journal, where there is one.
+    /// From the journal, where there is one.
     pub resumed: Option<Resumed>,
     /// The process's limit of open descriptors, raised as far as it goes.
     pub descriptors_max: u64,
@@ -319,8 +319,7 @@ impl Engine {
         self.surveys.rest();
         let totals = lock(&self.node).totals();
         let shards = self.board.seats.iter().map(Seat::show).collect();
-        let journal = self.board.journaling().map(Journaling::show);
-        Stats { totals, reports_dropped: self.board.reports.dropped(), journal, shards }
+        Stats { totals, reports_dropped: self.board.reports.dropped(), journal: self.board.show_journal(), shards }
     }
 
     /// Subjects after `after` in name order.

@@ -79,7 +79,7 @@ impl Shard {
     }
 
     fn append(&mut self, id: u32, message: &Arc<Message>, entry: u32) {
-        let (now_ms, turns) = (self.now.mono_ms, self.turns);
+        let (now_ms, turns) = (self.now.mono_ms, self.written.turns);
         let Some((stream, next_number)) = self.streams.get_with_number(id) else { return };
         stream.used_ms = now_ms;
         if !stream.is_dirty && stream.fresh_turn != turns {

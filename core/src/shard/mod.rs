@@ -113,10 +113,6 @@ pub struct Shard {
     batch: Batch,
     /// Whose publishes the batch holds, in the same order.
     batch_ids: Vec<Id>,
-    /// Whose publishers wait for the disk.
-    acks: ledger::Acks,
-    /// Something may wait to be written down.
-    has_rows: bool,
     outcomes: Vec<Outcome>,
     entries: Vec<Entry>,
     singles: Vec<absorb::Single>,
@@ -151,10 +147,7 @@ pub struct Shard {
     /// MQTT connections whose time is short: each sweep looks at them.
     hasty: Vec<u32>,
     counters: Counters,
-    /// What is written down of connections; none where there is no journal.
-    ledger: Option<Box<ledger::Ledger>>,
-    /// Counts turns, modulo 2³².
-    turns: u32,
+    written: ledger::Written,
     /// In this second (monotonic): how many refused commands the server was told of.
     refusals_told: (u32, u32),
 }
@@ -165,11 +158,11 @@ impl Shard {
         let doors = access::Doors::new(&settings);
         let limits = settings.limits.clone();
         let accounts = lock(&node).accounts();
-        let ledger = settings.journal.as_ref().map(|settings| Box::new(ledger::Ledger::new(settings)));
         let crowd = lock(&node).crowd();
         let press = encode::Press::new(&settings);
         Self {
             index,
+            written: ledger::Written::new(&settings),
             settings,
             node,
             crowd,
@@ -191,8 +184,6 @@ impl Shard {
             has_more: false,
             batch: Batch::default(),
             batch_ids: Vec::new(),
-            acks: ledger::Acks::default(),
-            has_rows: false,
             outcomes: Vec::new(),
             entries: Vec::new(),
             singles: Vec::new(),
@@ -219,15 +210,13 @@ impl Shard {
             dealing: Vec::new(),
             hasty: Vec::new(),
             counters: Counters::default(),
-            ledger,
-            turns: 0,
             refusals_told: (0, 0),
         }
     }
 
     /// Tells the shard the time; to be called before anything else in a turn.
     pub fn begin(&mut self, now: Now) {
-        self.turns = self.turns.wrapping_add(1);
+        self.written.turns = self.written.turns.wrapping_add(1);
         self.now = now;
         self.mark_ms = self.mark_ms.max(now.wall_ms);
     }
@@ -241,7 +230,7 @@ impl Shard {
     /// pending send is answered by `sent` and `more` is called, until nothing is pending.
     pub fn turn<O: Outlet>(&mut self, out: &mut O) {
         self.commit();
-        if std::mem::take(&mut self.has_rows) {
+        if std::mem::take(&mut self.written.has_rows) {
             out.journal();
         }
         self.give_acks(out);
@@ -304,7 +293,7 @@ impl Shard {
         self.wakes |= held.append(&mut self.batch, &mut outcomes, self.now) | held.take_wakes();
         self.await_disk(&outcomes, &mut held);
         let is_congested = held.is_congested();
-        self.has_rows |= held.has_journal();
+        self.written.has_rows |= held.has_journal();
         drop(held);
         if is_congested {
             self.note_congestion();

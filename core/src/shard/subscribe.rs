@@ -127,12 +127,19 @@ impl Shard {
             }
             None => self.enter_head(cursor),
         }
-        self.settle_range(cursor, log, node);
-        self.confirm_place(socket, &name, known);
+        self.settle_place(socket, cursor, (log, &name), known, node);
     }
 
     /// A client that named the place it goes on from has everything before it.
-    fn confirm_place(&mut self, socket: u32, name: &Arc<str>, known: Option<Position>) {
+    fn settle_place(
+        &mut self,
+        socket: u32,
+        cursor: u32,
+        (log, name): (LogId, &Arc<str>),
+        known: Option<Position>,
+        node: &Node,
+    ) {
+        self.settle_range(cursor, log, node);
         if let Some(after) = known {
             let span = Range::Subject { epoch: after.epoch, from: None, to: after.sequence };
             self.confirm(socket, name, span);

@@ -35,7 +35,7 @@ impl Shard {
         let doublings = doublings(end.max(self.streams.end()).max(logs));
         self.next_sweep_ms = self.now.mono_ms + (SWEEP_INTERVAL_MS >> doublings);
         self.sweep_node(SWEEP_INTERVAL_MS >> doublings);
-        self.has_rows |= self.settings.journal.is_some();
+        self.written.has_rows |= self.settings.journal.is_some();
         let (parts, stream_parts) = (PARTS << doublings, STREAM_PARTS << doublings);
         let part = self.sweep_from % parts;
         self.sweep_from = part + 1;

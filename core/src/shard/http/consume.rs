@@ -50,7 +50,7 @@ impl Shard {
 
     /// Takes frames that were made for an answer under way.
     pub(in crate::shard) fn collect(&mut self, socket: u32, frames: &Frames) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             ledger.frames(frames, frames.bytes.len());
         }
         if let Some(poll) = self.poll_mut(socket) {

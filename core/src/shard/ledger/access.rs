@@ -24,7 +24,7 @@ impl Shard {
 
     /// Writes what happened to a connection; `fill` says what else is known.
     pub(in crate::shard) fn note_access(&mut self, socket: u32, kind: AccessKind, fill: impl FnOnce(&mut AccessRow)) {
-        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+        if !self.written.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
             return;
         }
         let Some(connection) = self.connections.get(socket) else { return };
@@ -39,7 +39,7 @@ impl Shard {
     /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.
     pub(in crate::shard) fn note_end(&mut self, socket: u32, code: u16) {
         let now_s = self.now_s();
-        let Some(connection) = self.connections.get(socket).filter(|_| self.ledger.is_some()) else { return };
+        let Some(connection) = self.connections.get(socket).filter(|_| self.written.ledger.is_some()) else { return };
         let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
         let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
         let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
@@ -50,7 +50,7 @@ impl Shard {
 
     /// The same of somebody who has no connection.
     pub(in crate::shard) fn note_refusal(&mut self, address: SocketAddr, code: u16, reason: &str) {
-        if !self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
+        if !self.written.ledger.as_ref().is_some_and(|ledger| ledger.keeps_access && ledger.access.len() < ROWS_MAX) {
             return;
         }
         let nobody: Arc<str> = Arc::from("");
@@ -83,7 +83,7 @@ impl Shard {
             lived_ms: None,
         };
         fill(&mut row);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             ledger.access.push(row);
         }
     }

@@ -52,7 +52,7 @@ impl Shard {
     ) {
         let held =
             Held { arrival, connection: self.connection_id(socket), id: id.clone(), at, is_repeat, is_request: false };
-        self.acks.held.push_back(held);
+        self.written.acks.held.push_back(held);
         let in_flight_max = self.settings.limits.commands_in_flight_max;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let details = connection.details();
@@ -67,7 +67,7 @@ impl Shard {
     pub(in crate::shard) fn hold_request(&mut self, socket: u32, arrival: u64) {
         let connection = self.connection_id(socket);
         let (id, at) = (Id::None, None);
-        self.acks.held.push_back(Held { arrival, connection, id, at, is_repeat: false, is_request: true });
+        self.written.acks.held.push_back(Held { arrival, connection, id, at, is_repeat: false, is_request: true });
     }
 
     /// Whether a connection has as many answers waiting for the disk as it may have.
@@ -78,22 +78,22 @@ impl Shard {
 
     /// Gives the answers that the disk has caught up with, or will not.
     pub(in crate::shard) fn give_acks<O: Outlet>(&mut self, out: &mut O) {
-        if self.acks.held.is_empty() {
+        if self.written.acks.held.is_empty() {
             return;
         }
         let node = Arc::clone(&self.node);
         let Some(progress) = lock(&node).journal_progress() else { return };
-        while let Some(first) = self.acks.held.front()
+        while let Some(first) = self.written.acks.held.front()
             && progress.settles(first.arrival)
-            && let Some(held) = self.acks.held.pop_front()
+            && let Some(held) = self.written.acks.held.pop_front()
         {
             let is_kept = progress.holds(held.arrival);
             if let Some(socket) = self.socket_of(held.connection) {
                 self.give_ack(socket, &held, is_kept, out);
             }
         }
-        if self.acks.held.is_empty() {
-            self.acks.held.shrink_to(1024);
+        if self.written.acks.held.is_empty() {
+            self.written.acks.held.shrink_to(1024);
         }
     }
 

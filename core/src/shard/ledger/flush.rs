@@ -9,10 +9,10 @@ impl Shard {
     /// Ranges that have grown for long enough become rows, a share of them at a time, and latencies do.
     pub(in crate::shard) fn sweep_ledger(&mut self) {
         let now_ms = self.now.mono_ms;
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         ledger.now_ms = now_ms;
         for _ in 0..(ledger.grown.len() / SHARE).max(LOOKS_MIN) {
-            let Some(ledger) = &mut self.ledger else { return };
+            let Some(ledger) = &mut self.written.ledger else { return };
             let interval_ms = ledger.interval_ms;
             let Some((_, id)) = ledger.grown.pop_front_if(|(since_ms, _)| *since_ms + interval_ms <= now_ms) else {
                 break;
@@ -22,14 +22,14 @@ impl Shard {
                 self.end_range(id);
             }
         }
-        if self.ledger.as_ref().is_some_and(|ledger| ledger.timed_ms + ledger.interval_ms <= now_ms) {
+        if self.written.ledger.as_ref().is_some_and(|ledger| ledger.timed_ms + ledger.interval_ms <= now_ms) {
             self.flush_latency();
         }
     }
 
     fn flush_latency(&mut self) {
         let (now_ms, time_ms) = (self.now.mono_ms, self.now.wall_ms);
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         let period_ms = now_ms.saturating_sub(std::mem::replace(&mut ledger.timed_ms, now_ms));
         for (slot, buckets) in ledger.latency.iter_mut().enumerate() {
             let Some(buckets) = buckets.take() else { continue };
@@ -41,7 +41,7 @@ impl Shard {
 
     /// Rows since the last call.
     pub fn take_rows(&mut self, mut each: impl FnMut(Rows)) {
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         if !ledger.access.is_empty() {
             each(Rows::Access(std::mem::take(&mut ledger.access)));
         }

@@ -5,7 +5,7 @@ mod access;
 mod acks;
 mod flush;
 
-pub(super) use acks::Acks;
+use acks::Acks;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::journal::{AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Range 
 use crate::message::LogId;
 use crate::node::Node;
 use crate::position::Position;
-use crate::settings::JournalSettings;
+use crate::settings::{JournalSettings, Settings};
 use crate::stream::Source;
 
 /// Ranges that become rows in one sweep, and the share of all that have grown where that is more.
@@ -70,6 +70,25 @@ pub(in crate::shard) struct Ledger {
     slices: u32,
 }
 
+/// What a shard owes to the journal, and what it waits for.
+#[derive(Debug)]
+pub(in crate::shard) struct Written {
+    /// Whose publishers wait for the disk.
+    acks: Acks,
+    /// None where there is no journal.
+    pub(in crate::shard) ledger: Option<Box<Ledger>>,
+    /// Messages may wait to be written down.
+    pub(in crate::shard) has_rows: bool,
+    pub(in crate::shard) turns: u32,
+}
+
+impl Written {
+    pub(in crate::shard) fn new(settings: &Settings) -> Self {
+        let ledger = settings.journal.as_ref().map(|settings| Box::new(Ledger::new(settings)));
+        Self { acks: Acks::default(), ledger, has_rows: false, turns: 0 }
+    }
+}
+
 impl Ledger {
     pub(in crate::shard) fn new(settings: &JournalSettings) -> Self {
         Self {
@@ -94,7 +113,6 @@ impl Ledger {
         if self.ranges.len() <= slot {
             self.ranges.resize(slot + 1, Range::default());
         }
-        // It has just been made long enough.
         #[expect(clippy::indexing_slicing, reason = "the list was made long enough above")]
         &mut self.ranges[slot]
     }
@@ -158,7 +176,7 @@ impl Ledger {
 impl Shard {
     /// Where a cursor's range begins: at a number of its subject's log.
     pub(in crate::shard) fn begin_range(&mut self, id: u32, log: LogId, number: u64, node: &Node) {
-        if self.ledger.is_none() {
+        if self.written.ledger.is_none() {
             return;
         }
         let head = node.head(log);
@@ -168,7 +186,7 @@ impl Shard {
     }
 
     fn begin_range_in(&mut self, id: u32, number: u64, epoch: u64, before: u64) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             let range = ledger.at(id);
             *range = Range {
                 from: number,
@@ -189,7 +207,7 @@ impl Shard {
 
     /// Where a subject's cursor stands now that its subscription was answered.
     pub(in crate::shard) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
-        let is_open = self.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
+        let is_open = self.written.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
         let Some(cursor) = self.cursors.get(id).filter(|_| is_open) else { return };
         let number = match cursor.stand {
             Stand::Behind(_) if cursor.sequence > 0 => cursor.sequence,
@@ -201,7 +219,7 @@ impl Shard {
 
     /// The same of an MQTT client's cursor, which begins or goes on after an arrival.
     pub(in crate::shard) fn settle_client_range(&mut self, id: u32, arrival: u64, node: &Node) {
-        if self.ledger.is_none() {
+        if self.written.ledger.is_none() {
             return;
         }
         let Some(cursor) = self.cursors.get(id) else { return };
@@ -224,11 +242,11 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return };
         let is_subject = self.streams.get(cursor.stream).is_some_and(|s| matches!(s.source, Source::Subject(_)));
         let changes = is_subject && after.is_none_or(|after| after.epoch != at.epoch);
-        if let (true, Some(from), Some(ledger)) = (changes, from, &mut self.ledger) {
+        if let (true, Some(from), Some(ledger)) = (changes, from, &mut self.written.ledger) {
             let range = ledger.at(id);
             range.to = range.to.max(from);
         }
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         let missed = from.and_then(|from| number.checked_sub(from));
         let range = ledger.grow(id, 0, 0);
         if changes {
@@ -242,7 +260,7 @@ impl Shard {
             let first = from.unwrap_or(number);
             self.begin_range_in(id, first, at.epoch, number.saturating_sub(at.sequence));
         }
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         let range = ledger.grow(id, 0, 0);
         range.gaps += 1;
         match missed.filter(|_| !changes) {
@@ -256,7 +274,7 @@ impl Shard {
 
     /// A gap of a whole pattern: nothing is known of what lies before where it goes on.
     pub(in crate::shard) fn note_pattern_gap(&mut self, id: u32) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             let range = ledger.grow(id, 0, 0);
             range.gaps += 1;
             range.is_uncounted = true;
@@ -290,7 +308,7 @@ impl Shard {
 
     /// Writes what a cursor was handed since its last row.
     pub(in crate::shard) fn end_range(&mut self, id: u32) {
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         let range = *ledger.at(id);
         let Some(cursor) = self.cursors.get(id) else { return };
         let to = self.reached(cursor, &range).unwrap_or(range.to).max(range.to);
@@ -299,7 +317,7 @@ impl Shard {
 
     fn end_range_at(&mut self, id: u32, to: u64) {
         let now_ms = self.now.wall_ms;
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         let range = *ledger.at(id);
         let is_silent = range.count == 0 && range.gaps == 0;
         *ledger.at(id) = Range {
@@ -346,7 +364,7 @@ impl Shard {
     }
 
     fn put_delivery(&mut self, row: DeliveryRow) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             ledger.deliveries.push(row);
         }
     }
@@ -354,7 +372,7 @@ impl Shard {
     /// A cursor's slot is free for another.
     pub(in crate::shard) fn drop_range(&mut self, id: u32) {
         self.end_range(id);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.written.ledger {
             let range = ledger.at(id);
             *range = Range { is_noted: range.is_noted, ..Range::default() };
         }
@@ -362,7 +380,7 @@ impl Shard {
 
     /// A client said itself where it stood when it subscribed.
     pub(in crate::shard) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
-        if self.ledger.as_ref().is_some_and(|ledger| ledger.keeps_deliveries) {
+        if self.written.ledger.as_ref().is_some_and(|ledger| ledger.keeps_deliveries) {
             let (time_ms, peer, selector) = (self.now.wall_ms, self.peer(socket), Arc::clone(selector));
             self.put_delivery(DeliveryRow {
                 time_ms,

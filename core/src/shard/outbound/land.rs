@@ -52,7 +52,7 @@ impl Shard {
         {
             let messages = window.messages(from, from + count as u64);
             self.counters.of(connection).messages_out += messages;
-            if let Some(ledger) = &mut self.ledger {
+            if let Some(ledger) = &mut self.written.ledger {
                 ledger.slice(cursor_id, messages, count);
                 if count == bytes {
                     ledger.time(cursor.stream, stream.fresh_us, out);
@@ -95,11 +95,11 @@ impl Shard {
     }
 
     fn note_frames<O: Outlet>(&mut self, frames: &Frames, count: usize, out: &mut O) {
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.written.ledger else { return };
         ledger.frames(frames, count);
         let cursor = frames.notes.first().and_then(|note| self.cursors.get(note.cursor));
         if let Some(stream) = cursor.and_then(|cursor| self.streams.get(cursor.stream))
-            && stream.fresh_turn == self.turns
+            && stream.fresh_turn == self.written.turns
             && let Some(id) = cursor.map(|cursor| cursor.stream)
         {
             ledger.time(id, stream.fresh_us, out);
