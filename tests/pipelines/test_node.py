@@ -72,9 +72,6 @@ def rooms(data: Path) -> list[dict[str, object]]:
     return [row for row in found if str(row["subject"]).startswith("/rooms/")]
 
 
-@pytest.mark.skipif(
-    not (ROOT / "server/godwit/config/journal.py").exists(), reason="the node of this tree writes no journal"
-)
 def test_what_was_published_is_in_the_journal_as_it_was(served: tuple[str, Path]) -> None:
     url, data = served
     rows = [

@@ -97,8 +97,9 @@ class StreamFolder:
     @property
     def next(self) -> int:
         """The offset after the last row that is there."""
-        ends = [self.first, *(segment.next for segment in (*self.sealed[-1:], *self.open[-1:]))]
-        return max([*ends, *(end for _, end in self.holes[-1:])])
+        ends = [self.first, *(end for _, end in self.holes[-1:])]
+        ends += [segment.next for segment in self.sealed[-1:]] + [segment.next for segment in self.open[-1:]]
+        return max(ends)
 
     def look(self) -> None:
         """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
