@@ -97,7 +97,8 @@ async def test_a_token_ends_its_connection_and_where_the_wire_has_a_word_for_it_
     async with asyncio.timeout(DEADLINE_S):
         heard, code = await WIRES[wire](node, make_token(3))
     assert code == 4003
-    assert heard == ([] if wire == "mqtt" else ["token_expiring"]), "MQTT has no word for it"
+    # MQTT has no word for it; each poll shows a token of its own, which may be a new one.
+    assert heard == ([] if wire in ("mqtt", "poll") else ["token_expiring"])
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -41,9 +41,13 @@ async def get_stats(node: testing.RunningNode, query: str = "") -> dict[str, Any
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[testing.RunningNode]:
+async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
     """A node on which something of everything has happened."""
-    settings = {"monitoring": {"push": True}, "node": {"shards": 2, "name": "n1"}, "limits": {"log_messages_max": 2}}
+    settings = {
+        "monitoring": {"push": True},
+        "node": {"shards": 2, "name": "n1", "data_directory": str(tmp_path / "data")},
+        "limits": {"log_messages_max": 2},
+    }
     async with testing.node(settings) as running:
         await live(running)
         yield running

@@ -188,6 +188,11 @@ impl Shard {
         self.spend(socket, What::Subscribes, 1)
     }
 
+    /// Whether a connection may change a subscription that it has: only its rates bound that.
+    pub(in crate::shard) fn may_change_subscription(&mut self, socket: u32) -> Result<(), Refusal> {
+        self.spend(socket, What::Subscribes, 1)
+    }
+
     /// Whether a connection may have one more subscription.
     pub(in crate::shard) fn may_hold(&mut self, socket: u32) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get(socket) else { return Ok(()) };

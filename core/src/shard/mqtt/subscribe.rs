@@ -64,7 +64,9 @@ impl Shard {
         selected: &Selected,
     ) -> Result<Qos, Code> {
         let options = filter.options;
-        self.may_subscribe(socket).map_err(|refusal| refusal.code)?;
+        let is_known = selected.group.is_none() && self.cursor_of(socket, selected.selector.text()).is_some();
+        let may = if is_known { self.may_change_subscription(socket) } else { self.may_subscribe(socket) };
+        may.map_err(|refusal| refusal.code)?;
         if let Some(group) = &selected.group {
             let shared = self.subscribe_shared(socket, group, &selected.selector, options, packet.subscription_id);
             return shared.map_err(|refusal| refusal.code);
