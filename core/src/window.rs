@@ -260,7 +260,7 @@ impl Window {
 
     /// Whether `place` lies in the newest segment's frames or at the head.
     pub fn is_in_newest(&self, place: u64) -> bool {
-        self.segments.back().is_none_or(|s| place >= s.start)
+        self.segments.back().is_none_or(|s| place >= s.start && (!self.is_sealed || place >= self.head()))
     }
 
     /// Whole frames from `place` on, each with the boundary before it, while `take` says so.

@@ -92,7 +92,7 @@ impl Node {
     pub fn number(&self, log: LogId, at: Position) -> Option<u64> {
         match self.know(self.names.get(log)?, at) {
             Known::Number { number, .. } => Some(number),
-            Known::Ahead | Known::Other => None,
+            Known::Ahead | Known::Beyond { .. } | Known::Other => None,
         }
     }
 
@@ -103,6 +103,11 @@ impl Node {
             return known;
         }
         self.reigns.begin_of(at.epoch).map_or(known, |told| Known::Number { number: log.number_at(told), told })
+    }
+
+    /// Whether a position lies beyond what the journal holds of its epoch: what it saw there nobody else ever will.
+    pub fn is_beyond(&self, log: LogId, at: Position) -> bool {
+        self.names.get(log).is_some_and(|log| matches!(self.know(log, at), Known::Beyond { .. }))
     }
 
     /// The reign in which a subject that is not there yet would begin now.
@@ -146,6 +151,14 @@ impl Node {
         match self.know(log, after) {
             Known::Other => gap(GapReason::Epoch, None),
             Known::Ahead => gap(GapReason::Ahead, None),
+            Known::Beyond { number, ended } if number >= base => Place::Gap {
+                reason: GapReason::Epoch,
+                missed: None,
+                oldest: log.change_in(ended - 1, ended).map_or(log.position(number), |change| change.at),
+                oldest_number: number,
+                oldest_arrival: ended,
+            },
+            Known::Beyond { .. } => gap(GapReason::Epoch, None),
             Known::Number { number, .. } if number < base => gap(log.gap_reason(number), Some(base - number)),
             Known::Number { number, told } => {
                 let arrival = log.get(number).map_or(log.evicted_arrival(), |message| message.arrival);

@@ -190,7 +190,12 @@ pub(super) fn private_frame(
     out: &mut Vec<u8>,
 ) -> usize {
     if stream.wire == Wire::Binary {
-        renumber(stream, next, item);
+        if renumber(stream, next, item)
+            && let Some(window) = &mut stream.window
+        {
+            // Who comes into the window now has not been told what the number stood for there.
+            window.seal();
+        }
         if let Some(number) = stream.numbers.get(&item.log)
             && told.learn(&stream.source, item.log, number.version)
         {
@@ -207,7 +212,7 @@ pub(super) fn private_frame(
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub version: u16,
-    logs: Vec<LogId>,
+    logs: Vec<(LogId, u16)>,
 }
 
 impl Told {
@@ -222,11 +227,14 @@ impl Told {
             self.version = version;
             return is_news;
         }
-        let is_news = !self.logs.contains(&log);
-        if is_news {
-            self.logs.push(log);
+        match self.logs.iter_mut().find(|(known, _)| *known == log) {
+            // The number stands for another epoch, or another base time, than it did a message ago.
+            Some((_, known)) => std::mem::replace(known, version) != version,
+            None => {
+                self.logs.push((log, version));
+                true
+            }
         }
-        is_news
     }
 }
 

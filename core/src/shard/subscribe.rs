@@ -175,7 +175,6 @@ impl Shard {
         let (outcome, plan, gap) = match mark {
             Some(Ok(arrival)) => {
                 self.stand(cursor, Stand::Behind(arrival));
-                self.skip_known(cursor, command, pattern, node);
                 (Outcome::Recovered, None, None)
             }
             // The map may hold only what came after the mark: what else the client had is unknown here, so all of it is told.
@@ -196,6 +195,9 @@ impl Shard {
         self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
         self.report_subscribed(socket, text, outcome, None, place_of(command));
         self.tell_since_gap(cursor, gap);
+        if outcome == Outcome::Recovered && plan.is_none() {
+            self.skip_known(cursor, command, pattern, node);
+        }
         if let Some(cursor) = self.cursors.get_mut(cursor) {
             cursor.owes_mark = true;
         }
@@ -216,10 +218,18 @@ impl Shard {
     }
 
     /// Beside a mark that is served, positions say which subjects the client knows further than that.
-    fn skip_known(&mut self, cursor: u32, command: &Subscribe<'_>, pattern: &Pattern, node: &Node) {
+    fn skip_known(&mut self, cursor: u32, command: &Subscribe<'_>, pattern: &Pattern, node: &mut Node) {
+        let mut told = Vec::new();
         for (subject, at) in &command.after_each {
             let Some(log) = node.find(subject).filter(|_| pattern.matches(subject)) else { continue };
-            let arrival = match node.place(log, *at, self.now) {
+            let place = node.place(log, *at, self.now);
+            if node.is_beyond(log, *at)
+                && let Err(missing) = placed(place, *at)
+            {
+                self.tell_pattern_hole(cursor, log, &Arc::from(&**subject), &missing, node, &mut told);
+                continue;
+            }
+            let arrival = match place {
                 Place::Served { arrival, .. } => arrival,
                 Place::Gap { oldest_arrival, reason: GapReason::Expired | GapReason::Overrun, .. } => oldest_arrival,
                 // Another reign's: the mark alone says what is owed.
@@ -229,6 +239,7 @@ impl Shard {
                 cursor.skip_to(log, number, arrival);
             }
         }
+        self.tell(cursor, &told);
     }
 
     fn tell_since_gap(&mut self, cursor: u32, gap: Option<GapReason>) {

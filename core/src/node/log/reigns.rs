@@ -47,7 +47,9 @@ pub(in crate::node) enum Known {
     Number { number: u64, told: u64 },
     /// It stands beyond what this epoch has numbered.
     Ahead,
-    /// Another epoch, or one of which the journal does not hold as much.
+    /// Further than the journal holds of this epoch, which ended at this number, with this arrival: that much it has been sent.
+    Beyond { number: u64, ended: u64 },
+    /// An epoch of which nothing is known.
     Other,
 }
 
@@ -110,7 +112,8 @@ impl Log {
             Some(reign) if at.sequence <= reign.last - reign.before => {
                 Known::Number { number: reign.before + at.sequence, told }
             }
-            _ => Known::Other,
+            Some(reign) => Known::Beyond { number: reign.last, ended: reign.ended },
+            None => Known::Other,
         }
     }
 
