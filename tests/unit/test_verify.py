@@ -12,10 +12,10 @@ from rich.console import Console
 
 from godwit.verify.harming import Harming
 from godwit.verify.judge.content import Contents
+from godwit.verify.judge.court import Court, Rules
 from godwit.verify.judge.finding import Finding, Findings, Promise
 from godwit.verify.judge.ledger import Ledger
 from godwit.verify.judge.merging import Merging
-from godwit.verify.judge.witness import Court, Rules
 from godwit.verify.plan import CALM_S, OF_NODE, WARM_UP_S, Fault, Harm, Kind, Plan, Scale, make_plan
 from godwit.verify.proxy import Proxy
 from godwit.verify.timing import start_clock

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .judge.witness import Court
+from .judge.court import Court
 from .node import FILES_MAX, Node, find_faketime
 from .plan import OF_NODE, Fault, Harm
 from .proxy import Proxy

@@ -17,10 +17,11 @@ from ..errors import NodeFailed
 from .brokers.broker import Broker, Publishing, Seat, Subscriber
 from .harming import Harming
 from .judge.content import Contents
+from .judge.court import Court
 from .judge.finding import Breach, Finding, Findings, Promise
 from .judge.ledger import Ledger
 from .judge.merging import Merging
-from .judge.witness import Court, Witness
+from .judge.witness import Witness
 from .node import Node, stated_growth_bytes
 from .plan import CALM_S, Harm, Kind, Plan
 from .proxy import Proxy
@@ -121,8 +122,8 @@ async def run_scene(plan: Plan, broker: Broker, watch: Watch) -> Scene:
 
 
 def _build(plan: Plan, proxy: Proxy, broker: Broker) -> Scene:
-    ledger = Ledger(Contents(plan.seed, plan.scale.size), plan.styles)
-    court = Court(ledger, Merging(ledger), Findings(), broker.rules(plan))
+    ledger, rules = Ledger(Contents(plan.seed, plan.scale.size), plan.styles), broker.rules(plan)
+    court = Court(ledger, Merging(ledger, keeps_journal=rules.keeps_journal), Findings(), rules)
     scene = Scene(plan, start_clock(), court, proxy, broker)
     scene.base_bytes = broker.node.memory_bytes() if broker.node is not None else 0
     return scene

@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from .judge.court import Counts
 from .judge.finding import SENTENCES, Finding, Promise
-from .judge.witness import Counts
 from .scene import Scene
 
 

@@ -18,9 +18,10 @@ from ...errors import GodwitError
 from ...model import Message, Position
 from ...subject import is_pattern
 from ..judge.content import Identity, read_identity
+from ..judge.court import Court, Rules
 from ..judge.finding import Promise
 from ..judge.ledger import Ledger
-from ..judge.witness import Court, Rules, Witness
+from ..judge.witness import Witness
 from ..node import Node
 from ..plan import Kind, Plan, SubscriberPlan
 from ..timing import Clock

@@ -20,8 +20,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from ...model import Gap, GapReason, Position
+from ..judge.court import Court
 from ..judge.finding import Promise
-from ..judge.witness import Court
 from ..plan import Kind, Plan
 from ..reading import Reading
 from ..timing import Clock

@@ -9,7 +9,7 @@ from ..clients.javascript import JavascriptSubscriber, find_client
 from ..clients.library import ClientSubscriber
 from ..clients.publisher import Publisher
 from ..clients.wire import WireSubscriber
-from ..judge.witness import Court, Rules
+from ..judge.court import Court, Rules
 from ..node import LIMITS, Node
 from ..plan import Kind, Plan
 from ..timing import Clock
@@ -59,6 +59,7 @@ class GodwitBroker:
             log_age_ms_max=LIMITS["log_age_ms_max"],
             in_flight_max=sum(publisher.in_flight for publisher in plan.publishers),
             knows_restarts=True,
+            keeps_journal=bool((self._settings or {}).get("node.data_directory")),
         )
 
     def subscriber(self, seat: Seat) -> Subscriber:

@@ -13,8 +13,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ..judge.court import Court
 from ..judge.finding import Promise
-from ..judge.witness import Court
 from ..plan import Kind, Plan
 from ..reading import Reading
 from ..timing import Clock

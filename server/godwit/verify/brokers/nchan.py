@@ -17,8 +17,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Subprotocol
 
+from ..judge.court import Court
 from ..judge.finding import Promise
-from ..judge.witness import Court
 from ..plan import Kind, Plan
 from ..reading import Reading
 from ..timing import Clock

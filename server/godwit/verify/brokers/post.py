@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from ..judge.witness import Court
+from ..judge.court import Court
 from ..plan import Plan
 from ..timing import Clock
 from .broker import SubjectPublisher

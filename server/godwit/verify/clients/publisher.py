@@ -11,8 +11,8 @@ import asyncio
 from ...client import AnswerLost, Client, ClientClosed, CommandRefused, JsonText, Settings
 from ...model import Position
 from ..judge.content import Identity, Style
+from ..judge.court import Court
 from ..judge.finding import Finding
-from ..judge.witness import Court
 from ..plan import Plan, PublisherPlan
 from ..timing import Clock
 

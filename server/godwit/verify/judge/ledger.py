@@ -79,6 +79,7 @@ class Ledger:
         self._numbers = {subject: number for number, subject in enumerate(styles)}
         self._names = list(styles)
         self._ended: dict[str, set[int]] = {subject: set() for subject in styles}
+        self._follows: dict[str, dict[int, Position]] = {subject: {} for subject in styles}
         self.sent_count = self.acknowledged_count = self.refused_count = self.repeat_count = 0
 
     # What publishers say
@@ -165,7 +166,16 @@ class Ledger:
         order = list(self.reigns[subject])
         return epoch in order and order.index(at.epoch) > order.index(epoch)
 
+    def follow(self, subject: str, epoch: int, after: Position) -> None:
+        """The first message of a reign says what it follows; so does the gap that tells of the reign."""
+        if subject in self._follows:
+            self._follows[subject].setdefault(epoch, after)
+
     # What is known
+
+    def followed(self, subject: str, epoch: int) -> Position | None:
+        """The last position of what a reign goes on from; None while nobody was told."""
+        return self._follows.get(subject, {}).get(epoch)
 
     def restart(self) -> None:
         """The broker's memory is gone: the reigns there are have ended, and nobody has to come to their heads."""

@@ -12,11 +12,13 @@ from typing import NamedTuple
 from ...model import Position
 from .content import FIELDS, Identity, Style, read_fields
 from .finding import Breach, Promise
-from .ledger import Ledger, Reign
+from .ledger import Ledger
 
 
 class Claim(NamedTuple):
-    """That the messages after `after`, up to and with `at`, came to this content. A snapshot's `after` is 0."""
+    """That the messages after `after`, up to and with `at`, came to this content. A snapshot's `after` is 0, and it holds what a
+    journal brought back of the reigns before. `after_epoch` is of a conflated message whose first is of an earlier reign.
+    """
 
     subject: str
     epoch: int
@@ -24,6 +26,7 @@ class Claim(NamedTuple):
     at: int
     is_snapshot: bool
     digest: int
+    after_epoch: int | None = None
 
 
 class Unknown(Exception):
@@ -33,8 +36,8 @@ class Unknown(Exception):
 class Merging:
     """Judges claims; remembers those that were found right, for a while, and those that must wait."""
 
-    def __init__(self, ledger: Ledger, waiting_max: int = 20_000) -> None:
-        self._ledger, self._waiting_max = ledger, waiting_max
+    def __init__(self, ledger: Ledger, waiting_max: int = 20_000, keeps_journal: bool = False) -> None:
+        self._ledger, self._waiting_max, self._keeps_journal = ledger, waiting_max, keeps_journal
         self._right: dict[Claim, None] = {}  # oldest first
         self._waiting: dict[Claim, tuple[bytes, str, int]] = {}
         self.judged = self.unjudged = 0
@@ -78,19 +81,19 @@ class Merging:
             del self._right[next(iter(self._right))]
 
     def _judge(self, claim: Claim, content: bytes) -> Breach | None:
-        reign = self._ledger.reigns[claim.subject].get(claim.epoch)
-        if reign is None:
-            raise Unknown
         style = self._ledger.styles[claim.subject]
         what = "snapshot" if claim.is_snapshot else f"conflated message of {claim.at - claim.after}"
         if style is not Style.OBJECT:
-            last = self._ledger.contents.make(_known(reign, claim.at), style)
+            newest = next(self._newest_first(claim), None)
+            if newest is None:
+                raise Unknown
+            last = self._ledger.contents.make(newest, style)
             if content == last:
                 return None
             return Breach(
                 Promise.MERGE, f"{what} at {claim.epoch}.{claim.at} is not the last content: {content[:80]!r}"
             )
-        expected, came = self._merge(reign, claim), read_fields(content)
+        expected, came = self._merge(claim), read_fields(content)
         if came == expected:
             return None
         if came is None:
@@ -99,23 +102,43 @@ class Merging:
         told = ", ".join(f"{name} is {_short(came.get(name))} for {_short(expected.get(name))}" for name in wrong[:3])
         return Breach(Promise.MERGE, f"{what} at {claim.epoch}.{claim.at}: {told}")
 
-    def _merge(self, reign: Reign, claim: Claim) -> dict[str, object]:
+    def _merge(self, claim: Claim) -> dict[str, object]:
         """The union of the fields, walking back from the newest until every field there can be is found."""
         merged: dict[str, object] = {}
         wanted = len(FIELDS) + 2 + bool(self._ledger.contents.size)
-        for sequence in range(claim.at, claim.after, -1):
-            for name, value in self._ledger.contents.fields(_known(reign, sequence)).items():
+        for identity in self._newest_first(claim):
+            for name, value in self._ledger.contents.fields(identity).items():
                 merged.setdefault(name, value)
             if len(merged) == wanted:
                 break
         return merged
 
+    def _newest_first(self, claim: Claim) -> Iterator[Identity]:
+        """What the claim speaks of, from its last back to its first, over the reigns that a journal joins."""
+        epoch, sequence = claim.epoch, claim.at
+        end = claim.epoch if claim.after_epoch is None else claim.after_epoch
+        while True:
+            for place in range(sequence, claim.after if epoch == end and not claim.is_snapshot else 0, -1):
+                identity = self._ledger.identity_at(claim.subject, Position(epoch, place))
+                if identity is None:
+                    raise Unknown
+                yield identity
+            if (
+                not self._keeps_journal
+                or (epoch == end and not claim.is_snapshot)
+                or self._is_first(claim.subject, epoch)
+            ):
+                return
+            before = self._ledger.followed(claim.subject, epoch)
+            if before is None:
+                raise Unknown
+            epoch, sequence = before.epoch, before.sequence
 
-def _known(reign: Reign, sequence: int) -> Identity:
-    identity = reign.identity(sequence)
-    if identity is None:
-        raise Unknown
-    return identity
+    def _is_first(self, subject: str, epoch: int) -> bool:
+        """Whether no reign of the subject is known that ended before this one."""
+        return not any(
+            self._ledger.has_ended(subject, other) for other in self._ledger.reigns[subject] if other < epoch
+        )
 
 
 def _short(value: object) -> str:
@@ -124,5 +147,7 @@ def _short(value: object) -> str:
 
 def claim_of(subject: str, after: Position | None, at: Position, is_snapshot: bool, content: bytes) -> Claim:
     """What a merged message claims."""
-    start = after.sequence if after is not None and after.epoch == at.epoch and not is_snapshot else 0
-    return Claim(subject, at.epoch, start, at.sequence, is_snapshot, hash(content))
+    if after is None or is_snapshot:
+        return Claim(subject, at.epoch, 0, at.sequence, is_snapshot, hash(content))
+    other = after.epoch if after.epoch != at.epoch else None
+    return Claim(subject, at.epoch, after.sequence, at.sequence, is_snapshot, hash(content), other)

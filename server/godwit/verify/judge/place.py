@@ -40,7 +40,9 @@ class Place:
     def rewind(self, to: Position | None) -> None:
         """A resume from a mark, at which this subscription stood at `to`: what came after it may come again."""
         self.is_due = False
-        if self.stand is not None:
+        if to is not None and self.stand is not None and to.epoch != self.stand.epoch:
+            self.stand_at(to, may_come_again=False)  # what followed the mark comes again, over the end of its reign
+        elif self.stand is not None:
             self.again = to.sequence if to is not None and to.epoch == self.stand.epoch else 0
 
     def stand_at(self, at: Position, may_come_again: bool) -> None:
@@ -97,8 +99,8 @@ class Place:
     def _other_reign(self, at: Position, stand: Position, after: Position) -> Breach | None:
         self.stand, self.again = at, None
         self.holes.clear()
-        if after == stand:
-            return None  # it says itself what it follows
+        if after.epoch == stand.epoch and after.sequence <= stand.sequence:
+            return None  # it says itself what it follows: who saw more than the disk did has not missed anything
         return Breach(Promise.REIGN, f"{at} came to one who stood at {stand}: another reign, and no gap said so")
 
     def gap(self, gap: Gap, may_come_again: bool, needs_count: bool) -> Breach | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ...model import Gap, GapReason, Message, Outcome, Position
 from ...subject import is_pattern, matches
-from .finding import Breach, Finding, Findings, Promise
+from .court import Counts, Court
+from .finding import Breach, Finding, Promise
 from .history import tell_history
-from .ledger import Ledger
-from .merging import Merging, claim_of
+from .merging import claim_of
 from .place import SEEN_MAX, Place, Seen
 
 MARKS_KEPT = 2
@@ -25,48 +24,6 @@ JOIN_MS = 10_000
 """So long a join may take before its first mark, where no mark is heard of: on a node that was just restarted."""
 OVERLAP_MS = 5_000
 """The window that is open when a conflated subscription resumes may close over what its join gave; on a frozen node, later."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What is known of the broker: what it promises, and the limits that may cause a gap (None: not known here)."""
-
-    promises: frozenset[Promise] = frozenset(Promise)
-    log_messages_max: int | None = None
-    log_age_ms_max: int | None = None
-    in_flight_max: int = 0
-    """So many publishes may be in the log and not yet in the ledger."""
-    has_snapshots: bool = True
-    """A newcomer is given the subject's state, so that a first message can be held against it."""
-    knows_restarts: bool = False
-    """Whoever runs the check restarts the node itself, so that a gap for a restart can be held against it."""
-
-
-@dataclass(slots=True)
-class Court:
-    """What all witnesses of a run share."""
-
-    ledger: Ledger
-    merging: Merging
-    findings: Findings
-    rules: Rules
-    restarts: int = 0
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one witness was told."""
-
-    messages: int = 0
-    snapshots: int = 0
-    again: int = 0
-    conflated: int = 0
-    gaps: int = 0
-    missed: int = 0
-    gaps_uncounted: int = 0
-    joins: int = 0
-    resumes: int = 0
-    losses: int = 0  # connections
 
 
 class Witness:
@@ -177,6 +134,8 @@ class Witness:
             breach = self._judge_first(place, message, at)
         else:
             breach = place.message(message)
+            if breach is not None and self._begins_a_reign(before, message):
+                breach = None
             if breach is not None and breach.promise is Promise.NO_REPEAT and at_ms - self._asked_ms < self._overlap_ms:
                 breach = None
             self.counts.again += breach is None and place.stand == before
@@ -195,6 +154,8 @@ class Witness:
             self._pattern_gap(at_ms, gap)
             return
         place = self.place(gap.subject)
+        if gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
+            self._ledger.follow(gap.subject, gap.position.epoch, gap.after)
         needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
         place.is_due = needs_snapshot
@@ -266,6 +227,9 @@ class Witness:
         if outcome is Outcome.RESYNC:
             return None  # a gap must say why: the next message is held against it
         if at.epoch != stand.epoch:
+            has_ended = stand.sequence == 0 or self._ledger.has_ended(self.selector, stand.epoch)
+            if self.court.rules.keeps_journal and self.court.restarts and has_ended:
+                return None  # the rest of a reign follows, then the change is told: the next message is held against it
             return Breach(Promise.REIGN, f"resumed from {stand} and was placed at {at} as {outcome}, not told of a gap")
         if not self.is_conflated and count != at.sequence - stand.sequence:
             return Breach(Promise.GAPS, f"resumed from {stand} to {at} and was promised {count} messages")
@@ -275,7 +239,8 @@ class Witness:
         self.counts.snapshots += 1
         stand, is_due = place.stand, place.is_due
         place.stand_at(at, self.is_pattern and not self.is_client)
-        if is_due:
+        if is_due or (self.court.rules.keeps_journal and at == stand and at.sequence == 0):
+            # At the beginning of a reign there is a snapshot only where a journal brought it back.
             return None if at == stand else Breach(Promise.GAPS, f"the gap was to {stand}, its snapshot is at {at}")
         if stand is not None:
             return Breach(Promise.GAPS, f"a snapshot at {at} came to one who stood at {stand}, and no gap before it")
@@ -293,7 +258,16 @@ class Witness:
             return None
         return Breach(Promise.NO_LOSS, f"{at} was the first that came; what was before it never came")
 
+    def _begins_a_reign(self, stand: Position, message: Message) -> bool:
+        """Who stood before everything in a reign that ended has missed nothing of a subject that the journal begins with (6.7)."""
+        at = message.position
+        is_first = at is not None and message.after is None and at.epoch != stand.epoch and at.sequence == 1
+        return self.court.rules.keeps_journal and is_first and stand.sequence == 0
+
     def _judge_content(self, at_ms: int, subject: str, message: Message, at: Position) -> Breach | None:
+        after = message.after
+        if at.sequence == 1 and after is not None and after.epoch != at.epoch:
+            self._ledger.follow(subject, at.epoch, after)
         if not message.is_snapshot and not message.conflated:
             return self._ledger.observe(subject, at, message.content)
         self.counts.conflated += bool(message.conflated)

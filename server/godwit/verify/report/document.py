@@ -10,8 +10,8 @@ from typing import Any
 
 from ... import __version__
 from ..brokers.broker import Subscriber
+from ..judge.court import Counts
 from ..judge.finding import SENTENCES
-from ..judge.witness import Counts
 from ..plan import HARM_SENTENCES
 from ..scene import Scene
 from ..verdict import Verdict

@@ -16,10 +16,11 @@ from godwit.model import Position
 from godwit.verify.brokers.broker import Seat
 from godwit.verify.brokers.centrifugo import PROMISES, CentrifugoSubscriber
 from godwit.verify.judge.content import Contents, Identity, Style
+from godwit.verify.judge.court import Court, Rules
 from godwit.verify.judge.finding import Findings
 from godwit.verify.judge.ledger import Ledger
 from godwit.verify.judge.merging import Merging
-from godwit.verify.judge.witness import Court, Rules, Witness
+from godwit.verify.judge.witness import Witness
 from godwit.verify.plan import Kind, SubscriberPlan
 from godwit.verify.timing import start_clock
 from godwit.verify.trace import Trace

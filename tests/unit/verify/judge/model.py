@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from godwit.model import Gap, GapReason, Kind, Message, Outcome, Position
 from godwit.verify.judge.content import Contents, Identity, Style
+from godwit.verify.judge.court import Court, Rules
 from godwit.verify.judge.finding import Findings
 from godwit.verify.judge.ledger import Ledger
 from godwit.verify.judge.merging import Merging
-from godwit.verify.judge.witness import Court, Rules, Witness
+from godwit.verify.judge.witness import Witness
 
 SUBJECT = "/s"
 EPOCH = 7

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from godwit.model import Gap, GapReason, Message, Outcome, Position
 from godwit.verify.judge.content import Style
 from godwit.verify.judge.finding import Promise
+from godwit.verify.judge.merging import Merging
 from godwit.verify.judge.witness import Witness
 from tests.unit.verify.judge.model import (
     EPOCH,
@@ -272,3 +273,72 @@ def test_one_publishers_messages_keep_their_order_across_the_subjects_of_a_patte
     witness.message(1, replace(message(2), subject="/b", position=Position(EPOCH, 1)))
     witness.message(2, replace(message(1), subject="/a", position=Position(EPOCH, 1)))
     assert found(witness) == {Promise.ORDER}
+
+
+def over_a_restart(stand: int, first: Message, told: Gap | None = None, keeps_journal: bool = True) -> set[Promise]:
+    """One who stood there when the node was killed, and the first that it hears of the new reign."""
+    witness = following()
+    witness.court.rules = replace(witness.court.rules, keeps_journal=keeps_journal)
+    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+    for number in range(1, stand + 1):
+        witness.message(0, message(number))
+    witness.lost(1)
+    witness.court.ledger.restart()
+    witness.court.restarts += 1
+    publish(witness.court.ledger, 1, epoch=8)
+    witness.asked(1)
+    witness.joined(1, Position(8, 1), Outcome.RESYNC if told else Outcome.RECOVERED, 1)
+    if told is not None:
+        witness.gap(1, told)
+    witness.message(1, first)
+    return found(witness)
+
+
+def first_of_the_next_reign(after: Position | None) -> Message:
+    return Message(SUBJECT, content(11), position=Position(8, 1), after=after)
+
+
+def test_a_reign_that_goes_on_from_a_journal_is_told_by_the_position_that_its_first_message_follows() -> None:
+    assert not over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 3)))
+    assert not over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 2)))  # it saw more than the disk did
+    assert over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 4))) == {Promise.REIGN}
+    assert over_a_restart(3, first_of_the_next_reign(None)) == {Promise.REIGN}
+    assert not over_a_restart(0, first_of_the_next_reign(None))
+    assert Promise.REIGN in over_a_restart(0, first_of_the_next_reign(None), keeps_journal=False)
+
+
+def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_reign_before() -> None:
+    told = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.EPOCH, None)
+    for last, expected in ((10, set()), (9, {Promise.MERGE})):
+        witness = following()
+        witness.court.rules = replace(witness.court.rules, keeps_journal=True)
+        witness.court.merging = Merging(witness.court.ledger, keeps_journal=True)
+        witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+        for number in (1, 2, 3):
+            witness.message(0, message(number))
+        witness.court.ledger.restart()
+        witness.court.restarts += 1
+        witness.court.ledger.follow(SUBJECT, 8, Position(EPOCH, 10))
+        witness.gap(1, told)
+        witness.message(1, replace(snapshot(last), position=Position(8, 0)))
+        assert found(witness) == expected
+
+
+def test_what_followed_a_mark_of_the_reign_before_comes_again_over_its_end() -> None:
+    witness = following("/*")
+    witness.court.rules = replace(witness.court.rules, keeps_journal=True)
+    witness.message(0, message(1))
+    witness.marked(0, "m")
+    witness.message(0, message(2))
+    witness.court.ledger.restart()
+    witness.court.restarts += 1
+    publish(witness.court.ledger, 1, epoch=8)
+    first = first_of_the_next_reign(Position(EPOCH, 2))
+    witness.message(1, first)
+    witness.lost(2)
+    witness.asked(2, since="m")
+    witness.message(2, message(2))
+    witness.message(2, first)
+    assert not found(witness)
+    witness.message(2, message(2))
+    assert found(witness) == {Promise.REIGN}
