@@ -120,7 +120,7 @@ fn a_foreign_upgrade_is_refused_with_the_status_it_earns() {
         (with("/v1/live", "*"), 400),
         (with("/v1/live", "/v1/live#x"), 400),
         (with("/v1/live", "http://a/v1/live"), 101),
-        (plus("Sec-WebSocket-Extensions: permessage-deflate; x=\"unclosed"), 101),
+        (plus("Sec-WebSocket-Extensions: permessage-deflate; x=\"unclosed"), 400),
         (plus("Expect: 100-continue"), 417),
     ];
     for (head, expected) in cases {
