@@ -261,7 +261,10 @@ class Witness:
     def _begins_a_reign(self, stand: Position, message: Message) -> bool:
         """Who stood before everything in a reign that ended has missed nothing of a subject that the journal begins with (6.7)."""
         at = message.position
-        is_first = at is not None and message.after is None and at.epoch != stand.epoch and at.sequence == 1
+        if at is None:
+            return False
+        after = message.after or Position(at.epoch, at.sequence - 1)
+        is_first = at.epoch != stand.epoch and after == Position(at.epoch, 0)
         return self.court.rules.keeps_journal and is_first and stand.sequence == 0
 
     def _judge_content(self, at_ms: int, subject: str, message: Message, at: Position) -> Breach | None:

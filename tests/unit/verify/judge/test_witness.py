@@ -304,6 +304,9 @@ def test_a_reign_that_goes_on_from_a_journal_is_told_by_the_position_that_its_fi
     assert over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 4))) == {Promise.REIGN}
     assert over_a_restart(3, first_of_the_next_reign(None)) == {Promise.REIGN}
     assert not over_a_restart(0, first_of_the_next_reign(None))
+    merged = replace(first_of_the_next_reign(Position(8, 0)), position=Position(8, 2), conflated=2)
+    assert Promise.REIGN not in over_a_restart(0, merged)
+    assert Promise.REIGN in over_a_restart(0, replace(merged, after=Position(8, 1)))
     assert Promise.REIGN in over_a_restart(0, first_of_the_next_reign(None), keeps_journal=False)
 
 
