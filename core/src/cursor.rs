@@ -56,11 +56,27 @@ pub struct Cursor {
     pub job: Option<Box<Job>>,
 }
 
+/// Where a subject was placed further on, and what became of its messages up to there.
+#[derive(Clone, Copy, Debug)]
+pub struct Skip {
+    pub sequence: u64,
+    /// They were told to be missing. Else a snapshot holds them, or the client said that it has them.
+    pub is_gap: bool,
+    /// Those up to here were counted where they are no longer kept.
+    pub passed: u64,
+}
+
+impl Skip {
+    pub fn new(sequence: u64, is_gap: bool) -> Self {
+        Self { sequence, is_gap, passed: 0 }
+    }
+}
+
 /// What a cursor must remember while it is not at the head.
 #[derive(Debug, Default)]
 pub struct Job {
     /// Subjects that a gap or snapshot placed further on: what is not after the position there has been sent.
-    pub skips: HashMap<LogId, u64>,
+    pub skips: HashMap<LogId, Skip>,
     /// The skips can be forgotten once the cursor stands here.
     pub skips_until: u64,
     pub join: Option<Join>,
@@ -145,13 +161,29 @@ impl Cursor {
 
     /// The sequence at which a gap or snapshot placed `log`.
     pub fn skip(&self, log: LogId) -> Option<u64> {
-        self.job.as_ref()?.skips.get(&log).copied()
+        Some(self.job.as_ref()?.skips.get(&log)?.sequence)
     }
 
-    /// Remembers that `log` has been placed at `sequence`, which the feed reaches at `arrival`.
-    pub fn skip_to(&mut self, log: LogId, sequence: u64, arrival: u64) {
+    /// Whether it was not told to be missing but is in what the client has.
+    pub fn merges(&self, log: LogId, sequence: u64) -> bool {
+        self.skips(log, sequence)
+            && self.job.as_ref().and_then(|job| job.skips.get(&log)).is_some_and(|skip| !skip.is_gap)
+    }
+
+    /// How many messages of a hole from `from` up to `number` the client has; each is counted once.
+    pub fn pass(&mut self, log: LogId, from: u64, number: u64) -> u64 {
+        let Some(skip) = self.job.as_mut().and_then(|job| job.skips.get_mut(&log)).filter(|skip| !skip.is_gap) else {
+            return 0;
+        };
+        let (from, to) = (from.max(skip.passed), number.min(skip.sequence));
+        skip.passed = skip.passed.max(to);
+        to.saturating_sub(from)
+    }
+
+    /// Remembers that `log` has been placed at a sequence, which the feed reaches at `arrival`.
+    pub fn skip_to(&mut self, log: LogId, skip: Skip, arrival: u64) {
         let job = self.job.get_or_insert_default();
-        job.skips.insert(log, sequence);
+        job.skips.insert(log, skip);
         job.skips_until = job.skips_until.max(arrival);
     }
 

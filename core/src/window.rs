@@ -1,6 +1,8 @@
 //! A stream's window: its latest frames back to back, in segments that never move once written.
 //! Owns where each frame lies and which arrival it brings the reader to; cursors point into it by byte place, counted
 //! from the stream's beginning. A frame never straddles two segments. Trimming forgets whole segments from the front.
+mod count;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ struct Segment {
     frames: Vec<FrameEnd>,
     /// Which frames are no messages but marks; seldom any.
     asides: Vec<u32>,
+    /// Which frames are several messages, and how many more than one.
+    merged: Vec<(u32, u32)>,
 }
 
 impl Segment {
@@ -144,21 +148,6 @@ impl Window {
         }
     }
 
-    /// How many messages begin between the boundary `from` and the place `to` of the same segment.
-    #[inline]
-    pub fn messages(&self, from: u64, to: u64) -> u64 {
-        let Some(segment) = self.segments.iter().rev().find(|segment| from >= segment.start) else { return 0 };
-        let ends_by = |place: u64| segment.frames.partition_point(|f| segment.start + u64::from(f.end) <= place);
-        let begins = ends_by(from);
-        let end = match to {
-            to if to >= segment.end() => segment.frames.len(),
-            to if to > from => ends_by(to - 1) + 1,
-            _ => begins,
-        };
-        let marks = segment.asides.iter().filter(|&&frame| (begins..end).contains(&(frame as usize))).count();
-        (end.saturating_sub(begins) - marks) as u64
-    }
-
     fn begin_segment(&mut self, frame_bytes: usize) {
         let grown = self.segments.back().map_or(SEGMENT_BYTES_MIN, |s| (s.data.capacity() * 2).min(SEGMENT_BYTES_MAX));
         let is_large = frame_bytes >= LARGE_FRAME_BYTES;
@@ -172,6 +161,7 @@ impl Window {
             large: None,
             frames: Vec::new(),
             asides: Vec::new(),
+            merged: Vec::new(),
         });
     }
 

@@ -174,3 +174,18 @@ def test_a_column_of_a_later_version_is_in_the_checksum_and_not_in_the_rows(tmp_
     writer.seal()
     rows = read(tmp_path)
     assert len(rows) == 50 and not any(row["fault"] for row in rows) and "weight" not in rows[0]
+
+
+def test_a_list_is_read_whatever_its_writer_calls_the_elements(tmp_path: Path) -> None:
+    schema = stream_schema("latency")
+    element = pa.list_(pa.field("element", pa.int64(), nullable=False))
+    writer = JournalWriter(tmp_path, "latency")
+    writer.schema = pa.schema([field.with_type(element) if field.name == "buckets" else field for field in schema])
+    row = {"run": "1f", "tenant": "", "time": START, "selector": "/a", "period_ms": 1000, "count": 3}
+    writer.write([row | {"buckets": [1, 2]}])
+    journals = Journals(str(tmp_path), "latency")
+    journals.look()
+    wanted = pa.schema([*schema, pa.field("fault", pa.string())])
+    parts = journals.parts({}, journals.nexts())
+    rows = [row for part in parts for batch in read_part(part, Reading(schema, wanted)) for row in batch.to_pylist()]
+    assert [(row["buckets"], row["fault"]) for row in rows] == [([1, 2], None)]

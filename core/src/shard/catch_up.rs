@@ -200,6 +200,10 @@ impl Shard {
         }
         for (log, subject, hole) in &holes {
             let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
+            if let (Some(missed), Some(cursor)) = (hole.missed, self.cursors.get_mut(id)) {
+                let merged = cursor.pass(*log, hole.number.saturating_sub(missed), hole.number);
+                self.note_merged(id, merged);
+            }
             if told < hole.number {
                 let missing = Missing::hole(hole, walk.reached).from(told, *log, node);
                 self.tell_pattern_hole(id, *log, subject, &missing, node, &mut frames.bytes);
@@ -214,7 +218,12 @@ impl Shard {
         let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(walk.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = Stand::Behind(reached);
-            messages.retain(|message| !cursor.skips(message.log, message.sequence));
+            let mut merged = 0;
+            messages.retain(|message| {
+                merged += u64::from(cursor.merges(message.log, message.sequence));
+                !cursor.skips(message.log, message.sequence)
+            });
+            self.note_merged(id, merged);
         }
         (frames, messages)
     }
@@ -228,7 +237,7 @@ impl Shard {
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.caught_up += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
-        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>| {
+        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>, merged: u32| {
             let (arrival, sequence) = next.map_or((0, 0), |message| (message.arrival, message.sequence));
             let before = Stand::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
@@ -239,6 +248,7 @@ impl Shard {
                 sequence,
                 is_standard: false,
                 is_tracked: false,
+                merged,
             });
         };
         if stream.conflate_ms > 0 || stream.conflates_slow {
@@ -246,12 +256,12 @@ impl Shard {
             messages.iter().for_each(|message| merged.add(message));
             for part in merged.close(0) {
                 encode::private_frame(stream, next_number, &Item::part(&part), &mut told, &mut frames.bytes);
-                note(&frames.bytes, messages.first());
+                note(&frames.bytes, messages.first(), part.count - 1);
             }
         } else {
             for message in messages {
                 encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
-                note(&frames.bytes, Some(message));
+                note(&frames.bytes, Some(message), 0);
             }
         }
         if let Source::Subject(_) = stream.source {

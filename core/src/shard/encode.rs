@@ -177,6 +177,7 @@ fn append_frame(stream: &mut Stream, item: &Item<'_>, arrival: u64, is_anew: boo
     }
     let sequence = if item.at.is_some() { item.source.sequence } else { window.sequence() };
     window.append(buffer, arrival, stream.standard, sequence);
+    window.merge_last(item.conflated);
     stream.window = Some(window);
 }
 

@@ -6,7 +6,7 @@ use super::Shard;
 use super::encode::{self, Item, Told};
 use super::mqtt;
 use crate::command::{GapReason, Push};
-use crate::cursor::Stand;
+use crate::cursor::{Skip, Stand};
 use crate::message::LogId;
 use crate::node::{Hole, Node};
 use crate::position::{Mark, Position};
@@ -100,9 +100,9 @@ impl Shard {
         let head = node.head(log);
         if let Some(cursor) = self.cursors.get_mut(id) {
             if is_oldest {
-                cursor.skip_to(log, missing.oldest_number, missing.oldest_arrival);
+                cursor.skip_to(log, Skip::new(missing.oldest_number, true), missing.oldest_arrival);
             } else {
-                cursor.skip_to(log, head.number, head.arrival);
+                cursor.skip_to(log, Skip::new(head.number, true), head.arrival);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::encode::{self, Item, Told};
 use super::gap::Missing;
 use super::mqtt;
 use crate::command::{GapReason, Push};
-use crate::cursor::{Job, Join, Plan, Stand};
+use crate::cursor::{Job, Join, Plan, Skip, Stand};
 use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
@@ -113,13 +113,13 @@ impl Shard {
                             join.inner = Some((Arc::clone(subject), log, arrival));
                         }
                     }
-                    None => self.skip_to_head(id, log, bound, node),
+                    None => self.skip_to_head(id, log, bound, true, node),
                 }
             }
             None => {
                 join.done = Some(Arc::clone(subject));
                 self.write_snapshot(id, log, subject, node, out);
-                self.skip_to_head(id, log, bound, node);
+                self.skip_to_head(id, log, bound, false, node);
             }
         }
     }
@@ -143,12 +143,12 @@ impl Shard {
     }
 
     /// The subject has been placed at its log's head: what the feed brings of it up to there has been sent.
-    fn skip_to_head(&mut self, id: u32, log: LogId, bound: u64, node: &Node) {
+    fn skip_to_head(&mut self, id: u32, log: LogId, bound: u64, is_gap: bool, node: &Node) {
         let head = node.head(log);
         if head.arrival > bound
             && let Some(cursor) = self.cursors.get_mut(id)
         {
-            cursor.skip_to(log, head.number, head.arrival);
+            cursor.skip_to(log, Skip::new(head.number, is_gap), head.arrival);
         }
     }
 
@@ -157,7 +157,8 @@ impl Shard {
         if missing.oldest_arrival > bound
             && let Some(cursor) = self.cursors.get_mut(id)
         {
-            cursor.skip_to(log, missing.oldest_number, missing.oldest_arrival);
+            let skip = Skip::new(missing.oldest_number, true);
+            cursor.skip_to(log, skip, missing.oldest_arrival);
         }
     }
 
@@ -173,7 +174,7 @@ impl Shard {
             let missing = Missing::hole(hole, read.reached);
             let next = self.write_gap(id, log, &subject, &missing, node, out);
             if next.is_none() {
-                self.skip_to_head(id, log, bound, node);
+                self.skip_to_head(id, log, bound, true, node);
             } else {
                 self.skip_to_oldest(id, log, bound, &missing);
             }

@@ -7,7 +7,7 @@ use super::gap::Missing;
 use super::join::placed;
 use super::{Shard, lock};
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
-use crate::cursor::{Cursor, NONE, Plan, Stand};
+use crate::cursor::{Cursor, NONE, Plan, Skip, Stand};
 use crate::journal::{AccessKind, Range};
 use crate::message::LogId;
 use crate::node::{Node, Place};
@@ -236,7 +236,7 @@ impl Shard {
                 Place::Gap { .. } => continue,
             };
             if let (Some(cursor), Some(number)) = (self.cursors.get_mut(cursor), node.number(log, *at)) {
-                cursor.skip_to(log, number, arrival);
+                cursor.skip_to(log, Skip::new(number, false), arrival);
             }
         }
         self.tell(cursor, &told);

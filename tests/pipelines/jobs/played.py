@@ -64,11 +64,15 @@ class Play:
     def at(self, second: float) -> datetime:
         return self.start + timedelta(microseconds=int(second * 1e6))
 
+    def _arrivals(self, second: float) -> int:
+        """The last arrival up to then: they go on across the crash."""
+        return int(second * self.rate)
+
     def _live(self, run: str, life: int, begin: float, end: float) -> None:
         first = {"run": run, "tenant": ""}
         follows = {
             "follows_run": None if life == 0 else "0a",
-            "follows_arrival": 0,
+            "follows_arrival": None if life == 0 else self._arrivals(begin),
             "follows_clean": None if life == 0 else False,
         }
         self.rows["reigns"].append(
@@ -108,7 +112,8 @@ class Play:
     def _publish(self, first: Row, epoch: int, begin: float, end: float) -> list[Row]:
         sequences: dict[str, int] = defaultdict(int)
         rows = []
-        for arrival in range(1, int((end - begin) * self.rate) + 1):
+        before = self._arrivals(begin)
+        for arrival in range(before + 1, before + int((end - begin) * self.rate) + 1):
             subject = self.lots.choice(SUBJECTS)
             sequences[subject] += 1
             place = {"subject": subject, "epoch": epoch, "sequence": sequences[subject], "arrival": arrival}
@@ -123,7 +128,7 @@ class Play:
                 {
                     **first,
                     "tenant": f"tenant-{len(subject) % 3}",
-                    "time": self.at(begin + arrival / self.rate),
+                    "time": self.at(begin + (arrival - before) / self.rate),
                     **place,
                     **content,
                     "reply_to": None,

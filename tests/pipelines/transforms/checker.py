@@ -192,12 +192,14 @@ def find(case: Case) -> Found:
             for gap in gaps:
                 gap["missing"].discard((reign, place))
         lacking = len(mine) - row["count"] - row["conflated"]
+        if case.is_pattern and lacking < 0:  # merged messages may hold what came before the range
+            lacking = min(0, lacking + row["conflated"])
         gaps.append({"offset": offset, "missing": {(reign, place) for place in jumped}, "across": across, "told": told})
         told_inside = min(max(0, told - len(jumped) - across), max(0, lacking))
         found[offset, "gap", True] += told_inside
         found[offset, "hole", False] += max(0, lacking) - told_inside
         found[offset, "repeat", False] += max(0, -lacking)
-        if row["gaps"] and row["gap_count"] is not None and not across:
+        if row["gaps"] and row["gap_count"] is not None and not across and not case.is_pattern:
             found[offset, "miscount", False] += max(0, row["gap_count"] - len(jumped) - max(0, lacking))
         seen |= set(mine)
         reached = max([*mine, reached or 0, *([lo - 1] if not mine else [])])

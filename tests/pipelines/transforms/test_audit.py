@@ -36,6 +36,44 @@ def read_faults(faults: DataFrame) -> dict[int, Found]:
     return found
 
 
+def across_a_restart(spark: SparkSession, *, count: int) -> list[tuple[str, int, str]]:
+    """Faults where run b follows a, which ended in the midst of it all: the journal holds a's arrivals up to 6; a handed over
+    two more, and a client that stood at 4 is handed 5 to 12 by b, whose own begin at 8.
+    """
+    reigns = [
+        {"node": "n", "run": "a", "offset": 0, "kind": "began", "epoch": 1},
+        {"node": "n", "run": "b", "offset": 1, "kind": "began", "epoch": 2, "follows_run": "a"}
+        | {"follows_arrival": 6, "follows_clean": False},
+    ]
+    messages = [
+        {"node": "n", "run": run, "subject": "/a/x", "epoch": epoch, "sequence": arrival, "arrival": arrival}
+        for run, epoch, arrivals in (("a", 1, range(1, 7)), ("b", 2, range(8, 13)))
+        for arrival in arrivals
+    ]
+    whose = {"node": "n", "selector": "/a/*", "is_pattern": True, "gap_count": 0}
+    deliveries = [
+        whose
+        | {"run": "a", "connection": 1, "offset": 0, "mark_run": "a", "from_arrival": 1, "to_arrival": 8, "count": 8},
+        whose | {"run": "b", "connection": 1, "offset": 1, "mark_run": "a", "to_arrival": 4, "confirmed": True},
+        whose
+        | {"run": "b", "connection": 1, "offset": 2, "mark_run": "b", "from_arrival": 5, "to_arrival": 12}
+        | {"count": count},
+    ]
+    found = audit(
+        frame(spark, DELIVERIES, deliveries),
+        frame(spark, MESSAGES, messages),
+        frame(spark, ACCESS, []),
+        frame(spark, REIGNS, reigns),
+    )
+    return sorted((row.kind, row.messages, row.cause) for row in found.faults.collect())
+
+
+def test_who_resumes_across_a_restart_is_measured_on_the_arrivals_of_both_runs(spark: SparkSession) -> None:
+    cut = ("unpublished", 2, "the run was cut short")
+    assert across_a_restart(spark, count=7) == [cut]
+    assert across_a_restart(spark, count=6) == [("hole", 1, ""), cut]
+
+
 def check(spark: SparkSession, seed: int, count: int) -> None:
     lots = random.Random(seed)
     cases = [draw_case(number, lots) for number in range(1, count + 1)]

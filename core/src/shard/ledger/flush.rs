@@ -18,7 +18,11 @@ impl Shard {
                 break;
             };
             ledger.at(id).is_noted = false;
-            if self.cursors.get(id).is_some() {
+            if self.is_amid(id) {
+                if let Some(ledger) = &mut self.written.ledger {
+                    ledger.grow(id, 0, 0);
+                }
+            } else if self.cursors.get(id).is_some() {
                 self.end_range(id);
             }
         }

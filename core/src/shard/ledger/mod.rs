@@ -3,6 +3,7 @@
 //! subscription ends, its epoch changes, or it is time. There is no ledger where there is no journal.
 mod access;
 mod acks;
+mod count;
 mod flush;
 
 use acks::Acks;
@@ -10,10 +11,9 @@ use acks::Acks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::outbound::Frames;
-use super::{Outlet, Shard};
+use super::Shard;
 use crate::cursor::{Cursor, Stand};
-use crate::journal::{AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Range as Span, latency_bucket};
+use crate::journal::{AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Range as Span};
 use crate::message::LogId;
 use crate::node::Node;
 use crate::position::Position;
@@ -40,6 +40,8 @@ struct Range {
     before: u64,
     count: u64,
     bytes: u64,
+    /// Of a pattern; a subject's follows from the rest.
+    conflated: u64,
     gaps: u64,
     gap_count: u64,
     is_uncounted: bool,
@@ -125,51 +127,6 @@ impl Ledger {
             self.grown.push_back((self.now_ms, cursor));
         }
         self.at(cursor)
-    }
-
-    /// Frames of a stream's window left for a cursor.
-    pub(in crate::shard) fn slice(&mut self, cursor: u32, messages: u64, bytes: usize) {
-        if self.keeps_deliveries {
-            self.grow(cursor, messages, bytes as u64);
-        }
-    }
-
-    /// The first `count` bytes of some frames left.
-    pub(in crate::shard) fn frames(&mut self, frames: &Frames, count: usize) {
-        if !self.keeps_deliveries {
-            return;
-        }
-        let mut start = frames.private;
-        for note in &frames.notes {
-            if start >= count {
-                return;
-            }
-            let range = self.grow(note.cursor, 1, (note.end - start) as u64);
-            if matches!(note.before, Stand::Behind(_)) && !note.is_standard {
-                range.to = range.to.max(note.sequence + 1);
-            }
-            start = note.end;
-        }
-    }
-
-    /// Times a slice that holds messages which were accepted at `since_us`.
-    pub(in crate::shard) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
-        if !self.keeps_deliveries {
-            return;
-        }
-        if self.slices.is_multiple_of(SLICES_EACH) {
-            self.clock_us = out.clock_us();
-        }
-        self.slices = self.slices.wrapping_add(1);
-        let took_us = u64::from(self.clock_us.wrapping_sub(since_us));
-        let slot = stream as usize;
-        if self.latency.len() <= slot {
-            self.latency.resize(slot + 1, None);
-        }
-        let buckets = self.latency.get_mut(slot).map(|of| of.get_or_insert_with(|| Box::new([0; LATENCY_BUCKETS])));
-        if let Some(bucket) = buckets.and_then(|buckets| buckets.get_mut(latency_bucket(took_us))) {
-            *bucket += 1;
-        }
     }
 }
 
@@ -319,7 +276,7 @@ impl Shard {
         let now_ms = self.now.wall_ms;
         let Some(ledger) = &mut self.written.ledger else { return };
         let range = *ledger.at(id);
-        let is_silent = range.count == 0 && range.gaps == 0;
+        let is_silent = range.count == 0 && range.gaps == 0 && range.conflated == 0;
         *ledger.at(id) = Range {
             from: to.max(range.from),
             to: to.max(range.from),
@@ -344,9 +301,12 @@ impl Shard {
                 Span::Subject { epoch: range.epoch, from: Some(sequence(first)), to: sequence(to) }
             }
         };
-        let is_subject = matches!(span, Span::Subject { .. });
         let told = range.count + range.gap_count;
-        let conflated = if is_merging && is_subject { (to - range.from).saturating_sub(told) } else { 0 };
+        let conflated = match span {
+            Span::Subject { .. } if is_merging => (to - range.from).saturating_sub(told),
+            Span::Subject { .. } => 0,
+            Span::Pattern { .. } => range.conflated,
+        };
         let selector = Arc::clone(&stream.name);
         let row = DeliveryRow {
             time_ms: now_ms,

@@ -192,7 +192,15 @@ impl Shard {
             if let Put::Sent { is_tracked } = put {
                 let before = Stand::Live(before.place);
                 let end = frames.bytes.len();
-                frames.notes.push(Note { end, cursor: id, before, sequence: 0, is_standard: false, is_tracked });
+                frames.notes.push(Note {
+                    end,
+                    cursor: id,
+                    before,
+                    sequence: 0,
+                    is_standard: false,
+                    is_tracked,
+                    merged: 0,
+                });
             }
             frames.bytes.len() < GATHER_BYTES
         });
@@ -247,6 +255,7 @@ impl Shard {
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: message.sequence == 0,
                 is_tracked,
+                merged: 0,
             });
         }
         put

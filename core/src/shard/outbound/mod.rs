@@ -70,6 +70,8 @@ pub(super) struct Note {
     pub is_standard: bool,
     /// MQTT: the client has yet to settle it.
     pub is_tracked: bool,
+    /// Of a frame that is several messages: how many more than one.
+    pub merged: u32,
 }
 
 impl Shard {
@@ -318,6 +320,7 @@ impl Shard {
                     sequence: 0,
                     is_standard: false,
                     is_tracked: false,
+                    merged: window.merged(before.place, place) as u32,
                 };
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES

@@ -147,8 +147,15 @@ def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
     """A segment may have columns that this version does not know; those that it knows must be there, of their type."""
     for field in wanted:
         index = written.get_field_index(field.name)
-        if index < 0 or not written.field(index).type.equals(field.type):
+        if index < 0 or not _is_as(written.field(index).type, field.type):
             raise ValueError(f"the column {field.name} is not there as {field.type}")
+
+
+def _is_as(written: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether it is of that type. What a list calls its elements, and whether they may be null, is the writer's own affair."""
+    if pa.types.is_list(written) and pa.types.is_list(wanted):
+        return bool(written.value_type.equals(wanted.value_type))
+    return bool(written.equals(wanted))
 
 
 def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
@@ -209,7 +216,7 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
         batch = batch.set_column(batch.schema.get_field_index("offset"), "offset", pa.array(offsets))
         batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
-    columns = [batch.column(field.name) for field in reading.schema]
+    columns = [batch.column(field.name).cast(field.type) for field in reading.schema]
     return pa.RecordBatch.from_arrays([*columns, fault], names=[*reading.schema.names, FAULT])
 
 

@@ -35,7 +35,7 @@ def audit(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns:
 
 def judge(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> DataFrame:
     """Every range as it stands to those before it. Both tables of an audit are made of it: worth keeping in memory."""
-    ranges = number_chains(measure_ranges(deliveries, messages), access)
+    ranges = number_chains(measure_ranges(deliveries, messages, reigns), access)
     return judge_ranges(excuse_runs(ranges, messages, reigns))
 
 
@@ -97,6 +97,7 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
 
     `reached`: how far the island had come (null at its first range); `began`: where it began; `before`: messages
     between there and this range; `inside`: messages of the range that are not accounted for (below zero: too many);
+    Of a pattern whose messages are merged these may hold what was handed over before the range, which is no repeat.
     `across`: at the first range of a later island, messages of either reign that nobody was handed; `regressed`: it
     went back to a reign it had left.
     """
@@ -129,9 +130,10 @@ _FOLLOWED = {
     "place_before": "last.to_place",
     "regressed": "other and last is not null and array_contains(left, reign)",
 }
+_LACKING = "(hi - lo + 1 - count - conflated)"
 _STANDING = {
     "before": "greatest(0L, coalesce(lo - reached - 1, 0L))",
-    "inside": "if(confirmed, 0L, hi - lo + 1 - count - conflated)",
+    "inside": f"if(confirmed, 0L, if(is_pattern and {_LACKING} < 0, least(0L, {_LACKING} + conflated), {_LACKING}))",
     "across": """if(other and last is not null and not regressed,
         greatest(0L, coalesce(last.published_to - last.hi, 0L)) + greatest(0L, lo - 1), 0L)""",
 }

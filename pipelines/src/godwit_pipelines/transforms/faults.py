@@ -2,7 +2,8 @@
 
 A range that begins beyond what its chain had reached leaves a *gap*; one that begins before it brings a *repeat*,
 or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a
-*hole*, a *repeat* or a *miscount* (more told missing than was). A reign that comes back is an *epoch_regress*; a
+*hole*, a *repeat* or a *miscount* (more told missing than was; of a pattern's range that may be, for a gap may reach
+before it, to where a client stood in one subject). A reign that comes back is an *epoch_regress*; a
 place beyond all that was published is *unpublished*. `declared` is a fault that the client was told of, or that the
 journal itself excuses; `cause` says by what.
 """
@@ -41,7 +42,7 @@ _TOLD = {
 _SPLIT = {
     "told_ahead": "least(told, ahead)",
     "told_inside": "least(told - least(told, before + across), lacking)",
-    "excess": "if(gaps > 0 and gap_count is not null and across = 0, gap_count - before - lacking, 0L)",
+    "excess": "if(gaps > 0 and gap_count is not null and across = 0 and not is_pattern, gap_count - before - lacking, 0L)",
 }
 _NAMES = (
     ("gap", "told_ahead + told_inside", "'told'"),

@@ -4,6 +4,10 @@ A *lane* is a run of numbers that a range is measured on: the sequences of a sub
 of one run that a pattern matches. Here ranges are put on rulers without holes, so that whatever judges them only
 subtracts. Sequences are such a ruler already, by protocol; arrivals, and sequences that skip (Kafka's), are
 counted: place n becomes the number of messages up to n.
+
+Arrivals go on where a run follows another: the ruler of a pattern is that of all the runs which follow each other, so
+that who resumes across a restart stands on the same. What an unclean end cut off the journal may have been handed
+over all the same; where it lay, the next run gives the same arrivals again: a run's ranges end where the journal does.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from .selector import match_subjects
 LANE = ("node", "selector", "is_pattern", "reign")
 RANGE = (
     *("node", "run", "tenant", "connection", "identity", "client", "selector", "is_pattern", "reign", "offset", "time"),
-    *("from_place", "to_place", "count", "conflated", "gaps", "gap_count", "confirmed", "bytes", "epoch"),
+    *("from_place", "to_place", "count", "conflated", "gaps", "gap_count", "confirmed", "bytes", "epoch", "held_to"),
 )
 """A delivered range whatever it is of; its places are sequences or arrivals."""
 
@@ -26,13 +30,28 @@ def reign_of(epoch: Column, mark_run: Column) -> Column:
     return F.coalesce(epoch, F.xxhash64(mark_run))
 
 
-def place_ranges(deliveries: DataFrame) -> DataFrame:
+def list_lines(reigns: DataFrame) -> DataFrame:
+    """Each run's `line`, the first of the runs that follow each other up to it, and `held_to`, the last arrival of it
+    that the journal held when the next began (null: it is the last).
+    """
+    began = reigns.filter(F.col("kind") == "began")
+    whole = Window.partitionBy("node").orderBy("offset")
+    counted = began.withColumn("number", F.sum(F.col("follows_run").isNull().cast("long")).over(whole)).withColumn(
+        "held_to", F.lead("follows_arrival").over(Window.partitionBy("node", "number").orderBy("offset"))
+    )
+    line = F.first("run").over(Window.partitionBy("node", "number").orderBy("offset"))
+    return counted.select("node", "run", line.alias("line"), "held_to")
+
+
+def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
     """Rows of the journal's `deliveries` as ranges of places. A confirmed row is the empty range behind its place."""
+    runs = F.broadcast(lines.withColumnRenamed("run", "mark_run"))
+    deliveries = deliveries.join(runs, ["node", "mark_run"], "left")
     to_place = F.coalesce("to_sequence", "to_arrival")
     from_place = F.when(F.col("confirmed"), to_place + 1).otherwise(F.coalesce("from_sequence", "from_arrival"))
     return deliveries.withColumns(
         {
-            "reign": reign_of(F.col("epoch"), F.col("mark_run")),
+            "reign": reign_of(F.col("epoch"), F.coalesce("line", "mark_run")),
             "from_place": from_place,
             "to_place": to_place,
             "gap_count": F.when(F.col("gaps") == 0, F.lit(0).cast("long")).otherwise(F.col("gap_count")),
@@ -51,15 +70,16 @@ def measure_subjects(messages: DataFrame) -> DataFrame:
     )
 
 
-def list_pattern_places(messages: DataFrame, ranges: DataFrame) -> DataFrame:
+def list_pattern_places(messages: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
     """The lanes of the patterns that ranges name, place by place."""
     patterns = ranges.filter("is_pattern").select("selector").distinct()
     matched = match_subjects(patterns, messages.select("subject").distinct())
-    return messages.join(matched, "subject", "inner").select(
+    known = messages.join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
+    return known.join(matched, "subject", "inner").select(
         "node",
         "selector",
         F.lit(True).alias("is_pattern"),
-        F.xxhash64("run").alias("reign"),
+        F.xxhash64(F.coalesce("line", "run")).alias("reign"),
         F.col("arrival").alias("place"),
     )
 
@@ -74,43 +94,51 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
 
 
 def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
-    """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane. One sort."""
+    """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane, where the
+    journal holds them. One sort.
+    """
+    held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
         F.array(
-            F.struct(F.lit(0).alias("end"), (F.col("from_place") - 1).alias("place")),
-            F.struct(F.lit(1).alias("end"), F.col("to_place").alias("place")),
+            F.struct(F.lit(0).alias("end"), F.least(F.col("from_place") - 1, held).alias("place")),
+            F.struct(F.lit(1).alias("end"), F.least(F.col("to_place"), held).alias("place")),
+            F.struct(F.lit(2).alias("end"), held.alias("place")),
         )
     )
     points = ranges.select(*LANE, F.col("offset"), ends.alias("at")).select(*LANE, "offset", "at.end", "at.place")
     ruler = places.withColumns({"offset": F.lit(None).cast("long"), "end": F.lit(-1)}).select(points.columns)
     lane = Window.partitionBy(*LANE).orderBy("place", "end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counted = ruler.unionByName(points).withColumn("through", F.sum((F.col("end") == -1).cast("long")).over(lane))
-    whole = Window.partitionBy(*LANE)
-    counted = counted.withColumn("published_to", F.sum((F.col("end") == -1).cast("long")).over(whole))
     ends_of = (
         counted.filter("end >= 0")
         .groupBy("node", "offset")
         .agg(
             (F.max(F.when(F.col("end") == 0, F.col("through"))) + 1).alias("lo"),
             F.max(F.when(F.col("end") == 1, F.col("through"))).alias("hi"),
-            F.max("published_to").alias("published_to"),
+            F.max(F.when(F.col("end") == 2, F.col("through"))).alias("published_to"),
         )
     )
-    return ranges.join(ends_of, ["node", "offset"], "inner")
+    return ranges.join(ends_of, ["node", "offset"], "inner").withColumn("hi", F.expr(_BEYOND))
 
 
-def measure_ranges(deliveries: DataFrame, messages: DataFrame) -> DataFrame:
+_END = (1 << 63) - 1
+_BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 1, count + conflated), hi)"
+"""Past what the journal held, whatever was handed over counts as published there."""
+
+
+def measure_ranges(deliveries: DataFrame, messages: DataFrame, reigns: DataFrame) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1.
     """
-    ranges = place_ranges(deliveries)
+    lines = list_lines(reigns)
+    ranges = place_ranges(deliveries, lines)
     lanes = measure_subjects(messages)
     subjects = ranges.filter(~F.col("is_pattern")).join(lanes, [*LANE], "left")
     straight = subjects.filter("not coalesce(skips, false)").withColumns(
         {"lo": F.col("from_place"), "hi": F.col("to_place")}
     )
     skipping = subjects.filter("skips").select(*RANGE)
-    places = list_pattern_places(messages, ranges).unionByName(list_skipping_places(messages, lanes))
+    places = list_pattern_places(messages, ranges, lines).unionByName(list_skipping_places(messages, lanes))
     counted = count_through(ranges.filter("is_pattern").unionByName(skipping), places)
     columns = (*RANGE, "lo", "hi", "published_to")
     return straight.select(*columns).unionByName(counted.select(*columns))

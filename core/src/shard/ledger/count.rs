@@ -1,0 +1,94 @@
+//! What leaves, counted where it is known: frames, bytes, messages that became one, and how long they took. Owns that a delivery
+//! costs a few additions.
+use super::{Ledger, SLICES_EACH};
+use crate::cursor::Stand;
+use crate::journal::{LATENCY_BUCKETS, latency_bucket};
+use crate::shard::outbound::{Frames, Note};
+use crate::shard::{Outlet, Shard};
+use crate::stream::Source;
+
+impl Ledger {
+    /// Frames of a stream's window left for a cursor.
+    pub(in crate::shard) fn slice(&mut self, cursor: u32, messages: u64, merged: u64, bytes: usize) {
+        if self.keeps_deliveries {
+            self.grow(cursor, messages, bytes as u64).conflated += merged;
+        }
+    }
+
+    /// The first `count` bytes of some frames left.
+    pub(in crate::shard) fn frames(&mut self, frames: &Frames, count: usize) {
+        if !self.keeps_deliveries {
+            return;
+        }
+        let begins = std::iter::once(frames.private).chain(frames.notes.iter().map(|note| note.end));
+        let unsent = begins.zip(&frames.notes).find(|(start, _)| *start >= count).map(|(_, note)| note);
+        // What was merged together is sent again together: these are counted then.
+        let is_anew = |note: &Note| {
+            matches!(note.before, Stand::Behind(_))
+                && unsent.is_some_and(|first| (first.cursor, first.before) == (note.cursor, note.before))
+        };
+        let mut start = frames.private;
+        for note in &frames.notes {
+            if start >= count {
+                return;
+            }
+            if is_anew(note) {
+                start = note.end;
+                continue;
+            }
+            let range = self.grow(note.cursor, 1, (note.end - start) as u64);
+            range.conflated += u64::from(note.merged);
+            if matches!(note.before, Stand::Behind(_)) && !note.is_standard {
+                range.to = range.to.max(note.sequence + 1);
+            }
+            start = note.end;
+        }
+    }
+
+    /// Times a slice that holds messages which were accepted at `since_us`.
+    pub(in crate::shard) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
+        if !self.keeps_deliveries {
+            return;
+        }
+        if self.slices.is_multiple_of(SLICES_EACH) {
+            self.clock_us = out.clock_us();
+        }
+        self.slices = self.slices.wrapping_add(1);
+        let took_us = u64::from(self.clock_us.wrapping_sub(since_us));
+        let slot = stream as usize;
+        if self.latency.len() <= slot {
+            self.latency.resize(slot + 1, None);
+        }
+        let buckets = self.latency.get_mut(slot).map(|of| of.get_or_insert_with(|| Box::new([0; LATENCY_BUCKETS])));
+        if let Some(bucket) = buckets.and_then(|buckets| buckets.get_mut(latency_bucket(took_us))) {
+            *bucket += 1;
+        }
+    }
+}
+
+impl Shard {
+    /// Messages of a pattern's range that a cursor passed over, for what its client has holds them.
+    pub(in crate::shard) fn note_merged(&mut self, id: u32, count: u64) {
+        if let Some(ledger) = self.written.ledger.as_mut().filter(|ledger| ledger.keeps_deliveries && count > 0) {
+            ledger.grow(id, 0, 0).conflated += count;
+        }
+    }
+
+    /// Whether a cursor stands in the midst of what belongs into one row: a pattern's join, with what it placed further on, or the
+    /// frames of one conflation window.
+    pub(super) fn is_amid(&self, id: u32) -> bool {
+        let Some(cursor) = self.cursors.get(id) else { return false };
+        let Some(stream) = self.streams.get(cursor.stream) else { return false };
+        if !matches!(stream.source, Source::Pattern(_)) {
+            return false;
+        }
+        match (cursor.stand, &stream.window) {
+            (Stand::Joining, _) => true,
+            (Stand::Live(place), Some(window)) => {
+                let here = window.around(place).map(|(before, _)| before.arrival);
+                cursor.job.is_some() || here != window.settled(place).map(|settled| settled.arrival)
+            }
+            _ => cursor.job.is_some(),
+        }
+    }
+}

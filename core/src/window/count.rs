@@ -1,0 +1,42 @@
+//! How many messages lie between two places: frames, but for marks, and what frames were merged of.
+use super::{Segment, Window};
+
+impl Window {
+    /// Says of the frame that was appended last that it is `count` messages in one.
+    pub fn merge_last(&mut self, count: u32) {
+        if count > 1
+            && let Some(segment) = self.segments.back_mut()
+        {
+            segment.merged.push((segment.frames.len() as u32 - 1, count - 1));
+        }
+    }
+
+    /// How many messages begin between the boundary `from` and the place `to` of the same segment.
+    #[inline]
+    pub fn messages(&self, from: u64, to: u64) -> u64 {
+        let Some((segment, frames)) = self.between_places(from, to) else { return 0 };
+        let marks = segment.asides.iter().filter(|frame| frames.contains(frame)).count();
+        (frames.len() - marks.min(frames.len())) as u64
+    }
+
+    /// How many messages more those frames were made of.
+    #[inline]
+    pub fn merged(&self, from: u64, to: u64) -> u64 {
+        let Some((segment, frames)) = self.between_places(from, to) else { return 0 };
+        segment.merged.iter().filter(|(frame, _)| frames.contains(frame)).map(|(_, more)| u64::from(*more)).sum()
+    }
+
+    /// Which frames of its segment begin between the boundary `from` and the place `to` of the same.
+    #[inline]
+    fn between_places(&self, from: u64, to: u64) -> Option<(&Segment, std::ops::Range<u32>)> {
+        let segment = self.segments.iter().rev().find(|segment| from >= segment.start)?;
+        let ends_by = |place: u64| segment.frames.partition_point(|f| segment.start + u64::from(f.end) <= place);
+        let begins = ends_by(from);
+        let end = match to {
+            to if to >= segment.end() => segment.frames.len(),
+            to if to > from => ends_by(to - 1) + 1,
+            _ => begins,
+        };
+        Some((segment, begins as u32..end as u32))
+    }
+}
