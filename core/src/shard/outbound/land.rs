@@ -124,6 +124,8 @@ impl Shard {
                     cursor.is_unsent = true;
                     cursor.stand = note.before;
                     cursor.sequence = note.sequence;
+                    // What announced the subject's number may be among what was not sent: it is announced again.
+                    cursor.announced = 0;
                     if let Stand::Live(place) = note.before {
                         let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
                         let around = window.and_then(|w| w.around(place));
