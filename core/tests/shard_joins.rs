@@ -260,3 +260,20 @@ fn a_drain_tells_everybody_and_closes_who_stays() {
     world.turn_all();
     assert_eq!(world.heard(reader), [json!({"close": 4200})]);
 }
+
+#[test]
+fn a_number_is_announced_again_when_the_socket_did_not_take_what_announced_it() {
+    let mut world = World::new(open_settings(), 1, false);
+    let publisher = world.connect(0);
+    let reader = world.connect_on(0, "binary");
+    world.say_bytes(reader, &world::binary::subscribe(&json!({"id": 1, "subscribe": "/b"})));
+    world.turn(0);
+    world.socket(reader).room = 0;
+    world.say(publisher, &json!({"publish": "/b", "content": 1}).to_string());
+    world.turn(0);
+    world.give_room(reader, usize::MAX / 2);
+    world.turn(0);
+    world.settle();
+    let heard = world.heard(reader);
+    assert!(heard.iter().any(|told| told["message"] == "/b" && told["at"] == "7.1"), "{heard:?}");
+}
