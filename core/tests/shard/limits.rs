@@ -1,7 +1,5 @@
 //! Deadlines, limits and questions through a node of values: what a silent, a hasty, a hostile and a questioned client gets.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use godwit_core::rights::{Rights, Rule, Verdict};
 use godwit_core::settings::{PatternSettings, RuleSettings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use world::{World, masked, open_settings};
+use crate::world::{World, masked, open_settings};
 
 fn wait(world: &mut World, ms: u64) {
     for _ in 0..ms / 250 {

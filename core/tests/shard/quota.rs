@@ -1,7 +1,5 @@
 //! What one address, identity and tenant may use, on every wire: who has more is told so in the words of its wire, and when to come
 //! again; who has not is not touched.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
-mod world;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use godwit_core::report::{Order, Report};
 use godwit_core::rights::Rights;
 use godwit_core::settings::{Listener, PatternSettings, RuleSettings, Settings};
 use serde_json::Value;
-use world::{Place, World, open_settings};
+use crate::world::{Place, World, open_settings};
 
 const CONNECT_V3: &[u8] = &[0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'd'];
 const CONNECT_V5: &[u8] = &[0x10, 14, 0, 4, b'M', b'Q', b'T', b'T', 5, 2, 0, 0, 0, 0, 1, b'd'];

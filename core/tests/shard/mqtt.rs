@@ -1,15 +1,13 @@
 //! Random lives of MQTT sessions: publishers and subscribers are cut off, come back, and take over from themselves, on any
 //! shard and with sockets that fill up, while packets are under way both ways. Every message arrives at QoS 1 at least once and
 //! in order, at QoS 2 exactly once, through subscriptions that overlap as well. Each seed is one life; a failure names it.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use godwit_core::settings::Listener;
-use world::client::Random;
-use world::{Place, World, open_settings};
+use crate::world::client::Random;
+use crate::world::{Place, World, open_settings};
 
 const TOPICS: [&str; 3] = ["a/x", "a/y", "b"];
 const FILTERS: [&str; 5] = ["a/x", "a/+", "a/#", "#", "b"];

@@ -1,6 +1,4 @@
 //! Who shows a token waits unread for the server's answer, and no longer than that; what a listener and an address allow.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
-mod world;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::Rights;
 use godwit_core::settings::{Listener, Settings};
 use godwit_core::shard::check_access;
-use world::{Place, World, open_settings};
+use crate::world::{Place, World, open_settings};
 
 /// A client that has shown its token, and the connection the question was about.
 fn asking(world: &mut World) -> (Place, ConnectionId) {

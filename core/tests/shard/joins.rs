@@ -1,16 +1,14 @@
 //! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use serde_json::{Value, json};
-use world::{World, open_settings};
+use crate::world::{World, open_settings};
 
 fn both(test: impl Fn(bool)) {
     [false, true].into_iter().for_each(test);
 }
 
-fn publish(world: &mut World, place: world::Place, subject: &str, content: &Value) -> Value {
+fn publish(world: &mut World, place: crate::world::Place, subject: &str, content: &Value) -> Value {
     let text = json!({"id": 1, "publish": subject, "content": content}).to_string();
     world.ask(place, &text).into_iter().find(|v| v["ok"] == "published").expect("published")["at"].clone()
 }
@@ -266,7 +264,7 @@ fn a_number_is_announced_again_when_the_socket_did_not_take_what_announced_it() 
     let mut world = World::new(open_settings(), 1, false);
     let publisher = world.connect(0);
     let reader = world.connect_on(0, "binary");
-    world.say_bytes(reader, &world::binary::subscribe(&json!({"id": 1, "subscribe": "/b"})));
+    world.say_bytes(reader, &crate::world::binary::subscribe(&json!({"id": 1, "subscribe": "/b"})));
     world.turn(0);
     world.socket(reader).room = 0;
     world.say(publisher, &json!({"publish": "/b", "content": 1}).to_string());

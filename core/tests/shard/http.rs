@@ -1,15 +1,13 @@
 //! HTTP against a node of values: requests in any pieces, streams that are cut anywhere and resumed by their last id, answers that
 //! wait. What a client got must be what was published, told once or told as a gap.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
-mod world;
 
 use std::collections::HashMap;
 
 use godwit_core::position::Position;
 use proptest::prelude::*;
 use serde_json::Value;
-use world::client::Random;
-use world::{Place, World, open_settings};
+use crate::world::client::Random;
+use crate::world::{Place, World, open_settings};
 
 /// What a socket took since the last look, as text.
 fn taken(world: &mut World, place: Place) -> String {

@@ -13,9 +13,9 @@ use godwit_core::subject::{Pattern, check_subject};
 use godwit_core::wire::{self, Wire};
 use serde_json::Value;
 
-const CODEC: &str = include_str!("../../protocol/vectors/codec.json");
-const SUBJECTS: &str = include_str!("../../protocol/vectors/subjects.json");
-const CONFLATION: &str = include_str!("../../protocol/vectors/conflation.json");
+const CODEC: &str = include_str!("../../../protocol/vectors/codec.json");
+const SUBJECTS: &str = include_str!("../../../protocol/vectors/subjects.json");
+const CONFLATION: &str = include_str!("../../../protocol/vectors/conflation.json");
 
 fn cases(text: &str, way: &str) -> Vec<Value> {
     let Ok(Value::Object(mut file)) = serde_json::from_str(text) else { panic!("no JSON object") };

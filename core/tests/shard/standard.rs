@@ -1,10 +1,8 @@
 //! Standard messages on subjects that keep nothing: they reach who listens, under their own name, and nobody else.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use serde_json::{Value, json};
-use world::{World, open_settings};
+use crate::world::{World, open_settings};
 
 #[test]
 fn standard_messages_of_unkept_subjects_reach_their_own_patterns_only() {
@@ -17,7 +15,7 @@ fn standard_messages_of_unkept_subjects_reach_their_own_patterns_only() {
             if wire == "json" {
                 world.say(place, &command.to_string());
             } else {
-                world.say_bytes(place, &world::binary::subscribe(&command));
+                world.say_bytes(place, &crate::world::binary::subscribe(&command));
             }
             world.turn(0);
             world.settle();

@@ -1,10 +1,9 @@
 //! The contract's table of joins, protocol/vectors/recovery.json: a place, a log, and what a subscriber gets.
-mod world;
 
 use serde_json::{Value, json};
-use world::{World, open_settings};
+use crate::world::{World, open_settings};
 
-const RECOVERY: &str = include_str!("../../protocol/vectors/recovery.json");
+const RECOVERY: &str = include_str!("../../../protocol/vectors/recovery.json");
 
 fn gets(case: &Value, is_pending: bool) -> Vec<Value> {
     let mut settings = open_settings();

@@ -1,12 +1,10 @@
 //! What a shard counts is what happened: each message once, however a socket cut it, on its own wire; gauges return to nothing.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use godwit_core::report::WireCounters;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use world::{Place, World, open_settings};
+use crate::world::{Place, World, open_settings};
 
 fn wire(world: &World, name: &str) -> WireCounters {
     let found = world.shard(0).counters().wires.each().find(|(known, _)| *known == name);
@@ -17,7 +15,7 @@ fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
     if wire == "json" {
         world.say(place, &command.to_string());
     } else {
-        world.say_bytes(place, &world::binary::subscribe(command));
+        world.say_bytes(place, &crate::world::binary::subscribe(command));
     }
 }
 

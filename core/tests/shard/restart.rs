@@ -1,7 +1,5 @@
 //! Who comes back to a node that began with its journal, through a whole node of values: what is sent again, and what is told.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use godwit_core::message::Kind;
 use godwit_core::node::Reign;
 use godwit_core::position::Position;
 use serde_json::{Value, json};
-use world::{World, open_settings};
+use crate::world::{World, open_settings};
 
 const RUN: u64 = 0xb0;
 
@@ -38,7 +36,7 @@ fn restarted() -> World {
 fn ask(world: &mut World, wire: &str, command: &Value) -> Vec<Value> {
     let place = world.connect_on(0, wire);
     if wire == "binary" {
-        world.say_bytes(place, &world::binary::subscribe(command));
+        world.say_bytes(place, &crate::world::binary::subscribe(command));
     } else {
         world.say(place, &command.to_string());
     }

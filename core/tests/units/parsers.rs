@@ -17,7 +17,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
 
-const CODEC: &str = include_str!("../../protocol/vectors/codec.json");
+const CODEC: &str = include_str!("../../../protocol/vectors/codec.json");
 const HEAD: &str = "GET /v1/live?token=a%20b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: godwit.v1.json\r\n\r\n";
 

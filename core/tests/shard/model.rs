@@ -1,15 +1,13 @@
 //! Random lives of many clients against a model that knows every message: nothing missed, nothing twice, nothing out of
 //! order, and every gap says exactly what it is. Sockets fill up in mid-frame, logs are tiny, clients come back with what
 //! they had. Each seed is one life; a failure names it.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use world::client::{Client, Ledger, Random, position};
-use world::{Place, World, open_settings};
+use crate::world::client::{Client, Ledger, Random, position};
+use crate::world::{Place, World, open_settings};
 
 fn wire(is_binary: bool) -> &'static str {
     if is_binary { "binary" } else { "json" }
@@ -158,7 +156,7 @@ impl Life {
 
     fn say(&mut self, place: Place, is_binary: bool, command: &Value) {
         if is_binary {
-            self.world.say_bytes(place, &world::binary::subscribe(command));
+            self.world.say_bytes(place, &crate::world::binary::subscribe(command));
         } else {
             self.world.say(place, &command.to_string());
         }

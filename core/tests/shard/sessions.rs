@@ -1,14 +1,12 @@
 //! The contract's scripts, protocol/vectors/sessions.json, played against a node of values, with both kinds of sockets.
 //! tests/conformance plays the same scripts against a real node.
-#![allow(clippy::expect_used)] // a test that expects in vain has failed
-mod world;
 
 use std::collections::HashMap;
 
 use serde_json::Value;
-use world::{Place, World, open_settings};
+use crate::world::{Place, World, open_settings};
 
-const SESSIONS: &str = include_str!("../../protocol/vectors/sessions.json");
+const SESSIONS: &str = include_str!("../../../protocol/vectors/sessions.json");
 
 /// One script under way.
 struct Stage {

@@ -1,8 +1,6 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
 //! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
 
 use godwit_core::journal::{AccessKind, DeliveryRow, Range, Rows};
 use godwit_core::node::Progress;
@@ -10,7 +8,7 @@ use godwit_core::settings::{JournalSettings, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use world::{Place, World, open_settings};
+use crate::world::{Place, World, open_settings};
 
 fn journaling() -> Settings {
     let mut settings = open_settings();
@@ -22,7 +20,7 @@ fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
     if wire == "json" {
         world.say(place, &command.to_string());
     } else {
-        world.say_bytes(place, &world::binary::subscribe(command));
+        world.say_bytes(place, &crate::world::binary::subscribe(command));
     }
     world.turn(0);
 }

@@ -1,0 +1,18 @@
+//! Shards of a whole node of values: joins, recovery, limits, rights, every wire. One program, so that its world is built once.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod counters;
+mod deflate;
+mod http;
+mod joins;
+mod ledger;
+mod limits;
+mod model;
+mod mqtt;
+mod quota;
+mod recovery;
+mod restart;
+mod sessions;
+mod standard;
+mod world;
