@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::Rights;
 use godwit_core::settings::{Listener, Settings};
 use godwit_core::shard::check_access;
-use crate::world::{Place, World, open_settings};
 
 /// A client that has shown its token, and the connection the question was about.
 fn asking(world: &mut World) -> (Place, ConnectionId) {

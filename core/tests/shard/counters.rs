@@ -1,10 +1,9 @@
 //! What a shard counts is what happened: each message once, however a socket cut it, on its own wire; gauges return to nothing.
 
-
+use crate::world::{Place, World, open_settings};
 use godwit_core::report::WireCounters;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use crate::world::{Place, World, open_settings};
 
 fn wire(world: &World, name: &str) -> WireCounters {
     let found = world.shard(0).counters().wires.each().find(|(known, _)| *known == name);

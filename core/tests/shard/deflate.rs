@@ -1,11 +1,11 @@
 //! permessage-deflate against a node of values: who agreed to it gets the same compressed bytes as all others who did, who did not
 //! gets none, and what comes compressed is inflated within bounds.
 
+use crate::world::{Place, World, masked, open_settings};
 use godwit_core::limits::Limits;
 use godwit_core::settings::Settings;
 use godwit_core::websocket::{Deflater, Inflater, text};
 use serde_json::{Value, json};
-use crate::world::{Place, World, masked, open_settings};
 
 const LONG: &str =
     "all work and no play makes a dull message; all work and no play makes a dull message; all work and no play";

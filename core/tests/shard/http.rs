@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use crate::world::client::Random;
+use crate::world::{Place, World, open_settings};
 use godwit_core::position::Position;
 use proptest::prelude::*;
 use serde_json::Value;
-use crate::world::client::Random;
-use crate::world::{Place, World, open_settings};
 
 /// What a socket took since the last look, as text.
 fn taken(world: &mut World, place: Place) -> String {

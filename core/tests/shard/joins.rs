@@ -1,8 +1,7 @@
 //! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
 
-
-use serde_json::{Value, json};
 use crate::world::{World, open_settings};
+use serde_json::{Value, json};
 
 fn both(test: impl Fn(bool)) {
     [false, true].into_iter().for_each(test);

@@ -1,14 +1,13 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
 //! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
 
-
+use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, Range, Rows};
 use godwit_core::node::Progress;
 use godwit_core::settings::{JournalSettings, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use crate::world::{Place, World, open_settings};
 
 fn journaling() -> Settings {
     let mut settings = open_settings();

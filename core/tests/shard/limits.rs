@@ -1,14 +1,13 @@
 //! Deadlines, limits and questions through a node of values: what a silent, a hasty, a hostile and a questioned client gets.
 
-
 use std::sync::Arc;
 
+use crate::world::{World, masked, open_settings};
 use godwit_core::report::{Order, Report};
 use godwit_core::rights::{Rights, Rule, Verdict};
 use godwit_core::settings::{PatternSettings, RuleSettings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use crate::world::{World, masked, open_settings};
 
 fn wait(world: &mut World, ms: u64) {
     for _ in 0..ms / 250 {

@@ -2,12 +2,11 @@
 //! order, and every gap says exactly what it is. Sockets fill up in mid-frame, logs are tiny, clients come back with what
 //! they had. Each seed is one life; a failure names it.
 
-
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
 use crate::world::client::{Client, Ledger, Random, position};
 use crate::world::{Place, World, open_settings};
+use serde_json::{Value, json};
 
 fn wire(is_binary: bool) -> &'static str {
     if is_binary { "binary" } else { "json" }

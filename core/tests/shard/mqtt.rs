@@ -2,12 +2,11 @@
 //! shard and with sockets that fill up, while packets are under way both ways. Every message arrives at QoS 1 at least once and
 //! in order, at QoS 2 exactly once, through subscriptions that overlap as well. Each seed is one life; a failure names it.
 
-
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use godwit_core::settings::Listener;
 use crate::world::client::Random;
 use crate::world::{Place, World, open_settings};
+use godwit_core::settings::Listener;
 
 const TOPICS: [&str; 3] = ["a/x", "a/y", "b"];
 const FILTERS: [&str; 5] = ["a/x", "a/+", "a/#", "#", "b"];

@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
 use godwit_core::limits::Limits;
 use godwit_core::report::{Order, Report};
 use godwit_core::rights::Rights;
 use godwit_core::settings::{Listener, PatternSettings, RuleSettings, Settings};
 use serde_json::Value;
-use crate::world::{Place, World, open_settings};
 
 const CONNECT_V3: &[u8] = &[0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'd'];
 const CONNECT_V5: &[u8] = &[0x10, 14, 0, 4, b'M', b'Q', b'T', b'T', 5, 2, 0, 0, 0, 0, 1, b'd'];

@@ -1,7 +1,7 @@
 //! The contract's table of joins, protocol/vectors/recovery.json: a place, a log, and what a subscriber gets.
 
-use serde_json::{Value, json};
 use crate::world::{World, open_settings};
+use serde_json::{Value, json};
 
 const RECOVERY: &str = include_str!("../../../protocol/vectors/recovery.json");
 

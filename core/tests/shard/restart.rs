@@ -1,14 +1,13 @@
 //! Who comes back to a node that began with its journal, through a whole node of values: what is sent again, and what is told.
 
-
 use std::sync::Arc;
 
+use crate::world::{World, open_settings};
 use godwit_core::journal::KeptMessage;
 use godwit_core::message::Kind;
 use godwit_core::node::Reign;
 use godwit_core::position::Position;
 use serde_json::{Value, json};
-use crate::world::{World, open_settings};
 
 const RUN: u64 = 0xb0;
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
 use crate::world::{Place, World, open_settings};
+use serde_json::Value;
 
 const SESSIONS: &str = include_str!("../../../protocol/vectors/sessions.json");
 

@@ -1,8 +1,7 @@
 //! Standard messages on subjects that keep nothing: they reach who listens, under their own name, and nobody else.
 
-
-use serde_json::{Value, json};
 use crate::world::{World, open_settings};
+use serde_json::{Value, json};
 
 #[test]
 fn standard_messages_of_unkept_subjects_reach_their_own_patterns_only() {
