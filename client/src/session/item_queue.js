@@ -78,7 +78,7 @@ export class ItemQueue {
     if (entry.type === "message") this.handled.note(entry);
     else if (entry.type === "marked") this.handled.mark(entry.mark, entry.node);
     else if (entry.type === "gap") this.handled.place(entry);
-    else if (entry.type === "status" && entry.position !== null && entry.outcome !== "resync") this.handled.joined(entry.position, entry.count);
+    else if (entry.type === "status") this.handled.joined(isPlaced(entry) ? entry.position : null, entry.count);
   }
 
   /**
@@ -91,10 +91,18 @@ export class ItemQueue {
       this.#entries.pop();
     } else if (entry.type === "status" && last?.type === "status") {
       this.#entries.pop();
-      if (entry.position === null) {
+      if (entry.position === null && isPlaced(last)) {
         return new Status(entry.selector, entry.state, entry.outcome, last.position, last.count, entry.reason);
       }
     }
     return entry;
   }
+}
+
+/**
+ * Whether a reader who has seen this stands where it says; after a resync the gap that follows says where.
+ * @param {Status} status
+ */
+function isPlaced(status) {
+  return status.outcome !== "resync";
 }

@@ -61,7 +61,8 @@ export class Standing {
   }
 
   /**
-   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its mark.
+   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its mark. The join before
+   * it is over, whatever it still owed; `at` is null where a gap is to say where this one begins.
    * @param {Position | null} at
    * @param {number} count
    */

@@ -69,7 +69,7 @@ export class Subscribing {
     this.state = "served";
     this.counts.joins++;
     this.isJoined ||= !this.standing.isPattern || this.standing.stand.isSomewhere;
-    if (reply.outcome !== "resync") this.standing.joined(reply.position, reply.count); // else the gap to come says where
+    this.standing.joined(reply.outcome === "resync" ? null : reply.position, reply.count); // after a resync the gap says where
     this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));
   }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { ClientClosed } from "../../src/errors.js";
-import { Interest, Position, Status } from "../../src/model.js";
+import { Gap, Interest, Position, Status } from "../../src/model.js";
 import { Backoff, reconnectWaitMs, wishOf } from "../../src/session/backoff.js";
 import { ItemQueue } from "../../src/session/item_queue.js";
 import { ServerList } from "../../src/session/servers.js";
@@ -96,6 +96,26 @@ describe("the item queue", () => {
     assert.equal(queue.size, 2);
     const status = queue.take();
     assert.deepEqual([queue.handled.stand.since, status.state, status.count], ["2", "disconnected", 5]);
+  });
+
+  test("a join that a resync ends does not take the reader back to where it was to end", () => {
+    const queue = newQueue(9);
+    queue.put(new Status("/a", "subscribed", "recovered", at(2), 2));
+    queue.put(message(1));
+    queue.put(new Status("/a", "disconnected"));
+    queue.put(new Status("/a", "subscribed", "resync", new Position(8, 3)));
+    queue.put(new Gap("/a", new Position(8, 3), at(1), "epoch", null));
+    queue.put(messageOf("/a", "1", { position: new Position(8, 3), isSnapshot: true }));
+    while (queue.take() !== null);
+    assert.deepEqual(queue.handled.position("/a"), new Position(8, 3));
+  });
+
+  test("who was cut between a resync and its gap does not stand behind the gap", () => {
+    const queue = newQueue();
+    queue.put(new Status("/a", "subscribed", "resync", new Position(8, 3)));
+    queue.put(new Status("/a", "disconnected"));
+    while (queue.take() !== null);
+    assert.equal(queue.handled.position("/a"), undefined);
   });
 
   test("thousands pass through in order", () => {

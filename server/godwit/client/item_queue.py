@@ -49,7 +49,7 @@ class ItemQueue:
                 entries.pop()
             elif isinstance(entry, Status) and isinstance(last, Status):
                 entries.pop()
-                if entry.position is None:
+                if entry.position is None and _places(last):
                     entry = replace(entry, position=last.position, count=last.count)
         entries.append(entry)
 
@@ -76,5 +76,10 @@ class ItemQueue:
             self.handled.mark(entry.mark, entry.node)
         elif isinstance(entry, Gap):
             self.handled.place(entry)
-        elif isinstance(entry, Status) and entry.position is not None and entry.outcome is not Outcome.RESYNC:
-            self.handled.joined(entry.position, entry.count)
+        elif isinstance(entry, Status):
+            self.handled.joined(entry.position if _places(entry) else None, entry.count)
+
+
+def _places(status: Status) -> bool:
+    """Whether a reader who has seen this stands where it says; after a resync the gap that follows says where."""
+    return status.outcome is not Outcome.RESYNC

@@ -54,7 +54,7 @@ class Standing:
 
     def joined(self, at: Position | None, count: int) -> None:
         """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
-        mark.
+        mark. The join before it is over, whatever it still owed; `at` is None where a gap is to say where this one begins.
         """
         self._join = None
         if at is not None and not self.is_pattern:

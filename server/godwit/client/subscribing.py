@@ -55,8 +55,8 @@ class Subscribing:
         self.state = State.SERVED
         self.joins += 1
         self.is_joined = self.is_joined or not self.standing.is_pattern or bool(self.standing.stand)
-        if reply.outcome is not Outcome.RESYNC:  # else the gap that follows says where
-            self.standing.joined(reply.position, reply.count)
+        is_placed = reply.outcome is not Outcome.RESYNC  # else the gap that follows says where
+        self.standing.joined(reply.position if is_placed else None, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
 
     @property

@@ -7,7 +7,7 @@ from godwit.client.items import Status
 from godwit.client.stand import Stand
 from godwit.client.standing import Standing
 from godwit.client.wire.push import Marked
-from godwit.model import Gap, Message, Position
+from godwit.model import Gap, GapReason, Message, Outcome, Position
 
 
 def queue(selector: str = "/a", items_max: int = 4) -> ItemQueue:
@@ -65,3 +65,26 @@ def test_gap_moves_the_reader_and_a_live_join_places_it() -> None:
     assert items.handled.stand == Stand({"/a": Position(7, 3)})
     items.take()
     assert items.handled.stand == Stand({"/a": Position(7, 9)})
+
+
+def test_a_join_that_a_resync_ends_does_not_take_the_reader_back_to_where_it_was_to_end() -> None:
+    """It was cut with a message to come; the node that it finds then is another reign's, which a gap says."""
+    items = queue(items_max=9)
+    items.put(Status("/a", "subscribed", Outcome.RECOVERED, Position(7, 2), 2))
+    items.put(message(1))
+    items.put(Status("/a", "disconnected"))
+    items.put(Status("/a", "subscribed", Outcome.RESYNC, Position(8, 3)))
+    items.put(Gap("/a", Position(8, 3), Position(7, 1), GapReason.EPOCH))
+    items.put(Message("/a", b"1", position=Position(8, 3), is_snapshot=True))
+    while items.take() is not None:
+        pass
+    assert items.handled.stand == Stand({"/a": Position(8, 3)})
+
+
+def test_who_was_cut_between_a_resync_and_its_gap_does_not_stand_behind_the_gap() -> None:
+    items = queue()
+    items.put(Status("/a", "subscribed", Outcome.RESYNC, Position(8, 3)))
+    items.put(Status("/a", "disconnected"))
+    while items.take() is not None:
+        pass
+    assert not items.handled.stand

@@ -21,7 +21,7 @@ from godwit.client.wire.push import Ended, Notice
 from godwit.client.wire.reply import Refusal, Reply
 from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError, SessionClosed
-from godwit.model import Gap, Kind, Message, Position, Published
+from godwit.model import Gap, GapReason, Kind, Message, Outcome, Position, Published
 from godwit.subject import is_pattern
 from tests.unit.client.model_node import ModelNode
 
@@ -158,6 +158,21 @@ def test_subscription_refused_by_a_draining_node_is_asked_of_the_next() -> None:
     assert session.commands() == [] and core.error is None
     session.lost(9_001)
     assert [type(each) for each in connected(session, 9_002)] == [Subscribe]
+
+
+def test_a_join_that_was_cut_is_over_when_the_next_node_cannot_serve_its_place() -> None:
+    """What it still owed is not counted on in what the next node sends: the client stays in the reign that it was told of."""
+    session, core = Session(Settings()), subscribing("/a/1")
+    session.subscribe(core)
+    [ask] = connected(session)
+    session.receive([Reply(ask.id, "subscribed", Position(7, 2), Outcome.HISTORY, 2)], 0)
+    session.receive([Message("/a/1", b"1", position=Position(7, 1))], 0)
+    session.lost(1)
+    [ask] = connected(session)
+    session.receive([Reply(ask.id, "subscribed", Position(8, 3), Outcome.RESYNC)], 1)
+    session.receive([Gap("/a/1", Position(8, 3), Position(7, 1), GapReason.EPOCH)], 1)
+    session.receive([Message("/a/1", b"1", position=Position(8, 3), is_snapshot=True)], 1)
+    assert core.standing.stand.after == {"/a/1": Position(8, 3)}
 
 
 def test_messages_before_the_answer_belong_to_an_earlier_asking() -> None:
