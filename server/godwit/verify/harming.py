@@ -147,6 +147,7 @@ class Harming:
                 await self._start_again(node, fault.for_s)
                 done.detail = f"back after {(self._clock() - done.from_ms) / 1000:.1f} s"
             case Harm.CLOCK:
+                self._court.is_clock_moved = True
                 node.move_clock(fault.amount)
                 await asyncio.sleep(fault.for_s)
                 done.detail = f"by {fault.amount:+.0f} s"

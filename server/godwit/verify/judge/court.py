@@ -35,6 +35,8 @@ class Court:
     findings: Findings
     rules: Rules
     restarts: int = 0
+    is_clock_moved: bool = False
+    """The node's wall clock jumped: over a restart the ages of messages go by it, so that they may look older than they are."""
 
 
 @dataclass(slots=True)

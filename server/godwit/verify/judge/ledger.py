@@ -177,6 +177,34 @@ class Ledger:
         """The last position of what a reign goes on from; None while nobody was told."""
         return self._follows.get(subject, {}).get(epoch)
 
+    def held(self, subject: str, epoch: int) -> int | None:
+        """Up to which sequence of a reign the reigns after it go on from it; None while nobody was told."""
+        return next((at.sequence for at in self._follows.get(subject, {}).values() if at.epoch == epoch), None)
+
+    def distance(self, subject: str, after: Position, at: Position) -> int | None:
+        """How many messages there are after one position up to another, over the reigns that a journal joins; None if not known."""
+        count, reigns = 0, self._follows.get(subject, {})
+        for _ in range(len(reigns) + 1):
+            if at.epoch == after.epoch:
+                return count + max(0, at.sequence - after.sequence)  # who saw more than the disk did has it all
+            count += at.sequence
+            if at.epoch not in reigns:
+                return None
+            at = reigns[at.epoch]
+        return None
+
+    def newest(self, subject: str) -> Position | None:
+        """The highest position that anybody was told or given, in the latest reign."""
+        for epoch, reign in reversed(self.reigns.get(subject, {}).items()):
+            return Position(epoch, reign.head)
+        return None
+
+    def identity_after(self, subject: str, at: Position) -> Identity | None:
+        """What follows a position, in its reign or as the first of the next."""
+        within = self.identity_at(subject, Position(at.epoch, at.sequence + 1))
+        later = [epoch for epoch, follows in self._follows.get(subject, {}).items() if follows == at]
+        return within or (self.identity_at(subject, Position(later[0], 1)) if later else None)
+
     def restart(self) -> None:
         """The broker's memory is gone: the reigns there are have ended, and nobody has to come to their heads."""
         for subject, reigns in self.reigns.items():

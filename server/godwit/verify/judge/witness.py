@@ -2,7 +2,7 @@
 
 A witness of the wire hears the node itself, and knows what may come again after a resume. A witness of a client hears what a
 library gives its user: there nothing may come twice. Places of subjects are place.py's, truth is the ledger's, merged
-values are merging's. Pure: the time is given with each call.
+values are merging's, the causes of gaps cause's. Pure: the time is given with each call.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from ...model import Gap, GapReason, Message, Outcome, Position
+from ...model import Gap, Message, Outcome, Position
 from ...subject import is_pattern, matches
+from .cause import judge_cause
 from .court import Counts, Court
 from .finding import Breach, Finding, Promise
 from .history import tell_history
@@ -75,14 +76,21 @@ class Witness:
             self.counts.resumes += 1
             self._heads = self._ledger.heads() if self._heads else {}
             if since is not None:
-                stands = self._marks.get(since, {})
-                for subject, place in self.places.items():
-                    place.rewind(stands.get(subject))
+                self._rewind(self._marks.get(since, {}))
             self._note(at_ms, "resumed" if since is None else "resumed from a mark", None)
         self._join = None
         self._last_of.clear()
         self._is_feed = since is not None
         self._asked_ms = at_ms
+
+    def _rewind(self, stands: Mapping[str, Position]) -> None:
+        joins_reigns = self.court.rules.keeps_journal and self.court.restarts > 0
+        for subject, place in self.places.items():
+            to = stands.get(subject)
+            if to is None and joins_reigns:
+                place.begin()  # it is of after the mark: all of it comes again, from its first reign on
+            else:
+                place.rewind(to)
 
     def lost(self, at_ms: int, reason: str = "") -> None:
         """Its connection went."""
@@ -154,7 +162,10 @@ class Witness:
             self._pattern_gap(at_ms, gap)
             return
         place = self.place(gap.subject)
-        if gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
+        is_told_by_node = not (
+            self.is_client and self.is_pattern
+        )  # else `after` may be the client's own stand, further on
+        if is_told_by_node and gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
             self._ledger.follow(gap.subject, gap.position.epoch, gap.after)
         needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
@@ -162,7 +173,7 @@ class Witness:
         place.seen.append((at_ms, "gap", (gap.after, gap.position, gap.reason, gap.missed)))
         self.counts.missed += gap.missed or 0
         self.counts.gaps_uncounted += gap.missed is None
-        breach = breach or self._judge_cause(at_ms, gap)
+        breach = breach or judge_cause(self.court, gap, at_ms, self._goes_on_from_oldest)
         if breach is not None:
             self._find(at_ms, gap.subject, breach)
         self.moved()
@@ -290,32 +301,6 @@ class Witness:
             )
             self._find(at_ms, subject, breach)
         self._last_of[identity.publisher] = (identity.number, subject, at)
-
-    def _judge_cause(self, at_ms: int, gap: Gap) -> Breach | None:
-        """A gap that nothing made is a loss by another name."""
-        at, after, rules = gap.position, gap.after, self.court.rules
-        if at is None or after is None or gap.missed == 0:
-            return None
-        if at.epoch != after.epoch or gap.reason is GapReason.EPOCH:
-            if rules.knows_restarts and after.sequence and not self._ledger.has_ended(gap.subject, after.epoch):
-                return Breach(Promise.GAPS, f"a gap to {at} speaks of another reign, but nobody restarted the node")
-            return None
-        if rules.log_messages_max is None:
-            return None
-        head = at.sequence
-        if self._goes_on_from_oldest:  # it is placed before the oldest that is kept, not at the head
-            head = max(head, self._ledger.head(gap.subject, at.epoch)) + rules.in_flight_max
-        if head - after.sequence > rules.log_messages_max:
-            return None
-        first = self._ledger.identity_at(gap.subject, Position(at.epoch, after.sequence + 1))
-        if first is not None and rules.log_age_ms_max is not None:
-            if at_ms - self._ledger.sent_ms(first) < rules.log_age_ms_max:
-                return Breach(
-                    Promise.GAPS,
-                    f"a gap of {gap.missed} ({gap.reason}) to {at}, though the log keeps {rules.log_messages_max} "
-                    f"messages for {rules.log_age_ms_max / 1000:.0f} s",
-                )
-        return None
 
     def _pattern_gap(self, at_ms: int, gap: Gap) -> None:
         self._note(at_ms, f"gap of the whole pattern ({gap.reason})", None)

@@ -311,7 +311,7 @@ def test_a_reign_that_goes_on_from_a_journal_is_told_by_the_position_that_its_fi
 
 
 def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_reign_before() -> None:
-    told = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.EPOCH, None)
+    told = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.OVERRUN, 7)
     for last, expected in ((10, set()), (9, {Promise.MERGE})):
         witness = following()
         witness.court.rules = replace(witness.court.rules, keeps_journal=True)
@@ -345,3 +345,21 @@ def test_what_followed_a_mark_of_the_reign_before_comes_again_over_its_end() -> 
     assert not found(witness)
     witness.message(2, message(2))
     assert found(witness) == {Promise.REIGN}
+
+
+def test_a_subject_that_is_younger_than_the_mark_comes_again_from_its_first_reign() -> None:
+    witness = following("/*")
+    witness.court.rules = replace(witness.court.rules, keeps_journal=True)
+    witness.marked(0, "m")
+    witness.court.findings.counts.clear()  # that nothing had come is not what this is about
+    witness.message(0, message(1))
+    witness.court.ledger.restart()
+    witness.court.restarts += 1
+    publish(witness.court.ledger, 1, epoch=8)
+    first = first_of_the_next_reign(Position(EPOCH, 1))
+    witness.message(1, first)
+    for reply in (message(1), message(2)):
+        witness.lost(2)
+        witness.asked(2, since="m")
+        witness.message(2, reply)
+    assert found(witness) == {Promise.NO_LOSS}  # of the second time, which did not begin with the first
