@@ -6,30 +6,25 @@ which is judged. It has no wildcards. Needs the Debian packages nginx and libngi
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.asyncio.client import ClientConnection
 from websockets.typing import Subprotocol
 
 from ..judge.court import Court
 from ..judge.finding import Promise
 from ..plan import Kind, Plan
-from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, Subscriber
+from .broker import BrokerMissing, Program, Publishing, Seat, Subscriber
 from .post import PostPublisher, channel_of
+from .websocket import WebsocketSubscriber
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
 NOTES = ["nchan: has no wildcards, gaps, merged values or reigns to be judged; it keeps 1,000 messages a channel"]
-DEAD_S = 5.0
-BACK_OFF_S = 0.2
 
 
 class NchanBroker(Program):
@@ -54,47 +49,23 @@ class NchanBroker(Program):
         return [NchanPublisher(plan, court, clock, self.address)]
 
 
-class NchanSubscriber(Reading[asyncio.Event]):
+class NchanSubscriber(WebsocketSubscriber):
     """Each message says its id, and a returning subscriber says the last it had."""
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
-        self._url = f"ws://127.0.0.1:{seat.port}/sub/{channel_of(seat.mine.selector)}"
-        self._numbered = Numbered(seat)
-        self._last_id = ""
+    subprotocols = (Subprotocol("ws+meta.nchan"),)
+    _last_id = ""
 
-    async def run(self) -> None:
-        while True:
-            with contextlib.suppress(OSError, TimeoutError, InvalidHandshake, EOFError):
-                await self._live()
-            await asyncio.sleep(BACK_OFF_S)
+    @property
+    def path(self) -> str:
+        channel = f"/sub/{channel_of(self.mine.selector)}"
+        return f"{channel}?last={quote(self._last_id)}" if self._last_id else channel
 
-    async def _live(self) -> None:
-        url = f"{self._url}?last={quote(self._last_id)}" if self._last_id else self._url
-        async with connect(
-            url,
-            subprotocols=[Subprotocol("ws+meta.nchan")],
-            compression=None,
-            proxy=None,
-            ping_interval=DEAD_S / 2,
-            ping_timeout=DEAD_S / 2,
-            close_timeout=0.2,
-        ) as socket:
-            self._numbered.joined()
-            try:
-                while True:
-                    await self._may_read.wait()
-                    self._take(await socket.recv())
-            except ConnectionClosed:
-                self._numbered.lost("broken")
-
-    def _take(self, told: str | bytes) -> None:
+    async def take(self, socket: ClientConnection, told: str | bytes) -> None:
         meta, _, content = (told.encode() if isinstance(told, str) else told).partition(b"\n\n")
         for line in meta.split(b"\n"):
             if line.startswith(b"id: "):
                 self._last_id = line[4:].decode()
-        self._numbered.take(content)
+        self.numbered.take(content)
 
 
 class NchanPublisher(PostPublisher):

@@ -1,5 +1,5 @@
 """The driver of Centrifugo against a server of values that says what its protocol document says: it comes back where it stood, answers
-pings, and takes an unrecovered place as a gap told. The program itself is judged by tests/verify, where it is installed.
+pings, and takes an unrecovered place as a gap told. Whether the program says the same is for a machine on which it is installed.
 """
 
 from __future__ import annotations
