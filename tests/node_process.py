@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from godwit.children import follow_parent
+from godwit.children import follow_parent, wait_for_end
 
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
@@ -40,8 +40,9 @@ class NodeProcess:
 
     async def kill(self) -> None:
         """As by power loss: nothing is told to anybody."""
-        self.process.kill()
-        await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
+        await wait_for_end(self.process)
 
     async def terminate(self) -> int:
         """Ask it to leave; returns its exit code."""
@@ -91,7 +92,7 @@ async def start_node(settings: dict[str, object] | None = None, *, log: int | No
                 addresses = dict(word.split("=", 1) for word in line.split()[1:])
                 host, _, port = addresses["client"].rpartition(":")
                 return NodeProcess(process, host, int(port), addresses["admin"], addresses.get("mqtt", ""))
-    raise RuntimeError(f"the node ended with {await process.wait()} before it listened")
+    raise RuntimeError(f"the node ended with {await wait_for_end(process)} before it listened")
 
 
 @asynccontextmanager
@@ -103,8 +104,7 @@ async def running_node(
     try:
         yield node
     finally:
-        if node.process.returncode is None:
-            await node.kill()
+        await node.kill()
 
 
 async def is_allowed(driver: str) -> bool:

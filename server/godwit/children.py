@@ -1,10 +1,12 @@
 """Processes that this one starts for a while (a node to measure or to harm, a rival): they end when it ends, however it does.
 
-Owns what happens in the child before its program begins; who starts which program is the caller's.
+Owns what happens in the child before its program begins, and that nothing of it is left when it has ended; who starts which program
+is the caller's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import signal
@@ -28,3 +30,11 @@ def follow_parent() -> Callable[[], None]:
                 os._exit(1)
 
     return follow
+
+
+async def wait_for_end(process: asyncio.subprocess.Process) -> int:
+    """Until it has ended and all that it said is read: its pipes are closed then. Who waits for the end alone may leave them to
+    a loop that is closed by the time they are.
+    """
+    await process.communicate()
+    return await process.wait()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.node_process import NodeProcess, is_allowed, start_node
+from tests.node_process import NodeProcess, is_allowed, running_node
 from tests.raw_client import RawClient, raw_client
 
 CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/sessions.json").read_text())["cases"]
@@ -27,9 +27,9 @@ numbers = count(1)
 async def node(request: pytest.FixtureRequest) -> AsyncIterator[NodeProcess]:
     if not await is_allowed(request.param):
         pytest.skip(f"this machine allows no {request.param}")
-    node = await start_node({"node.driver": request.param})
-    yield node
-    assert await node.terminate() == 0
+    async with running_node({"node.driver": request.param}) as node:
+        yield node
+        assert await node.terminate() == 0
 
 
 class Stage:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from godwit.children import follow_parent
+from godwit.children import follow_parent, wait_for_end
 from godwit.config import Config, build_config
 from tests.house.source import ROOT
 
@@ -131,10 +131,11 @@ async def test_the_steps_of_the_container_file_make_a_node_that_serves_its_conso
             await expect(page.locator(".chart canvas").first).to_be_visible(timeout=30_000)
             assert (tmp_path / "data").is_dir()
             node.terminate()  # STOPSIGNAL
-            assert await node.wait() == 0
+            assert await wait_for_end(node) == 0
     finally:
         if node.returncode is None:
             node.kill()
+            await wait_for_end(node)
 
 
 def read_line(text: str, name: str) -> str:

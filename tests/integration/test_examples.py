@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from godwit import testing
+from godwit.children import wait_for_end
 from godwit.client import Client, CommandRefused, SessionClosed
 
 EXAMPLE_LINES_MAX = 60
@@ -89,7 +90,7 @@ async def test_tail_prints_what_happens(root: Path, running: testing.RunningNode
         assert line == [str(published.position), "/news/today", "hello"]
     finally:
         process.terminate()
-        await process.wait()
+        await wait_for_end(process)
 
 
 async def test_the_authorizer_lets_each_do_what_is_theirs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from ..children import follow_parent
+from ..children import follow_parent, wait_for_end
 from ..errors import NodeFailed
 
 START_TIMEOUT_S = 30.0
@@ -116,7 +116,7 @@ class Node:
                         return host, int(port)
         except TimeoutError:
             process.kill()
-        await process.wait()
+        await wait_for_end(process)
         raise NodeFailed(f"the node did not listen: {self.last_words()}")
 
     def last_words(self) -> str:
@@ -127,7 +127,7 @@ class Node:
         """As by power loss."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
-            await self._process.wait()
+            await wait_for_end(self._process)
 
     async def drain(self) -> None:
         """Ask it to leave; it says goodbye to everybody."""
@@ -135,7 +135,7 @@ class Node:
             self._process.terminate()
             try:
                 async with asyncio.timeout(STOP_TIMEOUT_S):
-                    await self._process.wait()
+                    await wait_for_end(self._process)
             except TimeoutError:
                 await self.kill()
                 raise NodeFailed(f"the node did not leave within {STOP_TIMEOUT_S:.0f} s") from None

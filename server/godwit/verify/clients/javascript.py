@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...children import follow_parent
+from ...children import follow_parent, wait_for_end
 from ...model import Gap, GapReason, Kind, Message, Outcome, Position
 from ..judge.witness import Witness
 from ..plan import SubscriberPlan
@@ -72,7 +72,7 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await wait_for_end(process)
 
     def _take(self, told: dict[str, Any]) -> None:
         now, witness = self._clock(), self.witness
