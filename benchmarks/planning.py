@@ -18,7 +18,7 @@ from typing import Any
 from godwit.bench.command import show_progress
 from godwit.bench.result import describe_machine, find_commit
 from godwit.plan.check import NEAR, Compared, check_prediction
-from godwit.plan.measure import measure_machine, measures_tls
+from godwit.plan.measure import measure_machine
 from godwit.plan.workload import Workload
 
 RESULT = Path(__file__).parent / "results" / "plan" / "checks.json"
@@ -40,13 +40,12 @@ WORKLOADS = {
 
 def take(takes: int) -> dict[str, Any]:
     """Measures and plays so many times; the outcome as a JSON value."""
-    workloads = {name: asked for name, asked in WORKLOADS.items() if measures_tls() or not asked.tls}
-    played: dict[str, list[list[Compared]]] = {name: [] for name in workloads}
+    played: dict[str, list[list[Compared]]] = {name: [] for name in WORKLOADS}
     machines = []
     for _ in range(takes):
         machine = measure_machine("auto", show_progress)
         machines.append(machine.describe())
-        for name, workload in workloads.items():
+        for name, workload in WORKLOADS.items():
             played[name].append(check_prediction(workload, machine, show_progress))
     show_progress("")
     return {

@@ -14,7 +14,7 @@ from ..bench.million import RING_SPARE
 from ..bench.shape import Shape, connect, pause, publish, steps_of
 from ..errors import GodwitError
 from .machine import FRAME_OVERHEAD_BYTES, Machine
-from .measure import ALONE, Show, measures_tls, run_shape
+from .measure import ALONE, Show, run_shape
 from .model import Node, messages_a_core, most_messages, predict, storm_core_seconds
 from .workload import Budget, Workload
 
@@ -60,8 +60,6 @@ def plan_check(workload: Workload, machine: Machine) -> Shape:
     """The workload as a load. Raises WorkloadTooLarge."""
     if workload.conflate_ms:
         raise WorkloadTooLarge("conflation is predicted, but cannot be tried here yet")
-    if workload.tls and not measures_tls():
-        raise WorkloadTooLarge("this build plays no load over TLS: it is predicted, but cannot be tried here")
     if abs(workload.subscriptions - 1.0) > 0.01:
         raise WorkloadTooLarge("only one subscription a connection can be tried here: leave fan_out out")
     holds = int(machine.descriptors * (1 - RING_SPARE))

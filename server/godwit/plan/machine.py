@@ -63,7 +63,7 @@ class Machine:
     base_mb: float
     """A node of one shard that serves nobody."""
     tls_connect_us: float | None = None
-    """What TLS adds to a connect; none: not measured."""
+    """What TLS adds to a connect; none in figures that were kept before it was measured."""
     tls_send_us: float | None = None
     """What it adds to a send, beside `tls_byte_us` for each byte."""
     tls_byte_us: float | None = None

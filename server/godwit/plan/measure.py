@@ -92,16 +92,9 @@ def _take_round(driver: str, show: Show) -> tuple[dict[str, float], str]:
         size: steps_of(run_shape(driver, _publishing(size), show, "publishes"))["publish"] for size in (PLAIN, 4_096)
     }
     costs = read_costs(crowd, steps_of(fan), sizes, publishing)
-    if not measures_tls():
-        return costs, str(crowd["driver"])
     loads = {PLAIN: _paced(PLAIN, CROWD), SIZES[-1]: _paced(SIZES[-1])}
     tls = {size: run_shape(driver, shape, show, f"TLS, {size} bytes", True) for size, shape in loads.items()}
     return costs | read_tls(fan, steps_of(fan), sizes[SIZES[-1]], tls), str(crowd["driver"])
-
-
-def measures_tls() -> bool:
-    """Whether loads can be run over TLS here; where they cannot, what is predicted leaves it out and says so."""
-    return TLS_TARGET in TARGETS
 
 
 def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = False) -> dict[str, Any]:
@@ -117,8 +110,8 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
             "core": generator_core,
             "driver": driver,
         }
-        if is_tls:
-            plan["tls"] = {"authorities_file": str(getattr(running, "certificate", "")), "name": TLS_NAME}
+        if running.certificate is not None:
+            plan["tls"] = {"authorities_file": str(running.certificate), "name": TLS_NAME}
         result = run_plan(plan, lambda text: show(f"{what}: {text}"))
     if result["fault"] is not None or not result["is_exact"]:
         raise BenchFailed(f"measuring {what}: {result['fault'] or 'a delivery was lost'}")
