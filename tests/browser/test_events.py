@@ -21,22 +21,18 @@ SUBJECTS = ("/events/a", "/events/b")
 COUNT = 200
 END = 20_000
 CUT_BYTES = 20_000
-PROGRAM = """
-import { EventSource } from "eventsource";
-const stream = new EventSource(process.argv[1]);
-stream.onmessage = (event) => console.log(JSON.stringify({ data: JSON.parse(event.data) }));
-for (const kind of ["mark", "gap", "dropped", "closed"]) {
-  stream.addEventListener(kind, (event) => console.log(JSON.stringify({ kind, data: JSON.parse(event.data) })));
-}
-"""
-
-BROWSER = """(address) => {
-  const stream = new EventSource(address);
-  stream.onmessage = (event) => told({ data: JSON.parse(event.data) });
+# What both do with a stream: everything it says is told on, with its kind where it is no message.
+LISTEN = """(stream, tell) => {
+  stream.onmessage = (event) => tell({ data: JSON.parse(event.data) });
   for (const kind of ["mark", "gap", "dropped", "closed"]) {
-    stream.addEventListener(kind, (event) => told({ kind, data: JSON.parse(event.data) }));
+    stream.addEventListener(kind, (event) => tell({ kind, data: JSON.parse(event.data) }));
   }
 }"""
+PROGRAM = f"""
+import {{ EventSource }} from "eventsource";
+({LISTEN})(new EventSource(process.argv[1]), (told) => console.log(JSON.stringify(told)));
+"""
+BROWSER = f"(address) => ({LISTEN})(new EventSource(address), told)"
 
 
 class Heard:
