@@ -76,10 +76,10 @@ def erase(run: Run, tables: list[Table], person: str) -> Outcome:
     """
     now, rows, lines = datetime.now(UTC), [], []
     for table in tables:
-        if not table.persons:
+        if not (table.persons or table.texts):
             continue
         path = run.lake.path(table.name)
-        removed = erase_rows(path, table, table.persons, person)
+        removed = erase_rows(path, table, person)
         vacuum(path, 0.0)
         digest = hashlib.sha256(person.encode()).hexdigest()
         rows.append(

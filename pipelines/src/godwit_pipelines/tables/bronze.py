@@ -44,7 +44,7 @@ QUARANTINE = Table(
     key=("stream", "node", "offset"),
     job="land",
     day="time",
-    persons=(),
+    texts=("row",),
 )
 
 BRONZE = (

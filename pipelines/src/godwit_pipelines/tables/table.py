@@ -26,7 +26,9 @@ class Table:
     fresh_s: int = 60
     """How old the newest row may be while its job runs."""
     persons: tuple[str, ...] = ()
-    """Columns that name a person; `maintain --erase` looks for them there."""
+    """Columns that name a person; `maintain --option erase=WHO` looks for them there."""
+    texts: tuple[str, ...] = ()
+    """Columns of JSON in which a value may name one."""
 
     @property
     def schema(self) -> StructType:
