@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .faults import find_faults
-from .published import measure_ranges
+from .published import list_ends, measure_ranges
 
 CHAIN = ("node", "run", "connection", "selector", "chain")
 
@@ -80,7 +80,7 @@ def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> Da
         .distinct()
         .withColumn("unclean", F.lit(True))
     )
-    landed = messages.groupBy("node").agg(F.max("time").alias("landed_to"))
+    landed = list_ends(messages).groupBy("node").agg(F.max("last_time").alias("landed_to"))
     said = lost.join(broken, ["node", "run"], "full")
     excused = ranges.join(F.broadcast(said), ["node", "run"], "left").join(F.broadcast(landed), "node", "left")
     return excused.withColumns(

@@ -32,7 +32,7 @@ def reign_of(epoch: Column, mark_run: Column) -> Column:
 
 def list_lines(reigns: DataFrame) -> DataFrame:
     """Each run's `line`, the first of the runs that follow each other up to it, and `held_to`, the last arrival of it
-    that the journal held when the next began (null: it is the last).
+    that the journal held when the next began (null: it is the last). `number` counts the lines of a node.
     """
     began = reigns.filter(F.col("kind") == "began")
     whole = Window.partitionBy("node").orderBy("offset")
@@ -40,12 +40,12 @@ def list_lines(reigns: DataFrame) -> DataFrame:
         "held_to", F.lead("follows_arrival").over(Window.partitionBy("node", "number").orderBy("offset"))
     )
     line = F.first("run").over(Window.partitionBy("node", "number").orderBy("offset"))
-    return counted.select("node", "run", line.alias("line"), "held_to")
+    return counted.select("node", "run", line.alias("line"), "held_to", "number")
 
 
 def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
     """Rows of the journal's `deliveries` as ranges of places. A confirmed row is the empty range behind its place."""
-    runs = F.broadcast(lines.withColumnRenamed("run", "mark_run"))
+    runs = F.broadcast(lines.select("node", F.col("run").alias("mark_run"), "line", "held_to"))
     deliveries = deliveries.join(runs, ["node", "mark_run"], "left")
     to_place = F.coalesce("to_sequence", "to_arrival")
     from_place = F.when(F.col("confirmed"), to_place + 1).otherwise(F.coalesce("from_sequence", "from_arrival"))
@@ -57,6 +57,38 @@ def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
             "gap_count": F.when(F.col("gaps") == 0, F.lit(0).cast("long")).otherwise(F.col("gap_count")),
         }
     ).select(*RANGE)
+
+
+def list_ends(messages: DataFrame) -> DataFrame:
+    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
+    return messages.groupBy("node", "run").agg(
+        *(F.min("offset").alias("first_offset"), F.min("arrival").alias("first_arrival")),
+        *(F.max("arrival").alias("last_arrival"), F.max("time").alias("last_time")),
+    )
+
+
+def end_where_landed(lines: DataFrame, ends: DataFrame) -> DataFrame:
+    """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
+    may land before what was published.
+    """
+    known = ends.select("node", "run", "last_arrival")
+    held_to = F.coalesce("held_to", "last_arrival").alias("held_to")
+    return lines.join(known, ["node", "run"], "full").select("node", "run", "line", held_to, "number")
+
+
+def leave_out_unknown(ranges: DataFrame, ends: DataFrame, lines: DataFrame) -> DataFrame:
+    """Ranges of patterns without those that reach back to before the first message that is known: retention let
+    go of messages sooner than of what was handed over, so what such a range should have held cannot be known.
+    """
+    known = ends.groupBy("node").agg(F.min(F.struct("first_offset", "run", "first_arrival")).alias("first"))
+    begun = known.filter("first.first_offset > 0").select("node", "first.run", "first.first_arrival")
+    line = begun.join(lines, ["node", "run"], "left").select(
+        *("node", "first_arrival", "number"), F.xxhash64(F.coalesce("line", "run")).alias("known_reign")
+    )
+    numbers = lines.select("node", F.xxhash64("line").alias("reign"), F.col("number").alias("its_number")).distinct()
+    told = ranges.join(F.broadcast(line), "node", "left").join(F.broadcast(numbers), ["node", "reign"], "left")
+    is_before = "reign = known_reign and from_place < first_arrival or its_number < number"
+    return told.filter(f"not coalesce({is_before}, false)").select(*RANGE)
 
 
 def measure_subjects(messages: DataFrame) -> DataFrame:
@@ -71,8 +103,8 @@ def measure_subjects(messages: DataFrame) -> DataFrame:
 
 
 def list_pattern_places(messages: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
-    """The lanes of the patterns that ranges name, place by place."""
-    patterns = ranges.filter("is_pattern").select("selector").distinct()
+    """The lanes of the patterns that their ranges name, place by place."""
+    patterns = ranges.select("selector").distinct()
     matched = match_subjects(patterns, messages.select("subject").distinct())
     known = messages.join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
     return known.join(matched, "subject", "inner").select(
@@ -130,15 +162,17 @@ def measure_ranges(deliveries: DataFrame, messages: DataFrame, reigns: DataFrame
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1.
     """
-    lines = list_lines(reigns)
-    ranges = place_ranges(deliveries, lines)
+    ends = list_ends(messages)
+    lines = end_where_landed(list_lines(reigns), ends)
     lanes = measure_subjects(messages)
-    subjects = ranges.filter(~F.col("is_pattern")).join(lanes, [*LANE], "left")
-    straight = subjects.filter("not coalesce(skips, false)").withColumns(
-        {"lo": F.col("from_place"), "hi": F.col("to_place")}
-    )
-    skipping = subjects.filter("skips").select(*RANGE)
-    places = list_pattern_places(messages, ranges, lines).unionByName(list_skipping_places(messages, lanes))
-    counted = count_through(ranges.filter("is_pattern").unionByName(skipping), places)
+    ranges = place_ranges(deliveries, lines)
+    subjects = ranges.filter(~F.col("is_pattern"))
+    straight = subjects.join(lanes, [*LANE], "left").filter("not coalesce(skips, false)")
+    straight = straight.withColumns({"lo": F.col("from_place"), "hi": F.col("to_place")})
+    # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
+    skipping = subjects.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
+    patterns = leave_out_unknown(ranges.filter("is_pattern"), ends, lines)
+    places = list_pattern_places(messages, patterns, lines).unionByName(list_skipping_places(messages, lanes))
+    counted = count_through(patterns.unionByName(skipping), places)
     columns = (*RANGE, "lo", "hi", "published_to")
     return straight.select(*columns).unionByName(counted.select(*columns))
