@@ -9,7 +9,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 
-SECTIONS = {"Guides": "guides", "Concepts": "concepts", "Decisions": "decisions"}
+SECTIONS = {"Guides": "guides", "Concepts": "concepts", "Decisions": "decisions", "Tables": "pipelines"}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -22,7 +22,7 @@ def complete(nav: list[Any], docs: Path) -> list[Any]:
     named = set(list_pages(nav))
     for section in nav:
         for title, inside in section.items():
-            for page in sorted((docs / SECTIONS[title]).glob("*.md")) if title in SECTIONS else []:
+            for page in sorted((docs / SECTIONS[title]).rglob("*.md")) if title in SECTIONS else []:
                 path = page.relative_to(docs).as_posix()
                 if path not in named:
                     inside.append({read_title(page): path})
