@@ -1,6 +1,6 @@
 """Publishing: rows become commands, requests are tried again, and what a node refuses for good is said.
 
-Against a node that is scripted here, and by the same rows against a real one in test_node.py.
+Against a node that is scripted here, and by the same rows against a real one in node/test_node.py.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_rows_become_commands_as_they_stand() -> None:
         "guaranteed": None,
         "key": None,
     }
-    text = '{"publish":"/a","content":{"x": 1.50},"key":"q/1/2/3","reply_to":"/b","retain":false,"ack":"disk"}'
+    text = '{"publish":"/a","content":{"x": 1.50},"key":"godwit-pipelines/q/1/2/3","reply_to":"/b","retain":false,"ack":"disk"}'
     assert command_of(row, key_of("q", 1, 2, 3), "disk").text == text
     assert (
         json.loads(command_of({"subject": "/a", "content": b"\0\xff", "kind": "bytes"}, "k", "").text)["bytes"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,43 +14,16 @@ from godwit_pipelines.publish.rest import Node
 from godwit_pipelines.source.columns import stream_schema
 from godwit_pipelines.source.parts import Journals
 from godwit_pipelines.source.rows import Reading, read_part
-from tests.pipelines.conftest import ROOT
+from tests.pipelines.node.serving import START_S, running_node
 from tests.pipelines.test_rows import WANTED
 
 COUNT = 2000
-START_S = 60.0
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A node with a journal; gives its address and its data directory."""
-    data, python = tmp_path / "data", ROOT / ".venv/bin/python"
-    words = [
-        str(python),
-        "-m",
-        "godwit",
-        "serve",
-        "--data",
-        str(data),
-        "--client",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, cwd=tmp_path)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("listening "):
-                addresses = dict(word.split("=", 1) for word in line.split()[1:])
-                yield f"http://{addresses['client']}", data
-                break
-        else:
-            raise AssertionError((tmp_path / "log").read_text())
-    finally:
-        process.terminate()
-        process.wait(START_S)
+    with running_node(tmp_path) as url:
+        yield url, tmp_path / "data"
 
 
 def read(data: Path, stream: str = "messages") -> list[dict[str, object]]:

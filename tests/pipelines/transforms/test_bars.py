@@ -47,6 +47,13 @@ def test_bars_are_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_p
     assert merged(bars(stream, "1 second", "$.p"), ("start", "node", "subject"), tmp_path) == expected
 
 
+def test_bars_of_rows_that_come_once_need_not_be_remembered(spark: SparkSession, tmp_path: Path) -> None:
+    once = [GOLDEN[0], GOLDEN[1][:-1]]  # the last comes again
+    expected = collected(bars(frame(spark, MESSAGES, [row for rows in once for row in rows]), "1 second", "$.p"))
+    found = bars(stream_of(spark, tmp_path / "messages", MESSAGES, once), "1 second", "$.p", may_repeat=False)
+    assert merged(found, ("start", "node", "subject"), tmp_path) == expected
+
+
 def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> None:
     grown = [
         bar_messages(bars(frame(spark, MESSAGES, rows), "1 second", "$.p")).first()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import STATS
 from godwit_pipelines.transforms.capacity import fit_costs, forecast, loads, nodes_needed
 from tests.pipelines.transforms.rows import frame
+from tests.pipelines.transforms.streaming import collected, merged, stream_of
 
 
 def test_a_line_is_recovered_within_5_percent(spark: SparkSession) -> None:
@@ -39,3 +41,26 @@ def test_a_line_is_recovered_within_5_percent(spark: SparkSession) -> None:
     needed = nodes_needed(costs, 1_000_000, 400_000, cores=1, memory_bytes=2**31).first()
     assert needed is not None and needed.nodes == 4  # cpu: 400,000 × 5 us = 2 cores of the 0.65 that one may give
     assert sum(row.weeks for row in forecast(minutes).collect()) == 4  # 200 minutes touch four hours
+
+
+def test_loads_are_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    def row(second: int, name: str, value: float | None, **fields: str) -> dict[str, object]:
+        time = 1_795_250_040_000_000 + second * 1_000_000
+        return {
+            "node": "n",
+            "time": time,
+            "indicator": name,
+            "scope": "node",
+            "window": "now",
+            "value": value,
+            **fields,
+        }
+
+    batches = [
+        [row(0, "connections", 4.0), row(70, "connections", 8.0), row(10, "cpu", 0.5)],
+        [row(30, "connections", 2.0), row(71, "cpu", 0.25), row(5, "cpu", 9.0, window="5m"), row(6, "cpu", None)],
+    ]
+    expected = collected(loads(frame(spark, STATS, [each for rows in batches for each in rows])))
+    assert [found[2:4] for found in expected] == [(3.0, 0.5), (8.0, 0.25)]
+    stream = stream_of(spark, tmp_path / "stats", STATS, batches)
+    assert merged(loads(stream), ("node", "minute"), tmp_path) == expected

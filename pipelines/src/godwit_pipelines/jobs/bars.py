@@ -1,17 +1,22 @@
 """`bars`: first, highest, lowest and last value of each subject and window, into a table and, live, back into
 subjects.
 
-Reads the journal itself, not the landed table: a bar is to be out within a second and a half. It publishes first
-and writes the table after.
+Reads the journal itself, not the landed table: a bar is to be out within a second and a half. What is published and
+what is kept are queries of their own, so that the table, whose merges take their time, keeps no bar waiting.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..transforms.bars import bar_messages, bars
 from .job import Job, Outcome, Run
+from .merging import merge_stream
+
+_TABLE_EVERY_S = 10.0
 
 
 def run(run: Run) -> Outcome:
@@ -19,18 +24,18 @@ def run(run: Run) -> Outcome:
     width, prefix = run.options.get("width", "1 second"), run.options.get("publish", "")
     rows = run.journal_stream("messages").filter(F.col("subject").startswith(run.options.get("subjects", "/")))
     rows = rows.filter(~F.col("subject").startswith(prefix or "/bars/"))  # not bars of bars
-    keeps = run.options.get("table", "yes") == "yes"
+    late, field = run.options.get("late", "10 seconds"), run.options.get("field", "$")
+    found = bars(rows, width, field, late, may_repeat=False)  # the source gives each row once
 
-    def write(changed: DataFrame, batch: int) -> None:
-        kept = changed.persist()
-        if prefix:
-            run.lake.publish(bar_messages(kept, prefix), app="bars", batch=batch)
-        if keeps:
-            run.lake.merge("gold.bars", kept, app="bars", batch=batch)
-        kept.unpersist()
+    def publish(changed: DataFrame, batch: int) -> None:
+        ordered = changed.repartition("subject").sortWithinPartitions("subject", "start")
+        run.lake.publish(bar_messages(ordered, prefix), app="bars", batch=batch)
 
-    found = bars(rows, width, run.options.get("field", "$"), run.options.get("late", "10 seconds"))
-    run.start(found.writeStream.outputMode("update").foreachBatch(write), "bars")
+    if prefix:
+        run.start(found.writeStream.outputMode("update").foreachBatch(publish), "bars")
+    if run.options.get("table", "yes") == "yes":
+        slower = run if run.every_s is None else replace(run, every_s=max(run.every_s, _TABLE_EVERY_S))
+        merge_stream(slower, found, "gold.bars", "bars-table")
     return Outcome()
 
 

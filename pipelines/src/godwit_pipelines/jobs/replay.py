@@ -1,5 +1,5 @@
-"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order, not
-faster than is asked.
+"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order; where it
+is not to go faster than is asked, in the order of time of all.
 
 Says what it would publish and does nothing else unless it is told --option publish=yes.
 """
@@ -40,7 +40,8 @@ def run(run: Run) -> Outcome:
         rate = float(options.get("rate", "0")) or run.config.node.messages_per_second
         lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
         rows = replay_messages(chosen, options["name"], options.get("below", ""))
-        ordered = rows.repartition("subject").sortWithinPartitions("time", "run", "arrival")
+        order = ("time", "node", "run", "arrival")
+        ordered = rows.orderBy(*order) if rate else rows.repartition("subject").sortWithinPartitions(*order)
         lake.publish(ordered.select("subject", "content", "kind", "key"), app=f"replay-{options['name']}")
         return Outcome(f"published {messages:,} messages on {count:,} subjects; those that were there already, once")
     finally:

@@ -64,8 +64,10 @@ def text_of(value: Any) -> str | None:
 
 
 def key_of(query: str, batch: int, partition: int, row: int) -> str:
-    """The place of a row. By row and not by request, so that another size of requests after a restart changes nothing."""
-    return f"{query}/{batch}/{partition}/{row}"
+    """The place of a row. By row and not by request, so that another size of requests after a restart changes nothing. Long, whatever
+    the query is called: of whom it does not know a node takes no key below 16 bytes, which could be guessed.
+    """
+    return f"godwit-pipelines/{query}/{batch}/{partition}/{row}"
 
 
 def bodies_of(commands: Iterable[Command], count_max: int) -> Iterator[list[Command]]:

@@ -109,7 +109,7 @@ BARS = Table(
     key=("start", "end", "node", "subject"),
     job="bars",
     day="start",
-    fresh_s=2,
+    fresh_s=30,
 )
 _MEASURES = (("connections", "connections"), ("delivered", "deliveries a second"), ("cpu", "cores"))
 CAPACITY = Table(

@@ -10,16 +10,27 @@ from .repeats import drop_repeats
 LATENESS = "10 seconds"
 
 
-def bars(messages: DataFrame, width: str = "1 second", field: str = "$", lateness: str = LATENESS) -> DataFrame:
+def bars(
+    messages: DataFrame,
+    width: str = "1 second",
+    field: str = "$",
+    lateness: str = LATENESS,
+    *,
+    may_repeat: bool = True,
+) -> DataFrame:
     """A row for each window and subject. `field` is the JSON path of the number in the content (`$`: the content
     itself); what has no number there does not count. First and last are by arrival, which is the order on the node.
+    `may_repeat`: whether the same row may come twice; to find that out, a stream remembers every row for `lateness`.
     """
     text = "cast(content as string)"
     number = f"coalesce(try_cast(get_json_object({text}, '{_quoted(field)}') as double), try_cast({text} as double))"
     number = number if field == "$" else f"try_cast(get_json_object({text}, '{_quoted(field)}') as double)"
-    values = drop_repeats(messages.filter("kind != 'bytes'"), lateness).selectExpr(
-        "node", "subject", "time", f"{number} as value", "struct(time, arrival) as place"
-    )
+    known = messages.filter("kind != 'bytes'")
+    if may_repeat:
+        known = drop_repeats(known, lateness)
+    elif known.isStreaming:
+        known = known.withWatermark("time", lateness)
+    values = known.selectExpr("node", "subject", "time", f"{number} as value", "struct(time, arrival) as place")
     counted = values.filter("value is not null and not isnan(value)").groupBy(
         F.window("time", width), "node", "subject"
     )

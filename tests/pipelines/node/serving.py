@@ -1,0 +1,44 @@
+"""A real node with a journal, and what it answers, for tests that go all the way round."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.pipelines.conftest import ROOT
+
+START_S = 60.0
+
+
+@contextmanager
+def running_node(folder: Path, *words: str) -> Iterator[str]:
+    """A node that writes its journal under `folder`/data; gives its address."""
+    command = [str(ROOT / ".venv/bin/python"), "-m", "godwit", "serve", "--data", str(folder / "data")]
+    command += ["--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *words]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening "):
+                yield "http://" + dict(word.split("=", 1) for word in line.split()[1:])["client"]
+                break
+        else:
+            raise AssertionError((folder / "log").read_text())
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def read_subject(url: str, subject: str, count: int = 1000) -> list[dict[str, Any]]:
+    """What the node keeps of a subject, the oldest first."""
+    asked = f"{url}/v1/messages?subject={urllib.parse.quote(subject)}&last={count}"
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        rows: list[dict[str, Any]] = json.load(answer)
+    return [row for row in rows if "message" in row]
