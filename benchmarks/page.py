@@ -16,6 +16,7 @@ from typing import Any
 from .charts import draw_chart
 from .goals import GOALS, Goal, Outcomes
 from .million import describe_sizes, draw_memory, draw_spread
+from .pipelines.page import describe_pipelines
 from .planning import describe_checks
 from .readme import put_figures
 
@@ -128,6 +129,10 @@ def build_files(results: Path) -> dict[Path, str]:
     checks = results / "plan" / "checks.json"
     if checks.exists():
         page += "\n" + "\n".join(describe_checks(json.loads(checks.read_text()))).rstrip() + "\n"
+    kept = [results / "pipelines" / name for name in ("io.json", "audit.json")]
+    if any(path.exists() for path in kept):
+        io, audit = (json.loads(path.read_text()) if path.exists() else {} for path in kept)
+        page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)

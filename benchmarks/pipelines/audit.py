@@ -62,7 +62,12 @@ def make_messages(spark: SparkSession) -> DataFrame:
     last = EACH * SPAN
     return spark.range(SUBJECTS * last).selectExpr(
         *("'n' as node", "'a' as run", f"concat('/subject/', id div {last}) as subject", "1L as epoch"),
-        *(f"id % {last} + 1 as sequence", "id as arrival", "timestamp_micros(1795260000000000) as time"),
+        *(
+            f"id % {last} + 1 as sequence",
+            "id as offset",
+            "id as arrival",
+            "timestamp_micros(1795260000000000) as time",
+        ),
     )
 
 

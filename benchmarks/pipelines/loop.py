@@ -1,50 +1,58 @@
-"""The live loop: a journal that grows, Spark, and an endpoint that takes publishes and notes how old each message is.
+"""The live loop, end to end: a real node takes messages and writes its journal, Spark reads it and publishes back, a subscriber
+notes how old each message is when it comes.
 
-The writer and the endpoint are a process of their own, so that they take nothing of Spark's driver; the endpoint answers as a
-node does, so what is measured is the pipeline and one HTTP hop.
+Publisher and subscriber are a process of their own, so that they take nothing of Spark's driver. Every message carries the time at
+which it was handed to the node; what comes back carries it, too.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import multiprocessing
+import subprocess
 import threading
 import time
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from benchmarks.pipelines.data import SCHEMA, message_batch
-from godwit_pipelines.lake import Lake
+from godwit_pipelines.publish.commands import Command
+from godwit_pipelines.publish.rest import Node
 
-RATE, FLUSHES = 2_000, 50
-WARM_S, MEASURED_S = 15.0, 30.0
+ROOT = Path(__file__).resolve().parents[2]
+RATE, REQUESTS, SUBJECTS = 2_000, 50, 1_000
+WARM_S, MEASURED_S, START_S = 20.0, 30.0, 60.0
 
 
-def measure_loop(spark: SparkSession, folder: Path, lake_at: Callable[[str], Lake]) -> dict[str, Any]:
-    """Milliseconds from a message's time to its publish, of the messages after the warm-up."""
+@contextmanager
+def running_node(data: Path) -> Iterator[str]:
+    """A node with a journal, on ports of its own; gives its client address."""
+    words = [ROOT / ".venv/bin/godwit", "serve", "--data", data, "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    process = subprocess.Popen([*map(str, words)], stdout=subprocess.PIPE, text=True, cwd=data.parent)
+    try:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("listening "))
+        yield "http://" + dict(word.split("=", 1) for word in line.split()[1:])["client"]
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def measure_loop(url: str, back: str, start: Callable[[], Any]) -> dict[str, Any]:
+    """Milliseconds from handing a message to the node until what Spark made of it came back below `back`, after the warm-up.
+    `start` begins the query once messages come, and returns it.
+    """
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=outside, args=(theirs, folder / "live"), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=outside, args=(theirs, url, back), daemon=True)
     process.start()
-    lake = lake_at(ours.recv())
-    rows = lake.journal_stream("messages").select(
-        F.concat(F.lit("/back"), F.col("subject")).alias("subject"),
-        F.unix_micros("time").cast("string").cast("binary").alias("content"),
-        F.lit("json").alias("kind"),
-    )
-    query = (
-        lake.publishing(rows)
-        .option("checkpointLocation", lake.checkpoint("live"))
-        .trigger(processingTime="0 seconds")
-        .start()
-    )
+    ours.recv()
+    query = start()
     time.sleep(WARM_S)
     ours.send("measure")
     time.sleep(MEASURED_S)
@@ -56,50 +64,46 @@ def measure_loop(spark: SparkSession, folder: Path, lake_at: Callable[[str], Lak
     return {"p50_ms": round(p50), "p95_ms": round(p95), "p99_ms": round(p99), "messages": len(ages), "rate": RATE}
 
 
-def outside(pipe: Connection, data: Path) -> None:
-    """Everything that is not the pipeline: writes the journal, takes the publishes."""
+def outside(pipe: Connection, url: str, back: str) -> None:
+    """Everything that is not the pipeline or the node: publishes, and takes what comes back."""
     ages: list[float] = []
-
-    class Endpoint(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            commands = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            now = time.time() * 1e6
-            ages.extend((now - command["content"]) / 1000 for command in commands)
-            body = json.dumps([{"ok": "published", "at": "1.1"} for _ in commands]).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing is logged."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     done = threading.Event()
-    writer = threading.Thread(target=grow, args=(data, done))
-    writer.start()
-    pipe.send(f"http://127.0.0.1:{server.server_address[1]}")
+    threading.Thread(target=listen, args=(url, back, ages), daemon=True).start()
+    publisher = threading.Thread(target=publish, args=(url, done))
+    publisher.start()
+    pipe.send("running")
     pipe.recv()
     ages.clear()
     pipe.recv()
     pipe.send(list(ages))
     done.set()
-    writer.join()
+    publisher.join()
 
 
-def grow(data: Path, done: threading.Event) -> None:
-    """An open segment that grows by a batch every 20 ms."""
-    folder = data / "journal" / "messages"
-    folder.mkdir(parents=True)
-    chance, offset = np.random.default_rng(2), 0
-    with (folder / f"{0:020}.arrows").open("wb", buffering=0) as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
-        due = time.monotonic()
-        while not done.is_set():
-            count = RATE // FLUSHES
-            writer.write_batch(message_batch(offset, count, time.time_ns() // 1000, chance))
-            offset += count
-            due += 1 / FLUSHES
-            time.sleep(max(0.0, due - time.monotonic()))
+def publish(url: str, done: threading.Event) -> None:
+    """Messages at a pace, some every 20 ms; each is the microsecond at which it was made."""
+    node, at, due = Node(url), 0, time.monotonic()
+    while not done.is_set():
+        commands = []
+        for number in range(at, at + RATE // REQUESTS):
+            subject = f"/stocks/{number % SUBJECTS}"
+            commands.append(Command(f'{{"publish":"{subject}","content":{time.time_ns() // 1000}}}', subject))
+        node.send(commands)
+        at += len(commands)
+        due += 1 / REQUESTS
+        time.sleep(max(0.0, due - time.monotonic()))
+    node.close()
+
+
+def listen(url: str, back: str, ages: list[float]) -> None:
+    """The events of everything below `back`, as they come."""
+    parts = urlsplit(url)
+    asking = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    asking.request("GET", f"/v1/stream?subject={back}/**")
+    answer = asking.getresponse()
+    while line := answer.readline():
+        if line.startswith(b"data:"):
+            content = json.loads(line[5:]).get("content")
+            if content is not None:
+                made = content["close"] if isinstance(content, dict) else content
+                ages.append((time.time_ns() / 1000 - made) / 1000)

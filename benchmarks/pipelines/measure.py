@@ -1,8 +1,9 @@
-"""Measures reading, landing and the live loop, into benchmarks/results/pipelines/io.json.
+"""Measures reading, landing and the live loops, into benchmarks/results/pipelines/io.json.
 
-    .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live]
+    .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live] [bars]
 
-Each figure is of a warm session on two cores: the first round is thrown away, the median of the rest counts.
+Each figure is of a warm session on two cores: the first round is thrown away, the median of the rest counts. The loops have a node
+beside them, as they would.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.pipelines.data import write_journal
-from benchmarks.pipelines.loop import measure_loop
+from benchmarks.pipelines.loop import measure_loop, running_node
 from godwit_pipelines.config import build_config
+from godwit_pipelines.jobs import JOBS, Run
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
@@ -33,7 +36,7 @@ from godwit_pipelines.settings import SparkSettings
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "io.json"
 ROWS = 1_000_000
 ROUNDS = 3
-GOALS = {"source": 400_000, "land": 200_000, "live": 300}
+GOALS = {"source": 400_000, "land": 200_000, "live": 300, "bars": 1_500}
 
 
 def main(which: list[str]) -> None:
@@ -41,7 +44,7 @@ def main(which: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="godwit-pipelines-") as folder:
         spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), name="measure")
         for name in which:
-            measured = {"source": source, "land": land, "live": live}[name](spark, Path(folder))
+            measured = {"source": source, "land": land, "live": live, "bars": bars}[name](spark, Path(folder))
             found[name] = measured | {
                 "goal": GOALS[name],
                 "machine": machine(),
@@ -118,11 +121,42 @@ def land(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def live(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """A journal that grows by 2,000 messages a second, back into subjects: from a message's own time to its publish."""
-    values: dict[str, Any] = {"journal.paths": (str(folder / "live"),), "lake.path": str(folder / "live-lake")}
-    config = build_config({key: (value, "here") for key, value in values.items()})
-    return measure_loop(spark, folder, lambda url: Lake(spark, replace(config, node=replace(config.node, url=url))))
+    """2,000 messages a second of a real node, each back into a subject of its own."""
+    with live_lake(spark, folder / "live-node") as (url, lake):
+
+        def start() -> StreamingQuery:
+            rows = lake.journal_stream("messages").where("startswith(subject, '/stocks/')")
+            back = rows.selectExpr("concat('/back', subject) as subject", "content", "'json' as kind")
+            writer = lake.publishing(back).option("checkpointLocation", lake.checkpoint("live"))
+            return writer.trigger(processingTime="0 seconds").start()
+
+        return measure_loop(url, "/back", start)
+
+
+def bars(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The job `bars` as users run it, table and all: from the newest value of a bar to the bar's coming back."""
+    with live_lake(spark, folder / "bars-node") as (url, lake):
+
+        def start() -> StreamingQuery:
+            options = {"subjects": "/stocks/", "publish": "/bars/1s"}
+            run = Run(spark=spark, config=lake.config, lake=lake, every_s=0.2, job="bars", options=options)
+            JOBS["bars"].run(run)
+            return run.queries[0]
+
+        return measure_loop(url, "/bars/1s", start)
+
+
+@contextmanager
+def live_lake(spark: SparkSession, data: Path) -> Iterator[tuple[str, Lake]]:
+    """A node of its own, its address, and a lake over its journal."""
+    with running_node(data) as url:
+        values: dict[str, Any] = {"journal.paths": (str(data),), "lake.path": str(data.with_suffix(".lake"))}
+        values["node.url"] = url
+        deadline = time.monotonic() + 30
+        while not (data / "journal").is_dir() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield url, Lake(spark, build_config({key: (value, "here") for key, value in values.items()}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["source", "land", "live"])
+    main(sys.argv[1:] or [*GOALS])

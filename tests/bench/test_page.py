@@ -9,6 +9,7 @@ from benchmarks.charts import draw_chart
 from benchmarks.goals import GOALS
 from benchmarks.million import describe_sizes, draw_memory, draw_spread
 from benchmarks.page import HERE, build_files, build_page
+from benchmarks.pipelines.page import describe_pipelines
 from benchmarks.planning import describe_checks, settle
 from benchmarks.run import AGAINST
 from godwit.bench.loads import LOADS
@@ -43,6 +44,17 @@ def test_a_goal_that_is_not_met_is_said_and_explained() -> None:
     page = build_page(outcomes, {"saturated": "The copy takes it."})
     assert "| 0.7 | 0.7 – 0.7 | **not met** |" in page
     assert "**saturated**: The copy takes it." in page
+
+
+def test_the_pipelines_say_what_they_reach_and_why_not() -> None:
+    io = {
+        "source": {"goal": 400_000, "rows_per_s": 500_000, "rounds": [450_000, 510_000], "cold": 90_000},
+        "live": {"goal": 300, "p50_ms": 320, "p95_ms": 500, "p99_ms": 700},
+    }
+    text = "\n".join(describe_pipelines(io, {}, {"pipelines-live": "Two cores."}))
+    assert "≥ 400,000 rows/s | 500,000 | 450,000 – 510,000 | met |" in text and "source 90,000" in text
+    assert "≤ 300 ms | 320 ms | p99 700 ms | **not met** |" in text and "**live**: Two cores." in text
+    assert text.count("not measured") == 3
 
 
 def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:

@@ -1,0 +1,57 @@
+"""The pipelines' part of docs/benchmarks.md, from benchmarks/results/pipelines. Pure; needs no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Results = dict[str, Any]
+_SENTENCES = {
+    "source": "the journal read as a stream, every checksum taken",
+    "land": "the journal landed in Delta, exactly once",
+    "audit": "ranges judged, with all tables of the audit",
+    "live": "a message handed to a node until it is back from Spark, 2,000 a second, median",
+    "bars": "the newest value of a bar of 1 s until the bar is back from Spark, 2,000 values a second, median",
+}
+
+
+def describe_pipelines(io: Results, audit: Results, explanations: dict[str, str]) -> list[str]:
+    """The section's lines: a table of goals, how it was measured, and why where one is not met."""
+    found = {**io, **({"audit": audit} if audit else {})}
+    lines = ["## The pipelines", "", "| what | must reach | median | rounds | |", "|---|---|---|---|---|"]
+    unmet = []
+    for name, sentence in _SENTENCES.items():
+        if name not in found:
+            lines.append(f"| {sentence} | | not measured | | |")
+            continue
+        bound, value, spread, is_met = _read(name, found[name])
+        unmet += [] if is_met else [name]
+        lines.append(f"| {sentence} | {bound} | {value} | {spread} | {'met' if is_met else '**not met**'} |")
+    lines += ["", *_describe_method(found)]
+    for name in unmet:
+        lines += ["", f"**{name}**: {explanations.get(f'pipelines-{name}', 'not yet explained.').strip()}"]
+    return lines
+
+
+def _read(name: str, result: Results) -> tuple[str, str, str, bool]:
+    """The bound, the median, the rounds, and whether it is met."""
+    goal = result["goal"]
+    if "p50_ms" in result:
+        return f"≤ {goal:,} ms", f"{result['p50_ms']:,} ms", f"p99 {result['p99_ms']:,} ms", result["p50_ms"] <= goal
+    unit, key = ("ranges/s", "ranges_per_s") if name == "audit" else ("rows/s", "rows_per_s")
+    low, high = min(result["rounds"]), max(result["rounds"])
+    return f"≥ {goal:,} {unit}", f"{result[key]:,}", f"{low:,} – {high:,}", result[key] >= goal
+
+
+def _describe_method(found: Results) -> list[str]:
+    lines = [
+        "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects; the first",
+        "round, which compiles, is left out. In the loops a real node, its publisher and its subscriber share the two cores with Spark.",
+        "`python -m benchmarks.pipelines.measure` and `.audit` make these.",
+    ]
+    unchecked = found.get("source", {}).get("unchecked_rows_per_s")
+    if unchecked:
+        lines.append(f"Without taking checksums {unchecked:,} rows/s are read.")
+    cold = [f"{name} {found[name]['cold']:,}" for name in ("source", "land", "audit") if "cold" in found.get(name, {})]
+    if cold:
+        lines.append(f"Cold, the first round of a session: {', '.join(cold)} a second.")
+    return lines
