@@ -267,6 +267,7 @@ def show(
 )
 @click.option("--json", "data", type=click.Path(path_type=Path), help="Write what the page is made of, too.")
 @click.option("--hours", default=24.0, show_default=True, type=click.FloatRange(0.01, 24 * 366), help="How far back.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the page, where there is a desktop to open it on.")
 def report(
     file: Path | None,
     lake: str | None,
@@ -275,11 +276,14 @@ def report(
     page: Path,
     data: Path | None,
     hours: float,
+    is_opened: bool,
 ) -> None:
     """Write what the tables say of the last day as one page that needs nothing else."""
-    from .report.command import write_report
+    from .report.command import open_page, write_report
 
     click.echo(write_report(read_config(file, more, lake__path=lake, spark__master=master), page, data, hours))
+    if is_opened:
+        open_page(page)
 
 
 @main.command("settings")

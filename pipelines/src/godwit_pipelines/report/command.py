@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,3 +23,9 @@ def write_report(config: Config, page: Path, data: Path | None, hours: float) ->
         data.write_text(json.dumps(document, default=str, separators=(",", ":")) + "\n", encoding="utf-8")
     state = {"none": "nothing audited yet", "broken": "BROKEN"}.get(document["audit"]["state"], "PROVEN")
     return f"{state}: {page.resolve().as_uri()}"
+
+
+def open_page(page: Path) -> None:
+    """Show the page to whoever sits before a desktop; elsewhere a browser would take over the terminal, or fail."""
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(page.resolve().as_uri())

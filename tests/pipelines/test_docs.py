@@ -1,0 +1,72 @@
+"""What the texts tell a reader to type: every command is one that the command takes, and those that end by themselves are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from godwit_pipelines.cli import find_job, main, parse_options, read_config
+from godwit_pipelines.tables import TABLES
+from tests.pipelines.conftest import ROOT
+from tests.pipelines.driven import run
+from tests.pipelines.jobs.played import Play
+
+TEXTS = (*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "pipelines/README.md")
+COMMAND = re.compile(r"^ {4}(?:\S*/bin/)?godwit-pipelines ([a-z].*)$", re.MULTILINE)
+ENDLESS = ("cluster", "7077", "kafka", "--every")
+"""What goes on until it is stopped, or needs what other tests start."""
+
+
+def list_commands() -> list[str]:
+    """Each once, without what is said behind it."""
+    found = (line for path in TEXTS for line in COMMAND.findall(path.read_text("utf-8")))
+    return list(dict.fromkeys(re.split(r"\s{2,}|\s#", line)[0].strip() for line in found))
+
+
+@pytest.mark.parametrize("line", list_commands())
+def test_every_command_shown_is_one_that_is_taken(line: str) -> None:
+    name, *words = shlex.split(line)
+    command = main.commands[name]
+    given = command.make_context(name, words).params
+    if name == "run":
+        parse_options(find_job(given["job"]), given["options"])
+    if name == "show":
+        assert given["table"] in TABLES
+    if "more" in given:
+        read_config(None, given["more"])
+
+
+def test_commands_are_found_and_each_of_the_command_is_shown() -> None:
+    shown = {shlex.split(line)[0] for line in list_commands()}
+    assert len(list_commands()) > 20 and isinstance(main, click.Group)
+    assert shown | {"list", "settings"} == set(main.commands)
+
+
+@pytest.mark.long
+def test_what_the_texts_tell_a_reader_to_run_runs(tmp_path: Path) -> None:
+    Play(tmp_path / "data", seconds=8, clients=6, start=datetime.now(UTC) - timedelta(minutes=30)).write()
+    places = {
+        "DATA": str(tmp_path / "data"),
+        "LAKE": str(tmp_path / "lake"),
+        "IDENTITY": "user-2",
+        "DIR": str(tmp_path / "data"),
+    }
+    log = tmp_path / "said"
+    lines = [line for line in list_commands() if not any(word in line for word in ENDLESS)]
+    for line in sorted(lines, key=lambda line: ("show" in line, "erase" in line, "run all" not in line)):
+        words = [
+            re.sub(r"^(erase=)?(DATA|LAKE|IDENTITY|DIR)$", lambda found: (found[1] or "") + places[found[2]], word)
+            for word in shlex.split(line)
+        ]
+        words += ["--page", str(tmp_path / "report.html")] if words[0] == "report" else []
+        words += ["--option", "field=$.celsius"] if words[:2] == ["run", "bars"] else []
+        if words[0] == "show" and words[1] in ("bronze.feedback", "bronze.quarantine"):
+            continue  # a life in which nothing is damaged, and nobody is outside, has no such rows
+        log.write_text("")
+        assert run(*words, log=log) == 0, (line, log.read_text())
+    assert "PROVEN" in (tmp_path / "report.html").read_text()
