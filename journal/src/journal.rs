@@ -110,10 +110,9 @@ impl Journal {
             past.follows.is_none_or(|follows| follows.is_clean) || boot::is_same(&*disk, &settings.directory);
         for of in &mut recovered {
             of.settle(&*disk, &catalog, is_whole)?;
-            if !is_whole {
-                // Readers find no segment that does not begin where the one before it ends.
-                of.closed.retain(|closed| sealer.seal(*closed).is_err());
-            }
+            // Before anything follows them, the rows that came back are copied to where a power cut leaves them: a sync of their file
+            // proves nothing if one failed just before the last run was killed. And readers find every segment where the one before it ends.
+            of.closed.retain(|closed| sealer.seal(*closed).is_err());
         }
         boot::remember(&*disk, &settings.directory);
         let next: Vec<u64> = recovered.iter().map(|of| of.next).collect();

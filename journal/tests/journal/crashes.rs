@@ -201,6 +201,24 @@ proptest! {
 }
 
 #[test]
+fn what_came_back_outlasts_a_power_cut_that_follows_at_once() {
+    let disk = SimulatedDisk::default();
+    let unhurried = |run| Settings { sync_interval_ms: 60_000, ..settings(run) };
+    let (journal, _) = Journal::open(&unhurried(1), Arc::new(disk.clone()), || {}).unwrap();
+    let mut rows = (1..=36).map(|arrival| message("/s", 1, arrival, arrival)).collect();
+    journal.queue().push_messages(&mut rows, false);
+    wait_until("it is written", || journal.progress().journaled_arrival() == 36);
+    let disk = disk.kill();
+    let (_second, past) = Journal::open(&unhurried(2), Arc::new(disk.clone()), || {}).unwrap();
+    let cuts: Vec<_> = (0..8).map(|chance| disk.cut_power(chance << 60)).collect();
+    assert_eq!(past.follows.map(|follows| follows.arrival), Some(36), "the second run goes on behind all of them");
+    for disk in cuts {
+        let (third, _) = Journal::open(&unhurried(3), Arc::new(disk), || {}).unwrap();
+        assert_eq!(third.reader().last_arrival_of(1), Some(36));
+    }
+}
+
+#[test]
 fn the_test_itself_sees_a_journal_that_forgets() {
     // The same checks over a disk that loses what was synced: they must not pass.
     let caught = std::panic::catch_unwind(|| {
