@@ -5,6 +5,7 @@
 
 mod deflate;
 mod mqtt;
+mod net;
 mod session;
 
 use std::borrow::Cow;

@@ -1,15 +1,10 @@
 //! MQTT: whole connections out of bytes, and a shard full of clients that say anything. Nothing may panic, hang or stay pending;
 //! what is answered does not depend on how the bytes were cut.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-
 use godwit_core::limits::Limits;
-use godwit_core::node::Node;
-use godwit_core::position::Now;
 use godwit_core::settings::{Listener, RuleSettings, Settings};
-use godwit_core::shard::{Outlet, Sending, Shard};
 
+use super::net::Bench;
 use super::vary;
 
 const CONNECT3: &[u8] = b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04name";
@@ -41,113 +36,30 @@ const PACKETS: [&[&[u8]]; 2] = [
     ],
 ];
 
-/// Sockets that take everything, or as much as they are given room for.
-#[derive(Default)]
-struct Net {
-    rooms: Vec<Option<usize>>,
-    wants_write: Vec<bool>,
-    taken: Vec<Vec<u8>>,
-}
-
-impl Outlet for Net {
-    fn send(&mut self, socket: u32, bytes: &[u8], _token: u32) -> Sending {
-        let socket = socket as usize;
-        match self.rooms.get_mut(socket) {
-            Some(Some(0)) => Sending::Blocked,
-            Some(Some(room)) => {
-                let count = bytes.len().min(*room);
-                *room -= count;
-                self.taken[socket].extend_from_slice(&bytes[..count]);
-                Sending::Done(count)
-            }
-            _ => Sending::Gone,
-        }
-    }
-
-    fn want_write(&mut self, socket: u32) {
-        self.wants_write[socket as usize] = true;
-    }
-
-    fn pause_read(&mut self, _socket: u32) {}
-
-    fn resume_read(&mut self, _socket: u32) {}
-
-    fn close(&mut self, socket: u32) {
-        self.rooms[socket as usize] = None;
-    }
-
-    fn finish(&mut self, _socket: u32) {}
-
-    fn stop_accepting(&mut self) {}
-
-    fn wake(&mut self, _shards: u64) {}
-}
-
-struct Play {
-    shard: Shard,
-    net: Net,
-    now: Now,
-}
-
-impl Play {
-    fn new() -> Self {
-        let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
-        let listeners = vec![Listener { name: "mqtt".into(), role: "both".into(), ..Listener::default() }];
-        let limits = Limits {
-            log_messages_max: 4,
-            stream_window_bytes_max: 4096,
-            subscriptions_per_connection_max: 4,
-            reply_buffer_bytes_max: 4096,
-            message_bytes_max: 1024,
-            mqtt_receive_max: 3,
-            mqtt_inflight_max: 2,
-            mqtt_aliases_max: 2,
-            ..Limits::default()
-        };
-        let settings = Settings {
-            shards: 1,
-            run: 0xa1,
-            epoch: 7,
-            anonymous: Some(rules),
-            listeners,
-            limits,
-            ..Settings::default()
-        };
-        let settings = Arc::new(settings);
-        let node = Arc::new(Mutex::new(Node::new(&settings)));
-        let now = Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 };
-        Self { shard: Shard::new(0, settings, node), net: Net::default(), now }
-    }
-
-    fn accept(&mut self) -> u32 {
-        let socket = self.net.rooms.len() as u32;
-        self.net.rooms.push(Some(1 << 30));
-        self.net.wants_write.push(false);
-        self.net.taken.push(Vec::new());
-        self.shard.begin(self.now);
-        self.shard.accept(socket, SocketAddr::from(([127, 0, 0, 1], 1)), 0, &mut self.net);
-        socket
-    }
-
-    fn hear(&mut self, socket: u32, bytes: &[u8]) {
-        if self.net.rooms[socket as usize].is_some() {
-            self.shard.begin(self.now);
-            self.shard.receive(socket, &mut bytes.to_vec(), &mut self.net);
-        }
-    }
-
-    fn turn(&mut self) {
-        for _ in 0..10_000 {
-            self.shard.begin(self.now);
-            self.shard.turn(&mut self.net);
-            self.shard.take_reports(&mut Vec::new());
-            assert!(!self.shard.is_pending());
-            if self.shard.deadline_ms() > self.now.mono_ms {
-                return;
-            }
-        }
-        panic!("the shard never comes to rest");
-    }
+/// A node with little room, whose only listener speaks MQTT.
+fn open() -> Bench {
+    let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
+    let listeners = vec![Listener { name: "mqtt".into(), role: "both".into(), ..Listener::default() }];
+    let limits = Limits {
+        log_messages_max: 4,
+        stream_window_bytes_max: 4096,
+        subscriptions_per_connection_max: 4,
+        reply_buffer_bytes_max: 4096,
+        message_bytes_max: 1024,
+        mqtt_receive_max: 3,
+        mqtt_inflight_max: 2,
+        mqtt_aliases_max: 2,
+        ..Limits::default()
+    };
+    Bench::new(Settings {
+        shards: 1,
+        run: 0xa1,
+        epoch: 7,
+        anonymous: Some(rules),
+        listeners,
+        limits,
+        ..Settings::default()
+    })
 }
 
 /// One connection: its answers are the same however its bytes are cut.
@@ -158,11 +70,11 @@ pub fn mqtt(input: &[u8]) {
     let bytes = vary(input, &[&whole3, &whole5, &willed, &[CONNECT5, b"\x30\xff\xff\xff\x7f"].concat()]);
     let step = input.first().map_or(1, |&first| usize::from(first / 2) + 1);
     let [whole, pieces] = [usize::MAX, step].map(|step| {
-        let mut play = Play::new();
-        let socket = play.accept();
-        bytes.chunks(step).for_each(|piece| play.hear(socket, piece));
-        play.turn();
-        (play.net.taken.swap_remove(socket as usize), play.net.rooms[socket as usize].is_some())
+        let mut bench = open();
+        let socket = bench.accept();
+        bytes.chunks(step).for_each(|piece| bench.hear(socket, piece));
+        bench.turn();
+        (bench.take(socket), bench.is_open(socket))
     });
     assert_eq!(whole, pieces);
 }
@@ -170,45 +82,32 @@ pub fn mqtt(input: &[u8]) {
 /// Each four bytes of the input are a step: who, what, how, and what is changed of it.
 pub fn mqtt_session(input: &[u8]) {
     const CLIENTS: usize = 4;
-    let mut play = Play::new();
-    let mut sockets: [u32; CLIENTS] = std::array::from_fn(|_| play.accept());
+    let mut bench = open();
+    let mut sockets: [u32; CLIENTS] = std::array::from_fn(|_| bench.accept());
     for [who, what, how, change] in input.as_chunks::<4>().0 {
         let client = usize::from(*who) % CLIENTS;
         let (socket, is_five) = (sockets[client], client % 2);
         match what % 16 {
             0 | 1 => {
-                if what & 0x40 != 0 && play.net.rooms[socket as usize].take().is_some() {
-                    play.shard.begin(play.now);
-                    play.shard.gone(socket, &mut play.net);
+                if what & 0x40 != 0 {
+                    bench.cut(socket);
                 }
-                sockets[client] = play.accept();
+                sockets[client] = bench.accept();
                 // Two clients of each standard have the same name: they take each other over.
-                play.hear(sockets[client], if is_five == 1 { CONNECT5 } else { CONNECT3 });
+                bench.hear(sockets[client], if is_five == 1 { CONNECT5 } else { CONNECT3 });
             }
-            2 => {
-                play.now.mono_ms += u64::from(*how) * 400;
-                play.now.wall_ms += u64::from(*how) * 400;
-            }
-            3 | 4 => {
-                let room = if *how > 100 { 1 << 30 } else { usize::from(*how) };
-                if let Some(place) = &mut play.net.rooms[socket as usize] {
-                    *place = room;
-                    if room > 0 && std::mem::take(&mut play.net.wants_write[socket as usize]) {
-                        play.shard.begin(play.now);
-                        play.shard.writable(socket);
-                    }
-                }
-            }
-            5 | 6 => play.turn(),
+            2 => bench.pass(u64::from(*how) * 400),
+            3 | 4 => bench.give_room(socket, usize::from(*how), 100),
+            5 | 6 => bench.turn(),
             _ => {
                 let mut bytes = PACKETS[is_five][usize::from(*how) % PACKETS[is_five].len()].to_vec();
                 if *who > 0xd0 {
                     let place = usize::from(*change) % bytes.len();
                     bytes[place] = bytes[place].wrapping_add(*what);
                 }
-                play.hear(socket, &bytes);
+                bench.hear(socket, &bytes);
             }
         }
     }
-    play.turn();
+    bench.turn();
 }

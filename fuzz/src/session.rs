@@ -1,70 +1,24 @@
 //! A whole shard under commands that the input chooses: some legal, some changed, from clients that read little and leave.
-//! Owns a net of values; what is right is said by the core's own tests, here nothing may panic, hang or stay pending.
+//! What is right is said by the core's own tests, here nothing may panic, hang or stay pending.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 
 use godwit_core::limits::Limits;
-use godwit_core::node::Node;
-use godwit_core::position::Now;
 use godwit_core::settings::{RuleSettings, Settings};
-use godwit_core::shard::{Outlet, Sending, Shard};
 use godwit_core::websocket::frame;
+
+use super::net::Bench;
 
 const CLIENTS: usize = 5;
 const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b", "/b", "/a/*", "/a/**", "/a/**", "/*/b"];
-/// Turns a shard may want at once before it counts as hanging.
-const TURNS_MAX: usize = 10_000;
 
 /// Most clients speak JSON, so that streams are shared.
 fn is_json(client: usize) -> bool {
     client < 4
 }
 
-#[derive(Default)]
-struct Net {
-    /// What each socket still takes; none: it is closed.
-    rooms: Vec<Option<usize>>,
-    wants_write: Vec<bool>,
-}
-
-impl Outlet for Net {
-    fn send(&mut self, socket: u32, bytes: &[u8], _token: u32) -> Sending {
-        match self.rooms.get_mut(socket as usize) {
-            Some(Some(0)) => Sending::Blocked,
-            Some(Some(room)) => {
-                let taken = bytes.len().min(*room);
-                *room -= taken;
-                Sending::Done(taken)
-            }
-            _ => Sending::Gone,
-        }
-    }
-
-    fn want_write(&mut self, socket: u32) {
-        self.wants_write[socket as usize] = true;
-    }
-
-    fn pause_read(&mut self, _socket: u32) {}
-
-    fn resume_read(&mut self, _socket: u32) {}
-
-    fn close(&mut self, socket: u32) {
-        self.rooms[socket as usize] = None;
-    }
-
-    fn finish(&mut self, _socket: u32) {}
-
-    fn stop_accepting(&mut self) {}
-
-    fn wake(&mut self, _shards: u64) {}
-}
-
 struct Play {
-    shard: Shard,
-    net: Net,
-    now: Now,
+    bench: Bench,
     /// Each client's socket.
     sockets: [u32; CLIENTS],
 }
@@ -82,56 +36,27 @@ impl Play {
         };
         let settings =
             Settings { shards: 1, run: 0xa1, epoch: 7, anonymous: Some(rules), limits, ..Settings::default() };
-        let settings = Arc::new(settings);
-        let node = Arc::new(Mutex::new(Node::new(&settings)));
-        let shard = Shard::new(0, settings, node);
-        let now = Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 };
-        let mut play = Self { shard, net: Net::default(), now, sockets: [0; CLIENTS] };
+        let mut play = Self { bench: Bench::new(settings), sockets: [0; CLIENTS] };
         (0..CLIENTS).for_each(|client| play.connect(client));
         play
     }
 
     fn connect(&mut self, client: usize) {
-        let socket = self.net.rooms.len() as u32;
-        self.net.rooms.push(Some(1 << 30));
-        self.net.wants_write.push(false);
-        self.sockets[client] = socket;
-        self.shard.begin(self.now);
-        self.shard.accept(socket, SocketAddr::from(([127, 0, 0, 1], 1)), 0, &mut self.net);
+        self.sockets[client] = self.bench.accept();
         let wire = if is_json(client) { "json" } else { "binary" };
         let head = String::from_utf8_lossy(super::HEAD).replace("godwit.v1.json", &format!("godwit.v1.{wire}"));
         let head = head.replace("?token=a%20b", "");
         self.hear(client, head.as_bytes());
     }
 
-    fn is_open(&self, client: usize) -> bool {
-        self.net.rooms[self.sockets[client] as usize].is_some()
-    }
-
     fn hear(&mut self, client: usize, bytes: &[u8]) {
-        if self.is_open(client) {
-            self.shard.begin(self.now);
-            self.shard.receive(self.sockets[client], &mut bytes.to_vec(), &mut self.net);
-        }
+        self.bench.hear(self.sockets[client], bytes);
     }
 
     fn say(&mut self, client: usize, payload: &[u8]) {
         let mut bytes = Vec::new();
         frame(&mut bytes, if is_json(client) { 1 } else { 2 }, [1, 2, 3, 4], payload);
         self.hear(client, &bytes);
-    }
-
-    fn turn(&mut self) {
-        for _ in 0..TURNS_MAX {
-            self.shard.begin(self.now);
-            self.shard.turn(&mut self.net);
-            self.shard.take_reports(&mut Vec::new());
-            assert!(!self.shard.is_pending());
-            if self.shard.deadline_ms() > self.now.mono_ms {
-                return;
-            }
-        }
-        panic!("the shard never comes to rest");
     }
 
     fn step(&mut self, client: usize, what: u8, detail: u8) {
@@ -142,20 +67,13 @@ impl Play {
             3..=5 => self.subscribe(client, name, option),
             6 => self.command(client, "unsubscribe", name, 0x42),
             7 => self.command(client, if option & 1 == 0 { "watch" } else { "unwatch" }, name, 0x45 + (option & 1)),
-            8 => {
-                self.now.mono_ms += u64::from(detail) * 40;
-                self.now.wall_ms += u64::from(detail) * 40;
-            }
+            8 => self.bench.pass(u64::from(detail) * 40),
             9 => self.give_room(client, usize::from(detail)),
             10 if option < 4 => {
-                if self.is_open(client) {
-                    self.net.rooms[self.sockets[client] as usize] = None;
-                    self.shard.begin(self.now);
-                    self.shard.gone(self.sockets[client], &mut self.net);
-                }
+                self.bench.cut(self.sockets[client]);
                 self.connect(client);
             }
-            _ => self.turn(),
+            _ => self.bench.turn(),
         }
     }
 
@@ -207,16 +125,8 @@ impl Play {
         }
     }
 
-    /// From now on the socket takes so many bytes; what waited for it may go on.
     fn give_room(&mut self, client: usize, bytes: usize) {
-        let socket = self.sockets[client] as usize;
-        if self.net.rooms[socket].is_some() {
-            self.net.rooms[socket] = Some(if bytes > 200 { 1 << 30 } else { bytes });
-            if bytes > 0 && std::mem::take(&mut self.net.wants_write[socket]) {
-                self.shard.begin(self.now);
-                self.shard.writable(socket as u32);
-            }
-        }
+        self.bench.give_room(self.sockets[client], bytes, 200);
     }
 }
 
@@ -233,7 +143,7 @@ pub fn session(input: &[u8]) {
             play.step(client, *what, *how);
         }
     }
-    play.turn();
+    play.bench.turn();
     (0..CLIENTS).for_each(|client| play.give_room(client, 1000));
-    play.turn();
+    play.bench.turn();
 }

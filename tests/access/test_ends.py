@@ -74,14 +74,19 @@ async def by_mqtt(node: testing.RunningNode, token: str) -> tuple[list[str], int
     reader, writer = await asyncio.open_connection(node.mqtt.host, node.mqtt.port)
     try:
         writer.write(packets.connect(f"c-{id(reader)}", password=token.encode(), username=""))
+        heard = []
         while True:
             first, length = await reader.readexactly(2)
             body = await reader.readexactly(length)
             if first == 0x20:
                 assert body[1] == 0
-                writer.write(packets.subscribe(("a", 1)))
+                writer.write(packets.subscribe(("a", 1), ("$godwit/notices", 0)))
+            elif first == 0x30:
+                topic, _, told = body[2:].partition(b"\0")
+                assert topic == b"$godwit/notices"
+                heard += [json.loads(told)["notice"]]
             elif first == 0xE0:
-                return [], {0xA0: 4003, 0x87: 4005}.get(body[0], body[0])
+                return heard, {0xA0: 4003, 0x87: 4005}.get(body[0], body[0])
     finally:
         writer.transport.abort()
         await asyncio.sleep(0)  # one turn of the loop, in which it is let go
@@ -91,14 +96,14 @@ WIRES: dict[str, Listen] = {"websocket": by_websocket, "events": by_events, "pol
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_token_ends_its_connection_and_where_the_wire_has_a_word_for_it_it_is_warned(
+async def test_23_a_token_ends_its_connection_and_where_the_wire_has_a_word_for_it_it_is_warned(
     node: testing.RunningNode, wire: str
 ) -> None:
     async with asyncio.timeout(DEADLINE_S):
         heard, code = await WIRES[wire](node, make_token(3))
     assert code == 4003
-    # MQTT has no word for it; each poll shows a token of its own, which may be a new one.
-    assert heard == ([] if wire in ("mqtt", "poll") else ["token_expiring"])
+    # Each poll shows a token of its own, which may be a new one.
+    assert heard == ([] if wire == "poll" else ["token_expiring"])
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -16,7 +16,8 @@ CASES = Path(__file__).with_name("cases.toml")
 GUIDE = ROOT / "docs" / "guides" / "security.md"
 BEGIN, END = "<!-- hostile inputs: written by tests/hostile/table.py -->", "<!-- end of hostile inputs -->"
 FOLDERS = ("tests", "core/tests", "engine/tests", "client/tests")
-_NAMED = re.compile(r"\b(?:def |fn )(?:test_)?(?:case_)?(\d{1,2})_\w+|[\"']case (\d{1,2}), ")
+_NAMED = re.compile(r"\b(?:def |fn )(?:test_)?(?:case_)?(\d{1,2})_[a-z]\w*|[\"']case (\d{1,2}), ")
+"""Numbers that numbers follow are of the standards' statements."""
 
 
 def read_cases() -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,38 +13,21 @@ import aiohttp
 import pytest
 
 from godwit import testing
-from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
+from godwit.access import SelectorQuestion
+from tests.desk import Desk
 
 DEADLINE_S = 20
 ADMIN = "an-admin-token-of-length"
 
 
-class Desk(Authorizer):
-    """Knows its tokens by heart; what a token is called is what it does."""
-
-    def __init__(self) -> None:
-        self.asked: list[SelectorQuestion] = []
-
-    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        match question.token:
-            case "late":
-                await asyncio.sleep(3600)
-            case "stranger":
-                return Refusal("nobody knows you")
-            case "short":
-                return Grant("ann", [Rule.allow("/**")], expires_ms=time.time_ns() // 1_000_000 + 1_500)
-        return Grant(str(question.token), [Rule.allow("/news/**"), Rule.deny("/news/secret"), Rule.ask("/orders/**")])
+class Counter(Desk):
+    """The same, and the first order may be listened to."""
 
     async def subscribe(self, question: SelectorQuestion) -> bool:
-        self.asked.append(question)
-        return question.selector == "/orders/1"
-
-    async def publish(self, question: SelectorQuestion) -> bool:
-        self.asked.append(question)
-        return question.selector == "/orders/1"
+        return await self.publish(question)
 
 
-DESK = Desk()
+DESK = Counter()
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def refused(node: NodeProcess, name: str) -> int:
 
 
 @pytest.mark.parametrize("driver", ["auto", "readiness"])
-async def test_the_limit_of_connections_is_the_nodes_and_old_clients_are_unharmed(driver: str) -> None:
+async def test_67_the_limit_of_connections_is_the_nodes_and_old_clients_are_unharmed(driver: str) -> None:
     limit = 40
     settings = {"limits.connections_max": limit, "node.shards": 4, "node.driver": driver}
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, crowd(node, limit) as clients:
@@ -76,7 +76,7 @@ async def test_the_limit_of_connections_is_the_nodes_and_old_clients_are_unharme
             pass
 
 
-async def test_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody() -> None:
+async def test_67_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody() -> None:
     settings = {"node.driver": "readiness", "node.shards": 2}
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, raw_client(node.url) as client:
         await client.ask({"id": 1, "ping": True})
@@ -96,7 +96,7 @@ async def test_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody() -
             pass
 
 
-async def test_memory_that_is_used_up_refuses_bodies_and_harms_nobody() -> None:
+async def test_67_memory_that_is_used_up_refuses_bodies_and_harms_nobody() -> None:
     settings = {"limits.held_bytes_max": 1_048_576, "limits.message_bytes_max": 1_048_576, "node.shards": 1}
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, raw_client(node.url) as client:
         await client.ask({"id": 1, "ping": True})

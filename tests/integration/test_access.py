@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,37 +11,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from godwit import testing
-from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
 from godwit.client import Client, CommandRefused, SessionClosed
+from tests.desk import Desk
 from tests.raw_client import raw_client
 
 TOKEN = "correct-horse-battery-staple"
 DEADLINE_S = 20
-
-
-class Desk(Authorizer):
-    """Knows its tokens by heart; what a token is called is what it does."""
-
-    def __init__(self) -> None:
-        self.asked: list[SelectorQuestion] = []
-
-    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        match question.token:
-            case "late":
-                await asyncio.sleep(3600)
-            case "failing":
-                raise RuntimeError("no database")
-            case "wrong answer":
-                return True  # type: ignore[return-value]  # what a careless authorizer does
-            case "short":
-                return Grant("ann", [Rule.allow("/**")], expires_ms=time.time_ns() // 1_000_000 + 1_500)
-            case None:
-                return Grant("guest", [Rule.allow("/news/**", "subscribe")])
-        return Grant(str(question.token), [Rule.allow("/news/**"), Rule.deny("/news/secret"), Rule.ask("/orders/**")])
-
-    async def publish(self, question: SelectorQuestion) -> bool:
-        self.asked.append(question)
-        return question.selector == "/orders/1"
 
 
 DESK = Desk()

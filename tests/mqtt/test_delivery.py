@@ -310,3 +310,19 @@ def test_mqtt_3_8_4_3_a_subscription_is_replaced_without_a_loss(opened: Open) ->
         if raw[0] >> 4 == 3:
             got.append(raw[-1])
     assert got == list(range(20))
+
+
+def test_ten_thousand_user_properties_are_taken_in_linear_time(opened: Open) -> None:
+    peer = opened()
+    peer.send(publish("t", properties=(b"\x26" + text("k") + text("v")) * 10_000))
+    peer.quiet()
+
+
+def test_a_packet_may_come_byte_by_byte_and_several_at_once(opened: Open) -> None:
+    peer = opened()
+    for byte in publish("t", b"x" * 200, qos=1, packet_id=9):
+        peer.send(bytes([byte]))
+    peer.expect(packet(0x40, b"\0\x09"))
+    peer.send(publish("t", qos=1, packet_id=1) + publish("t", qos=1, packet_id=2))
+    peer.expect(packet(0x40, b"\0\1"))
+    peer.expect(packet(0x40, b"\0\2"))

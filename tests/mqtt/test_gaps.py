@@ -34,7 +34,7 @@ def fall_behind(node: Served, peer: Peer, topic: str) -> int:
 
 @VERSIONS
 @pytest.mark.parametrize("selector", ["gap/{}/a", "gap/{}/#"])
-def test_a_slow_client_is_told_exactly_what_it_missed(node: Served, version: int, selector: str) -> None:
+def test_15_a_slow_client_is_told_exactly_what_it_missed(node: Served, version: int, selector: str) -> None:
     place = f"{version}-{len(selector)}"
     with Peer(node.mqtt, version) as peer:
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)

@@ -26,12 +26,16 @@ pub fn split(bytes: &[u8], version: Option<Version>, bytes_max: usize) -> Result
         Varint::Whole { is_shortest: false, .. } if version == Some(Version::V5) => {
             Err(Fault::malformed("the remaining length is not in its shortest form"))
         }
-        Varint::Whole { value, bytes: count, .. } => {
+        Varint::Whole { value, bytes: count, is_shortest } => {
             let (start, end) = (1 + count, 1 + count + value as usize);
             if end > bytes_max {
                 return Err(Fault::new(Reason::PACKET_TOO_LARGE, "the packet is larger than this node takes"));
             }
-            Ok(if bytes.len() >= end { Split::Whole { first, start, end } } else { Split::Part })
+            let Some(body) = bytes.get(start..end) else { return Ok(Split::Part) };
+            if !is_shortest && version.is_none() && connect::version_of(body) == Some(Version::V5) {
+                return Err(Fault::malformed("the remaining length is not in its shortest form"));
+            }
+            Ok(Split::Whole { first, start, end })
         }
     }
 }

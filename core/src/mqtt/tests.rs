@@ -143,6 +143,35 @@ fn a_connack_of_3_1_1_has_a_code_or_is_not_sent() {
     }
 }
 
+/// The tables of the standard: what each packet of a server may say.
+#[test]
+fn no_packet_says_a_reason_that_is_none_of_its_own() {
+    const CONNACK: &str = "00 80 81 82 83 84 85 86 87 88 89 8a 8c 90 95 97 99 9a 9b 9c 9d 9f";
+    const DISCONNECT: &str = "00 80 81 82 83 87 89 8b 8d 8e 8f 90 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 9f a0 a1 a2";
+    const PUBACK: &str = "00 10 80 83 87 90 91 97 99";
+    const SUBACK: &str = "00 01 02 80 83 87 8f 91 97 9e a1 a2";
+    for byte in 0..=255 {
+        let reason = Reason(byte);
+        for (table, said) in [
+            (CONNACK, reason.in_connack()),
+            (DISCONNECT, reason.in_disconnect()),
+            (PUBACK, reason.in_puback()),
+            (SUBACK, reason.in_suback()),
+        ] {
+            let allowed = hex(table);
+            assert!(allowed.contains(&said.0), "{byte:#x} becomes {:#x}", said.0);
+            assert!(said == reason || !allowed.contains(&byte), "{byte:#x} is as good as it is");
+        }
+    }
+}
+
+#[test]
+fn a_connect_of_5_0_says_its_length_in_the_shortest_form() {
+    let split = |bytes: &str| split(&hex(bytes), None, 1024).map_err(|fault| fault.reason);
+    assert_eq!(split("10 8d 00 0004 4d515454 05 02 003c 00 0000"), Err(Reason::MALFORMED));
+    assert!(matches!(split("10 8c 00 0004 4d515454 04 02 003c 0000"), Ok(Split::Whole { .. })));
+}
+
 fn topic() -> impl Strategy<Value = String> {
     proptest::collection::vec("[a-z0-9 äß]{0,5}", 1..5)
         .prop_map(|levels| levels.join("/"))

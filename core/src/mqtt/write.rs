@@ -74,6 +74,7 @@ impl Writer {
 
     /// CONNACK; in 3.1.1 nothing, where that standard has no return code for the reason.
     pub fn connack(self, out: &mut Vec<u8>, reason: Reason, said: &Connack<'_>) {
+        let reason = reason.in_connack();
         let mut body = vec![u8::from(said.has_session && !reason.is_failure())];
         if self.version == Version::V3 {
             let Some(code) = reason.return_code() else { return };
@@ -154,6 +155,7 @@ impl Writer {
         if self.version == Version::V3 {
             return;
         }
+        let reason = reason.in_disconnect();
         if text.is_empty() {
             return self.put_vec(out, 0xe0, &[reason.0]);
         }

@@ -3,6 +3,7 @@
 use super::access::{Doors, Excess};
 use super::connection::Access;
 use super::connection::Phase;
+use super::mqtt::put_notice;
 use super::{Outlet, Shard};
 use crate::account::Bounds;
 use crate::codes::Code;
@@ -16,7 +17,6 @@ use crate::report::{Order, Report};
 use crate::rights::{Action, Verdict};
 use crate::settings::Settings;
 use crate::subject::Selector;
-use crate::wire;
 
 /// When to look again whether somebody else has left.
 const QUOTA_AFTER_MS: u32 = 5_000;
@@ -152,7 +152,7 @@ impl Shard {
     fn tell_ended(&mut self, socket: u32, selector: &str, code: Code) {
         if let Some(connection) = self.connections.get_mut(socket) {
             let push = Push::Ended { selector, code, reason: code.sentence() };
-            wire::push(connection.wire, &mut connection.private, &push);
+            put_notice(connection, &push);
             self.make_ready(socket);
         }
     }
@@ -165,7 +165,7 @@ impl Shard {
             let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
             let Some(connection) = self.connections.get_mut(socket) else { continue };
             if connection.phase == Phase::Open {
-                wire::push(connection.wire, &mut connection.private, &Push::Draining { reconnect_after_ms });
+                put_notice(connection, &Push::Draining { reconnect_after_ms });
                 self.make_ready(socket);
             }
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::connection::Phase;
+use super::mqtt::put_notice;
 use super::{Outlet, Shard, lock};
 use crate::codes::Code;
 use crate::command::Push;
@@ -136,7 +137,7 @@ impl Shard {
         } else if can_hear && expires_ms - wall_ms <= 60_000 && !details.is_warned {
             details.is_warned = true;
             let in_ms = expires_ms - wall_ms;
-            wire::push(wire, &mut connection.private, &Push::TokenExpiring { in_ms });
+            put_notice(connection, &Push::TokenExpiring { in_ms });
             self.make_ready(socket);
         }
     }

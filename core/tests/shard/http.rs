@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::world::client::Random;
+use crate::world::events::{Event, Events};
 use crate::world::{Place, World, open_settings};
 use godwit_core::position::Position;
 use proptest::prelude::*;
@@ -42,39 +43,6 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// An EventSource as the standard has it: events that are whole, and the id of the last of them.
-#[derive(Default)]
-struct Events {
-    text: String,
-    last_id: Option<String>,
-    found: Vec<(String, Value)>,
-}
-
-impl Events {
-    fn read(&mut self, text: &str) {
-        self.text.push_str(text);
-        if self.text.starts_with("HTTP/1.1 200 ") {
-            let Some(end) = self.text.find("\r\n\r\n") else { return };
-            self.text.drain(..end + 4);
-        }
-        while let Some(end) = self.text.find("\n\n") {
-            let event: String = self.text.drain(..end + 2).collect();
-            let (mut kind, mut data) = ("message".to_owned(), Vec::new());
-            for line in event.lines().filter(|line| !line.is_empty()) {
-                match line.split_once(": ") {
-                    Some(("id", id)) => self.last_id = Some(id.to_owned()),
-                    Some(("event", name)) => name.clone_into(&mut kind),
-                    Some(("data", part)) => data.push(part.to_owned()),
-                    _ => assert_eq!(line, ":"),
-                }
-            }
-            if !data.is_empty() {
-                self.found.push((kind, serde_json::from_str(&data.join("\n")).expect("JSON")));
-            }
-        }
-    }
-}
-
 /// What the client of a stream has been sent of each subject.
 #[derive(Default)]
 struct Ledger {
@@ -84,7 +52,7 @@ struct Ledger {
 impl Ledger {
     /// Positions follow one another; what was sent before may come again, nothing may be left out.
     fn take(&mut self, events: &mut Events, has_repeats: bool) {
-        for (kind, value) in events.found.drain(..) {
+        for Event { kind, data: value, .. } in events.found.drain(..) {
             assert_ne!(kind, "gap", "nothing was lost: {value}");
             if kind == "subscribed"
                 && let (Some(at), Some(0)) = (value["at"].as_str(), value["count"].as_u64())
@@ -215,8 +183,9 @@ proptest! {
             at = field(&text, "Godwit-Position").map(str::to_owned);
             prop_assert!(at.is_some(), "{text}");
             let found: Vec<Value> = serde_json::from_str(&body).expect("JSON");
-            let mut events = Events { found: found.into_iter().map(|value| ("message".to_owned(), value)).collect(), ..Events::default() };
-            prop_assert!(events.found.iter().all(|(_, value)| value.get("gap").is_none()), "{body}");
+            let as_event = |data| Event { kind: "message".to_owned(), id: None, data };
+            let mut events = Events { found: found.into_iter().map(as_event).collect(), ..Events::default() };
+            prop_assert!(events.found.iter().all(|event| event.data.get("gap").is_none()), "{body}");
             ledger.take(&mut events, is_many);
         }
         prop_assert!(ledger.stands.get("/b").copied().unwrap_or(0) <= sent);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::world::client::{Client, Ledger, Random, position};
+use crate::world::client::{Client, Ledger, Random, live_all, position};
 use crate::world::{Place, World, open_settings};
 use serde_json::{Value, json};
 
@@ -248,16 +248,9 @@ impl Life {
 
 #[test]
 fn nobody_ever_loses_their_place() {
-    #[allow(clippy::disallowed_methods, reason = "the tester chooses which lives are lived")]
-    let seeds = std::env::var("GODWIT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
-    #[allow(clippy::disallowed_methods, reason = "the same")]
-    let first = std::env::var("GODWIT_SEED").ok().and_then(|text| text.parse().ok());
-    for seed in first.map_or(0..seeds, |seed: u64| seed..seed + 1) {
-        let outcome = std::panic::catch_unwind(|| {
-            let mut life = Life::new(seed);
-            (0..250).for_each(|_| life.step());
-            life.end();
-        });
-        assert!(outcome.is_ok(), "seed {seed}: run again with GODWIT_SEED={seed}");
-    }
+    live_all(|seed| {
+        let mut life = Life::new(seed);
+        (0..250).for_each(|_| life.step());
+        life.end();
+    });
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::world::client::Random;
+use crate::world::client::{Random, live_all};
 use crate::world::{Place, World, open_settings};
 use godwit_core::settings::Listener;
 
@@ -369,16 +369,9 @@ impl Life {
 
 #[test]
 fn sessions_lose_nothing_and_qos_2_comes_once() {
-    #[allow(clippy::disallowed_methods, reason = "the tester chooses which lives are lived")]
-    let seeds = std::env::var("GODWIT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
-    #[allow(clippy::disallowed_methods, reason = "the same")]
-    let first = std::env::var("GODWIT_SEED").ok().and_then(|text| text.parse().ok());
-    for seed in first.map_or(0..seeds, |seed: u64| seed..seed + 1) {
-        let outcome = std::panic::catch_unwind(|| {
-            let mut life = Life::new(seed);
-            (0..400).for_each(|_| life.step());
-            life.end();
-        });
-        assert!(outcome.is_ok(), "seed {seed}: run again with GODWIT_SEED={seed}");
-    }
+    live_all(|seed| {
+        let mut life = Life::new(seed);
+        (0..400).for_each(|_| life.step());
+        life.end();
+    });
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::{UNFOLDED, UNFOLDED_MAX, fold, rest};
     use rustls::crypto::aws_lc_rs::{ALL_CIPHER_SUITES, cipher_suite, default_provider};
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
-    use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection, SupportedCipherSuite};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, SupportedCipherSuite};
     use std::io::{Read, Write};
     use std::sync::Arc;
 
@@ -225,6 +225,8 @@ mod tests {
     fn pair(suite: SupportedCipherSuite) -> (ServerConnection, ClientConnection) {
         let with = |cipher_suites| Arc::new(rustls::crypto::CryptoProvider { cipher_suites, ..default_provider() });
         let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
+        let mut believed = RootCertStore::empty();
+        believed.add(chain[0].clone()).unwrap();
         let server = ServerConfig::builder_with_provider(with(fold(&[suite])))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -234,8 +236,7 @@ mod tests {
         let client = ClientConfig::builder_with_provider(with(vec![suite]))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Believing(default_provider())))
+            .with_root_certificates(believed)
             .with_no_client_auth();
         let name = ServerName::try_from("localhost").unwrap();
         let mut server = ServerConnection::new(Arc::new(server)).unwrap();
@@ -259,47 +260,6 @@ mod tests {
         while !rest.is_empty() {
             to.read_tls(&mut rest).unwrap();
             to.process_new_packets().unwrap();
-        }
-    }
-
-    /// The certificate in the tests is as old as they are: who it is for is not what is tested here.
-    #[derive(Debug)]
-    struct Believing(rustls::crypto::CryptoProvider);
-
-    impl rustls::client::danger::ServerCertVerifier for Believing {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: rustls::pki_types::UnixTime,
-        ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-            Ok(rustls::client::danger::ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &rustls::DigitallySignedStruct,
-        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-            let known = &self.0.signature_verification_algorithms;
-            rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &rustls::DigitallySignedStruct,
-        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-            let known = &self.0.signature_verification_algorithms;
-            rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
         }
     }
 

@@ -78,6 +78,8 @@ pub struct Kept {
     pub last_packet_id: u16,
     /// It asked to be told of its gaps, with this subscription identifier.
     pub gaps: Option<u32>,
+    /// The same of what concerns its connection.
+    pub notices: Option<u32>,
     /// The arrival before its oldest message in flight: from there on nothing that it is owed grows too old.
     pub owed_after: u64,
 }

@@ -1,5 +1,7 @@
-//! Gaps at QoS 0, told to who asks: MQTT has no word for them, so a client that subscribes to `$godwit/gaps` gets its own, each as
-//! the object that the other wires tell (protocol.md, 16.11). At QoS 1 and 2 a gap ends the session instead.
+//! What MQTT has no word for, told to who asks (protocol.md, 16.11): a client that subscribes to `$godwit/gaps` gets its own gaps at
+//! QoS 0 (at QoS 1 and 2 a gap ends the session instead), one that subscribes to `$godwit/notices` hears that its token ends, that
+//! the node drains, that a subscription was ended: each as the object that the other wires tell. Nobody publishes there, and
+//! each client sees its own there alone, so it takes no right.
 use super::Mqtt;
 use crate::command::Push;
 use crate::mqtt::{Outgoing, Qos, Reason};
@@ -7,24 +9,58 @@ use crate::shard::Shard;
 use crate::shard::connection::Connection;
 use crate::wire;
 
-/// Nobody publishes there, and each client sees its own there alone, so it takes no right.
-pub(super) const TOPIC: &str = "$godwit/gaps";
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    Gaps,
+    Notices,
+}
+
+impl Own {
+    pub(super) fn of(filter: &str) -> Option<Self> {
+        [Self::Gaps, Self::Notices].into_iter().find(|own| own.topic() == filter)
+    }
+
+    const fn topic(self) -> &'static str {
+        match self {
+            Self::Gaps => "$godwit/gaps",
+            Self::Notices => "$godwit/notices",
+        }
+    }
+}
 
 /// Appends what a client missed, if it speaks MQTT and asked for it.
 pub(in crate::shard) fn put_gap(connection: Option<&Connection>, push: &Push<'_>, out: &mut Vec<u8>) {
-    let Some(mqtt) = connection.and_then(|connection| connection.mqtt.as_ref()) else { return };
-    let Some(subscription_id) = mqtt.gaps else { return };
-    let mut payload = Vec::new();
-    wire::object(&mut payload, push);
-    mqtt.put_own(TOPIC, &payload, subscription_id, out);
+    if let Some(mqtt) = connection.and_then(|connection| connection.mqtt.as_ref()) {
+        mqtt.put_own(Own::Gaps, push, out);
+    }
+}
+
+/// Appends what concerns the whole connection, on its wire; where that is MQTT, if it asked for it.
+pub(in crate::shard) fn put_notice(connection: &mut Connection, push: &Push<'_>) {
+    match &connection.mqtt {
+        Some(mqtt) => mqtt.put_own(Own::Notices, push, &mut connection.private),
+        None => wire::push(connection.wire, &mut connection.private, push),
+    }
 }
 
 impl Mqtt {
-    /// Appends a message of the server's own to this client, at QoS 0.
-    fn put_own(&self, topic: &str, payload: &[u8], subscription_id: u32, out: &mut Vec<u8>) {
+    fn asked(&mut self, own: Own) -> &mut Option<u32> {
+        match own {
+            Own::Gaps => &mut self.gaps,
+            Own::Notices => &mut self.notices,
+        }
+    }
+
+    /// Appends a message of the server's own to this client, at QoS 0, if it asked for those.
+    fn put_own(&self, own: Own, push: &Push<'_>, out: &mut Vec<u8>) {
+        let asked = if own == Own::Gaps { self.gaps } else { self.notices };
+        let Some(subscription_id) = asked else { return };
+        let mut payload = Vec::new();
+        wire::object(&mut payload, push);
         let message = Outgoing {
-            topic,
-            payload,
+            topic: own.topic(),
+            payload: &payload,
             qos: Qos::AtMostOnce,
             packet_id: 0,
             is_repeat: false,
@@ -44,15 +80,22 @@ impl Mqtt {
 
 impl Shard {
     /// The client wants to be told; whatever it asked for, at QoS 0.
-    pub(super) fn tell_gaps(&mut self, socket: u32, subscription_id: u32) -> Qos {
-        if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
-            mqtt.gaps = Some(subscription_id);
+    pub(super) fn tell_own(&mut self, socket: u32, own: Own, subscription_id: u32) -> Qos {
+        let Some(connection) = self.connections.get_mut(socket) else { return Qos::AtMostOnce };
+        if let Some(mqtt) = connection.mqtt.as_mut() {
+            *mqtt.asked(own) = Some(subscription_id);
+        }
+        if own == Own::Notices
+            && let Some(details) = connection.details.as_mut()
+        {
+            // That its token ends soon may have been found while nobody wanted to hear it: the next look says it again.
+            details.is_warned = false;
         }
         Qos::AtMostOnce
     }
 
-    pub(super) fn hide_gaps(&mut self, socket: u32) -> Reason {
+    pub(super) fn hide_own(&mut self, socket: u32, own: Own) -> Reason {
         let mqtt = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut());
-        if mqtt.and_then(|mqtt| mqtt.gaps.take()).is_some() { Reason::SUCCESS } else { Reason::NO_SUBSCRIPTION }
+        if mqtt.and_then(|mqtt| mqtt.asked(own).take()).is_some() { Reason::SUCCESS } else { Reason::NO_SUBSCRIPTION }
     }
 }

@@ -25,7 +25,8 @@ impl Shard {
         }
         let (will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
         let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
-        let (received, gaps) = (std::mem::take(&mut mqtt.received), mqtt.gaps);
+        let received = std::mem::take(&mut mqtt.received);
+        let (gaps, notices) = (mqtt.gaps, mqtt.notices);
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
@@ -33,7 +34,7 @@ impl Shard {
         let kept = (session_ms > 0).then(|| {
             let places = in_flight.iter().filter(|packet| !packet.is_released());
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
-            Kept { subscriptions, in_flight, received, last_packet_id, gaps, owed_after }
+            Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after }
         });
         node.release(&client_id, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();

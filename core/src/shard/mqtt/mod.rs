@@ -27,7 +27,7 @@ use crate::node::Will;
 
 pub(super) use deliver::{put_parts, put_shared};
 use flight::Flight;
-pub(super) use gaps::put_gap;
+pub(super) use gaps::{put_gap, put_notice};
 
 /// Keep alives up to this long (one and a half times) are watched closely.
 const HASTY_MS_MAX: u32 = 30_000;
@@ -84,6 +84,8 @@ pub(super) struct Mqtt {
     wants_problems: bool,
     /// It asked to be told of its gaps, with this subscription identifier (0 none).
     gaps: Option<u32>,
+    /// The same for what concerns its connection.
+    notices: Option<u32>,
 }
 
 /// Numbers that stand for topics, each way.
@@ -121,6 +123,7 @@ impl Mqtt {
             is_sharing: false,
             wants_problems: true,
             gaps: None,
+            notices: None,
         }
     }
 

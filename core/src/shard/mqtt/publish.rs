@@ -191,7 +191,7 @@ impl Shard {
             // An answer would say that it is on the disk: without one the client comes back with it.
             return self.close(socket, Code::ConnectionFault, "the disk fails");
         }
-        let reason = outcome.map_or_else(reason_of, |()| Reason::SUCCESS);
+        let reason = outcome.map_or_else(|code| reason_of(code).in_puback(), |()| Reason::SUCCESS);
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::flight::Flight;
 use super::overlap::Subscriptions;
 use super::parts::Parts;
+use super::share::Share;
 use crate::cursor::Stand;
 use crate::mqtt::{Options, Qos, Version, split_shared};
 use crate::node::{InFlight, Kept, KeptSubscription};
@@ -21,7 +22,7 @@ impl Shard {
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
             mqtt.received = kept.received;
-            mqtt.gaps = kept.gaps;
+            (mqtt.gaps, mqtt.notices) = (kept.gaps, kept.notices);
         }
         for subscription in &kept.subscriptions {
             self.resume_subscription(socket, subscription, &mut node);
@@ -35,7 +36,8 @@ impl Shard {
         let Ok(options) = Options::read(kept.options, Version::V5) else { return };
         if let Some((group, selector)) = split_shared(&kept.selector) {
             if let Ok(selector) = Selector::parse_levels(selector) {
-                let _ = self.seat_member(socket, group, &selector, options, kept.subscription_id, node);
+                let share = Share { group, selector: &selector, options, subscription_id: kept.subscription_id };
+                let _ = self.seat_member(socket, &share, node);
             }
             return;
         }

@@ -18,40 +18,38 @@ use crate::wire::Wire;
 /// Messages dealt in one turn, so that other shards' members get theirs.
 const TURN_MESSAGES: usize = 256;
 
+/// What a client wants to share, and how it wants its part.
+pub(super) struct Share<'a> {
+    pub(super) group: &'a str,
+    pub(super) selector: &'a Selector,
+    pub(super) options: Options,
+    pub(super) subscription_id: u32,
+}
+
 impl Shard {
-    pub(super) fn subscribe_shared(
-        &mut self,
-        socket: u32,
-        group: &str,
-        selector: &Selector,
-        options: Options,
-        subscription_id: u32,
-    ) -> Result<Qos, Refusal> {
-        let name = shared_name(group, selector);
+    pub(super) fn subscribe_shared(&mut self, socket: u32, share: &Share<'_>) -> Result<Qos, Refusal> {
+        let name = shared_name(share.group, share.selector);
         if let Some(id) = self.cursor_of(socket, &name) {
-            if let Some(cursor) = self.cursors.get_mut(id) {
-                (cursor.options, cursor.subscription_id) = (options.byte(), subscription_id);
-            }
-            return Ok(options.qos);
+            self.change_share(id, share);
+            return Ok(share.options.qos);
         }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
-        self.seat_member(socket, group, selector, options, subscription_id, &mut node)?;
+        self.seat_member(socket, share, &mut node)?;
         self.wakes |= node.take_wakes();
         drop(node);
         self.report_subscribed(socket, &name, Outcome::Live, None, None);
-        Ok(options.qos)
+        Ok(share.options.qos)
     }
 
-    pub(super) fn seat_member(
-        &mut self,
-        socket: u32,
-        group: &str,
-        selector: &Selector,
-        options: Options,
-        subscription_id: u32,
-        node: &mut Node,
-    ) -> Result<(), Refusal> {
+    fn change_share(&mut self, id: u32, share: &Share<'_>) {
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            (cursor.options, cursor.subscription_id) = (share.options.byte(), share.subscription_id);
+        }
+    }
+
+    pub(super) fn seat_member(&mut self, socket: u32, share: &Share<'_>, node: &mut Node) -> Result<(), Refusal> {
+        let Share { group, selector, .. } = *share;
         self.may_hold(socket)?;
         let pattern = Pattern::parse_levels(selector.text())?;
         let number = node.join_group(self.index, group, &pattern);
@@ -66,8 +64,8 @@ impl Shard {
             },
         };
         let id = self.seat_cursor(socket, stream, false);
+        self.change_share(id, share);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            (cursor.options, cursor.subscription_id) = (options.byte(), subscription_id);
             cursor.stand = Stand::Current;
         }
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {

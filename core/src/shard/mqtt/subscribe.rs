@@ -1,8 +1,9 @@
 //! SUBSCRIBE and UNSUBSCRIBE: rights, limits, the stream that fits what is wanted, and where the cursor begins.
 use std::sync::Arc;
 
-use super::gaps;
+use super::gaps::Own;
 use super::inbound::reason_of;
+use super::share::Share;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
 use crate::cursor::Stand;
@@ -22,7 +23,7 @@ impl Shard {
         // All questions first: the packet is carried out as a whole, once.
         let mut chosen = Vec::new();
         for filter in packet.filters.iter() {
-            if filter.filter == gaps::TOPIC {
+            if Own::of(filter.filter).is_some() {
                 chosen.push((filter, Ok(None)));
                 continue;
             }
@@ -39,14 +40,15 @@ impl Shard {
         for (filter, judged) in chosen {
             let outcome = match judged {
                 Err(refusal) => Err(refusal.code),
-                Ok(None) => Ok(self.tell_gaps(socket, packet.subscription_id)),
+                Ok(None) => Ok(Own::of(filter.filter)
+                    .map_or(Qos::AtMostOnce, |own| self.tell_own(socket, own, packet.subscription_id))),
                 Ok(Some((_, Verdict::Deny | Verdict::Ask))) => Err(Code::SubscribeForbidden),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
             if let Err(code) = outcome {
                 self.tell_refusal(socket, code, "");
             }
-            codes.push(outcome.map_or_else(reason_of, |qos| Reason(qos as u8)));
+            codes.push(outcome.map_or_else(|code| reason_of(code).in_suback(), |qos| Reason(qos as u8)));
         }
         self.say(socket, |mqtt, out| {
             let is_plain = mqtt.writer.version == Version::V3;
@@ -68,8 +70,8 @@ impl Shard {
         let may = if is_known { self.may_change_subscription(socket) } else { self.may_subscribe(socket) };
         may.map_err(|refusal| refusal.code)?;
         if let Some(group) = &selected.group {
-            let shared = self.subscribe_shared(socket, group, &selected.selector, options, packet.subscription_id);
-            return shared.map_err(|refusal| refusal.code);
+            let share = Share { group, selector: &selected.selector, options, subscription_id: packet.subscription_id };
+            return self.subscribe_shared(socket, &share).map_err(|refusal| refusal.code);
         }
         let text = selected.selector.text();
         let node = Arc::clone(&self.node);
@@ -143,10 +145,10 @@ impl Shard {
         let connection = self.connection_id(socket);
         let mut codes = Vec::new();
         for filter in packet.filters.iter() {
-            let reason = match select(filter.filter) {
-                _ if filter.filter == gaps::TOPIC => self.hide_gaps(socket),
-                Err(_) => Reason::NO_SUBSCRIPTION,
-                Ok(selected) => {
+            let reason = match (Own::of(filter.filter), select(filter.filter)) {
+                (Some(own), _) => self.hide_own(socket, own),
+                (None, Err(_)) => Reason::NO_SUBSCRIPTION,
+                (None, Ok(selected)) => {
                     let shared = selected.group.as_ref().map(|group| shared_name(group, &selected.selector));
                     let text = shared.as_deref().unwrap_or(selected.selector.text());
                     if let Some(leaving) = self.cursor_of(socket, text) {

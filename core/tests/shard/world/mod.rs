@@ -5,6 +5,8 @@
 
 pub(crate) mod binary;
 pub(crate) mod client;
+pub(crate) mod events;
+pub(crate) mod script;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,13 +1,11 @@
-"""Packets that break a normative statement, as bytes: the reason of the standard in 5.0, the close in 3.1.1."""
+"""Packets that break a normative statement, one of each, by its number: the reason of the standard in 5.0, the close in 3.1.1."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
 
-from tests.mqtt.conftest import Open
+from tests.mqtt.corpus.case import ALIAS, MALFORMED, PROTOCOL, TOPIC, Case, both
 from tests.mqtt.packets import V3, V5, packet, publish, text, varint
-
-MALFORMED, PROTOCOL, TOPIC, ALIAS = 0x81, 0x82, 0x90, 0x94
 
 
 def sub5(filters: bytes, properties: bytes = b"", first: int = 0x82) -> bytes:
@@ -108,41 +106,10 @@ V5_ONLY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("version", [V3, V5])
-@pytest.mark.parametrize("name", BOTH)
-def test_both_standards_refuse(opened: Open, name: str, version: int) -> None:
-    raw, reason = BOTH[name]
-    peer = opened("", version)
-    peer.send(raw)
-    peer.ended(reason)
-
-
-@pytest.mark.parametrize("name", V3_ONLY)
-def test_3_1_1_closes(opened: Open, name: str) -> None:
-    peer = opened("", V3)
-    peer.send(V3_ONLY[name])
-    peer.ended()
-
-
-@pytest.mark.parametrize("name", V5_ONLY)
-def test_5_0_says_why(opened: Open, name: str) -> None:
-    raw, reason = V5_ONLY[name]
-    peer = opened("", V5)
-    peer.send(raw)
-    peer.ended(reason)
-
-
-def test_ten_thousand_user_properties_are_taken_in_linear_time(opened: Open) -> None:
-    peer = opened()
-    peer.send(publish("t", properties=(b"\x26" + text("k") + text("v")) * 10_000))
-    peer.quiet()
-
-
-def test_a_packet_may_come_byte_by_byte_and_several_at_once(opened: Open) -> None:
-    peer = opened()
-    for byte in publish("t", b"x" * 200, qos=1, packet_id=9):
-        peer.send(bytes([byte]))
-    peer.expect(packet(0x40, b"\0\x09"))
-    peer.send(publish("t", qos=1, packet_id=1) + publish("t", qos=1, packet_id=2))
-    peer.expect(packet(0x40, b"\0\1"))
-    peer.expect(packet(0x40, b"\0\2"))
+def list_cases() -> Iterator[Case]:
+    for name, (raw, reason) in BOTH.items():
+        yield from both(name, raw, reason)
+    for name, raw in V3_ONLY.items():
+        yield Case(name, V3, raw, MALFORMED)
+    for name, (raw, reason) in V5_ONLY.items():
+        yield Case(name, V5, raw, reason)
