@@ -11,7 +11,7 @@ pub(crate) struct Event {
 
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    text: String,
+    pub text: String,
     pub last_id: Option<String>,
     pub found: Vec<Event>,
 }
