@@ -11,7 +11,8 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, TextIO
+from contextlib import suppress
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -41,7 +42,7 @@ def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None
             render_console if is_console else render_json,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(output),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Unfailing(output))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -52,6 +53,24 @@ def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None
 def read_logger() -> Any:
     """The logger of whoever asks: `read_logger().info("node_started", client=…)`."""
     return structlog.get_logger()
+
+
+class Unfailing:
+    """Where lines go. One that cannot be written (a full disk, a reader that has gone) is lost, and stops nothing of the node's."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self.lines_lost = 0
+
+    def write(self, text: str) -> None:
+        try:
+            self._output.write(text)
+        except (OSError, ValueError):
+            self.lines_lost += 1
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._output.flush()
 
 
 class EventFlow:

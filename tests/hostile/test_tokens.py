@@ -1,4 +1,4 @@
-"""Cases 22, 40, 41 and 44 on every wire: a token that is none, or not for here, is refused in the words of the wire, and so is who shows none."""
+"""Cases 22, 40, 41 and 44 on every wire: a token that is none, or not for here, is refused in the words of the wire; so is no token."""
 
 from __future__ import annotations
 
@@ -51,11 +51,16 @@ TOKENS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def node(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[testing.RunningNode]:
+@pytest.fixture(scope="module")
+def secret_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file: Path = tmp_path_factory.mktemp("keys") / "secret"
     file.write_text(SECRET)
-    issuer = {"keys_file": str(file), "algorithms": ["HS256"], "audience": "here"}
+    return file
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def node(secret_file: Path) -> AsyncIterator[testing.RunningNode]:
+    issuer = {"keys_file": str(secret_file), "algorithms": ["HS256"], "audience": "here"}
     settings = {
         "access": {"entitlement": "jwt"},
         "issuers": {ISSUER: issuer},

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.config.tree import LoggingConfig
-from godwit.logs import EventFlow, clean_event, read_logger, render_console, render_json, start_logs
+from godwit.logs import EventFlow, Unfailing, clean_event, read_logger, render_console, render_json, start_logs
 
 
 def make_event(**fields: Any) -> dict[str, Any]:
@@ -75,3 +75,21 @@ def test_levels_are_obeyed_and_libraries_speak_the_same_way() -> None:
     events = [json.loads(line) for line in output.getvalue().splitlines()]
     assert [event["event"] for event in events] == ["loud_event", "library_spoke"]
     assert (events[1]["said"], events[1]["by"]) == ("odd thing", "some.library")
+
+
+def test_a_log_that_cannot_be_written_stops_nothing() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    start_logs(LoggingConfig(format="json"), "n1", output=Full())
+    read_logger().warning("disk_full")
+    closed = io.StringIO()
+    closed.close()
+    output = Unfailing(closed)
+    output.write("a line")
+    output.flush()
+    assert output.lines_lost == 1
