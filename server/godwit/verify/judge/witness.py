@@ -55,6 +55,7 @@ class Witness:
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
         self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
         self._restarts = court.restarts  # that this subscription has been told of
+        self._is_late = False  # it was told of a restart, and nothing has come yet of the reign that is now
         self._unmarked_ms: int | None = (
             None  # when it was told of one by a gap of the whole pattern, no mark having come since
         )
@@ -135,6 +136,8 @@ class Witness:
                 return
             place = self.place(subject)
         self.counts.messages += 1
+        if self._is_late and not self._ledger.has_ended(subject, at.epoch):
+            self._restarts, self._is_late = self.court.restarts, False
         before = place.stand
         if message.is_snapshot:
             breach = self._judge_snapshot(place, subject, at)
@@ -308,7 +311,8 @@ class Witness:
         if self.court.rules.knows_restarts and self._restarts == self.court.restarts:
             breach = Breach(Promise.GAPS, "a gap of the whole pattern was told, but nobody restarted the node")
             self._find(at_ms, self.selector, breach)
-        self._restarts = self.court.restarts
+        # What waited to be read may speak of a restart before the last: it tells of one, until a message is of this reign.
+        self._restarts, self._is_late = min(self._restarts + 1, self.court.restarts), True
         self._unmarked_ms = at_ms
         for place in self.places.values():
             place.begin()

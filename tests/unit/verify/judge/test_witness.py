@@ -193,6 +193,22 @@ def test_a_join_that_was_cut_may_tell_its_gap_again_and_one_that_was_complete_ma
     assert cut_after_a_gap(following("/*", is_client=True), marks=False, cut_ms=60_000) == {Promise.GAPS}
 
 
+def test_a_gap_that_was_read_late_speaks_of_the_restart_before() -> None:
+    """The node restarts twice while the subscriber does not read: it is told of both, and of a third that nobody made."""
+    witness, told = following("/*", is_client=True), Gap("/*", None, None, GapReason.EPOCH, None)
+    for _ in range(2):
+        witness.court.ledger.restart()
+        witness.court.restarts += 1
+    publish(witness.court.ledger, 1, epoch=9)
+    witness.gap(0, told)
+    witness.message(0, snapshot(10))  # of a reign that is over
+    witness.gap(20_000, told)
+    witness.message(20_000, Message(SUBJECT, content(11), position=Position(9, 1)))
+    assert not found(witness)
+    witness.gap(40_000, told)
+    assert found(witness) == {Promise.GAPS}
+
+
 def test_who_joins_behind_what_was_acknowledged_is_found() -> None:
     witness = following(is_late=True)
     witness.joined(0, Position(EPOCH, 9), Outcome.SNAPSHOT, 1)
