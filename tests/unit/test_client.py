@@ -318,6 +318,17 @@ async def test_closed_client_says_so(peer: Peer) -> None:
             await anext(subscription)
 
 
+async def test_who_is_cancelled_while_its_client_closes_is_cancelled(peer: Peer) -> None:
+    """Else a program that opens one client after the other would go on for ever."""
+    client = await Client(peer.url, settings=QUICK).__aenter__()
+    await client.connected()
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)  # it is under way now, and waits for the connection's end
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+
 async def test_subscription_can_be_closed_and_made_again(peer: Peer) -> None:
     peer.log["/a"] = [1, 2, 3]
     async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:

@@ -217,10 +217,13 @@ class Client:
         self._stirred.set()
         for task in self._tasks[1:] if self._connection.is_open else self._tasks:
             task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._save_positions()
+        try:
+            ended = await asyncio.gather(*self._tasks, return_exceptions=True)  # who closes may be cancelled meanwhile
+        finally:
+            self._save_positions()
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
 
     async def _hear_replies(self, requests: Requests, replies: Subscription) -> None:
         await requests.listen(replies)

@@ -265,8 +265,9 @@ class Witness:
 
     def _judge_first(self, place: Place, message: Message, at: Position) -> Breach | None:
         """The first that comes of a subject, and no snapshot: only the first there is can be that."""
-        follows = message.after  # of another reign: it is the first of its own
-        after = follows.sequence if follows is not None and follows.epoch == at.epoch else at.sequence - 1
+        follows = message.after  # of another reign: it is the first of its own, or was merged over the end of that one
+        is_within = follows is not None and (follows.epoch == at.epoch or message.conflated)
+        after = follows.sequence if follows is not None and is_within else at.sequence - 1
         place.stand = at
         if after == 0 or not self.court.rules.has_snapshots:
             return None

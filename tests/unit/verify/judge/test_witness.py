@@ -379,3 +379,9 @@ def test_a_subject_that_is_younger_than_the_mark_comes_again_from_its_first_reig
         witness.asked(2, since="m")
         witness.message(2, reply)
     assert found(witness) == {Promise.NO_LOSS}  # of the second time, which did not begin with the first
+    witness.court.findings.counts.clear()
+    for after, expected in ((Position(EPOCH, 0), set()), (Position(EPOCH, 1), {Promise.NO_LOSS})):
+        witness.lost(3)
+        witness.asked(3, since="m")
+        witness.message(3, replace(first, after=after, conflated=2))
+        assert found(witness) == expected  # merged over the end of the first reign
