@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.verify.brokers import BrokerMissing
-from tests.sabotage.culprits import CULPRITS, ROOT, RUN_S_MAX, Culprit, is_caught, try_culprit
+from tests.sabotage.culprits import CULPRITS, ROOT, RUN_S_MAX, Culprit, count_deliveries, is_caught, try_culprit
 
 SEEDS = 3
 GUIDE = ROOT / "docs/guides/verify.md"
@@ -88,7 +88,7 @@ def judge(culprit: Culprit, seeds: int, console: Console) -> Row:
         is_right, shortest = is_caught(culprit, scene), scene.findings.shortest()
         row.right += is_right
         row.found.update({promise.value: count for promise, count in scene.findings.counts.items()})
-        row.deliveries += sum(subscriber.witness.counts.messages for subscriber in scene.subscribers)
+        row.deliveries += count_deliveries(scene)
         if shortest is not None and not row.shortest:
             row.shortest = shortest.sentence
         verdict = "judged rightly" if is_right else f"judged wrongly: {dict(scene.findings.counts)}"
