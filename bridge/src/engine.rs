@@ -1,6 +1,6 @@
 //! The node's Python face. The GIL is released around what may wait for a lock or a thread, never around a copy; what
 //! comes from Python is converted before any lock is taken.
-use crate::{orders, reports, rows};
+use crate::{journal, orders, reports, rows};
 use godwit_core::message::Kind;
 use godwit_core::report::{ConnectionId, ConnectionList};
 use godwit_core::subject::Pattern;
@@ -83,6 +83,11 @@ impl Engine {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.0.stats());
         rows::stats(py, &stats)
+    }
+
+    /// Rows of the stream `stats`, all of one time; false where there is no journal.
+    fn write_stats(&self, py: Python<'_>, time_ms: u64, rows: Vec<journal::Statistic>) -> bool {
+        py.detach(|| self.0.write_stats(rows.into_iter().map(|row| journal::make_stats(time_ms, row)).collect()))
     }
 
     #[pyo3(signature = (after, limit, pattern))]

@@ -1,8 +1,28 @@
 //! A journal's files as rows, for operators.
+use godwit_core::journal::StatsRow;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::Path;
+
+/// (indicator, scope, label, window, covered_s, (value, max, mean, deviation)).
+pub(crate) type Statistic = (String, String, String, String, f64, [Option<f64>; 4]);
+
+pub(crate) fn make_stats(time_ms: u64, row: Statistic) -> StatsRow {
+    let (indicator, scope, label, window, covered_s, [value, max, mean, deviation]) = row;
+    StatsRow {
+        time_ms,
+        indicator: indicator.into(),
+        scope: scope.into(),
+        label: label.into(),
+        window: window.into(),
+        covered_s,
+        value,
+        max,
+        mean,
+        deviation,
+    }
+}
 
 /// What is in each file of a journal, every row read against its checksum.
 #[pyfunction]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::journal::Place;
 use crate::message::LogId;
 use crate::position::Position;
 
@@ -18,6 +19,9 @@ pub enum Stand {
     Live(u64),
     /// Everything up to this arrival has been sent; the rest comes from the logs, in chunks.
     Behind(u64),
+    /// Everything up to this arrival has been sent; the rest is read back from the journal, a page at a time, until memory goes on
+    /// from there. 0: a subject's cursor of which only the position is known.
+    Reading(u64),
     /// A pattern's join is under way; its job knows how far it came.
     Joining,
 }
@@ -35,7 +39,7 @@ pub struct Cursor {
     /// Standard messages of the stream that were sent or are known to be lost, modulo 2³².
     pub standard: u32,
     pub stand: Stand,
-    /// Behind in a subject's stream: the last sequence that was sent; 0 not known.
+    /// Behind in a subject's stream: the last sequence that was sent; 0 not known. Reading: the same, of the position.
     pub sequence: u64,
     pub is_ready: bool,
     /// Scratch of a short write: its first unsent frame has been found.
@@ -44,6 +48,8 @@ pub struct Cursor {
     pub is_late: bool,
     /// It waits in the shard's list of cursors to catch up.
     pub is_queued: bool,
+    /// It named the place it goes on from, and has not come to the head yet: what memory has let go of is read back.
+    pub reads_back: bool,
     /// After a gap it continues from the oldest kept message.
     pub gap_from_oldest: bool,
     /// A pattern's: its first mark is still to be told.
@@ -80,6 +86,27 @@ pub struct Job {
     /// The skips can be forgotten once the cursor stands here.
     pub skips_until: u64,
     pub join: Option<Join>,
+    pub reading: Option<Reading>,
+}
+
+/// How a cursor reads back.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The epoch of a subject's cursor; 0 not known.
+    pub epoch: u64,
+    /// Where the page under way, or the last one, began.
+    pub place: Place,
+    /// Where the next one begins for who was sent all of the last, which ended with this arrival.
+    pub next: Option<(u64, Place)>,
+    /// The page under way; 0 none.
+    pub serial: u64,
+    /// Everything that was accepted up to here when it was asked for is in the journal, if that says so.
+    pub head: u64,
+    /// Of the last page: nothing followed it, and nothing is missing in it.
+    pub is_last: bool,
+    pub is_whole: bool,
+    /// It asked for so many messages, not for all after a place: what is gone before them is not told.
+    pub is_history: bool,
 }
 
 /// The join of a pattern: subjects in name order, what is sent of each, and the arrival at which the feed takes over.
@@ -145,6 +172,7 @@ impl Cursor {
             is_unsent: false,
             is_late: false,
             is_queued: false,
+            reads_back: false,
             gap_from_oldest: false,
             owes_mark: false,
             announced: 0,
@@ -187,6 +215,14 @@ impl Cursor {
         job.skips_until = job.skips_until.max(arrival);
     }
 
+    pub fn reading(&self) -> Option<&Reading> {
+        self.job.as_ref()?.reading.as_ref()
+    }
+
+    pub fn reading_mut(&mut self) -> Option<&mut Reading> {
+        self.job.as_mut()?.reading.as_mut()
+    }
+
     /// Standard messages lost by a cursor that goes on where the stream counts `standard`. A resumed cursor may go on before
     /// the place where it was seated: it loses none.
     pub fn lost_to(&self, standard: u32) -> u32 {
@@ -195,7 +231,11 @@ impl Cursor {
 
     /// Forgets what is no longer needed by a cursor that stands at `arrival` with no join under way.
     pub fn settle(&mut self, arrival: u64) {
-        if self.job.as_ref().is_some_and(|job| job.join.is_none() && arrival >= job.skips_until) {
+        if self
+            .job
+            .as_ref()
+            .is_some_and(|job| job.join.is_none() && job.reading.is_none() && arrival >= job.skips_until)
+        {
             self.job = None;
         }
     }

@@ -135,6 +135,10 @@ pub struct Limits {
     pub feed_bytes_max: usize,
     /// Arrivals the feed remembers for marks; a mark before them gets a gap.
     pub index_entries_max: usize,
+    /// Pages read from the journal at once for clients that go on from further back than memory; who finds no room waits its turn. 0: nothing is read back.
+    pub journal_readings_max: usize,
+    /// Content of one such page; its last message may pass it.
+    pub journal_page_bytes_max: usize,
     /// Time between two marks of a wildcard subscription.
     pub mark_interval_ms: u64,
     /// Time after the last listener left before watchers hear of it.
@@ -218,6 +222,8 @@ impl Default for Limits {
             feed_entries_max: 1_048_576,
             feed_bytes_max: 268_435_456,
             index_entries_max: 4_194_304,
+            journal_readings_max: 16,
+            journal_page_bytes_max: 262_144,
             mark_interval_ms: 1_000,
             interest_hold_ms: 1_000,
             conflate_ms_min: 100,

@@ -151,6 +151,8 @@ pub struct Draft {
     /// What its publisher waits for.
     pub ack: Ack,
     pub identity: Arc<str>,
+    /// Whose customer that is; none: nobody's.
+    pub tenant: Option<Arc<str>>,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
     pub connection: u32,
 }
@@ -223,6 +225,7 @@ impl Draft {
             key: None,
             ack: Ack::Cached,
             identity,
+            tenant: None,
             connection,
         }
     }

@@ -232,5 +232,7 @@ pub enum Order {
         ask: u64,
         connection: ConnectionId,
     },
+    /// What one of its cursors asked the journal for.
+    Page(Box<crate::journal::Page>),
     Stop,
 }

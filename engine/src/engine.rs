@@ -71,7 +71,7 @@ pub struct Engine {
     settings: Arc<Settings>,
     current: Mutex<Arc<Settings>>,
     node: Arc<Mutex<Node>>,
-    board: Arc<Board>,
+    pub(crate) board: Arc<Board>,
     clock: Clock,
     surveys: Surveys,
     asks: AtomicU64,
@@ -228,11 +228,7 @@ impl Engine {
                 | Order::Close { connection, .. } => Some(*connection),
                 Order::ListConnections { list, .. } => Some(list.after),
                 Order::ShowConnection { connection, .. } => Some(*connection),
-                Order::Drain { .. }
-                | Order::Revoke { .. }
-                | Order::Purge { .. }
-                | Order::Configure(_)
-                | Order::Stop => None,
+                _ => None,
             };
             let is_given = match connection {
                 Some(connection) => self.board.order(usize::from(connection.shard()), order),

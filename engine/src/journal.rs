@@ -3,8 +3,10 @@
 //! time, so that they stay in order, and what the journal says reaches the node before any shard is woken for it.
 
 use crate::board::Board;
+use crate::engine::Engine;
+use crate::history::Readings;
 use crate::queue::lock;
-use godwit_core::journal::{MessageRow, Rows};
+use godwit_core::journal::{Ask, MessageRow, Rows, StatsRow};
 use godwit_core::node::{Node, Progress, Reign, Restored};
 use godwit_core::position::Now;
 use godwit_core::report::Report;
@@ -58,6 +60,7 @@ pub(crate) struct Journaling {
     /// As of the last report.
     was_failing: Mutex<bool>,
     journal: Mutex<Option<Journal>>,
+    readings: Readings,
 }
 
 /// Opens the journal of the settings, gives the node back what it holds, and begins. None where there is none.
@@ -105,6 +108,7 @@ pub(crate) fn begin_on(
         progress: journal.progress().clone(),
         rows: Mutex::default(),
         was_failing: Mutex::default(),
+        readings: Readings::open(journal.reader(), journal.progress(), &Arc::downgrade(board))?,
         journal: Mutex::new(Some(journal)),
     });
     let _ = is_ready.set(()); // it is set once, here
@@ -131,6 +135,7 @@ pub fn check_journal(directory: &Path) -> io::Result<Vec<Checked>> {
 /// The journal has come further, or fails: the node is told, and then those who wait.
 fn tell(board: &Board) {
     let Some(journaling) = board.journaling() else { return };
+    journaling.readings.tell();
     let progress = journaling.progress();
     let woken = lock(&journaling.node).journaled(progress);
     board.wake(woken);
@@ -207,6 +212,17 @@ fn chain(past: &Past) -> Vec<Reign> {
     reigns
 }
 
+impl Engine {
+    /// Writes statistics down, where there is a journal; true when there is.
+    pub fn write_stats(&self, rows: Vec<StatsRow>) -> bool {
+        let journaling = self.board.journaling();
+        if let Some(journaling) = journaling {
+            journaling.push(Rows::Stats(rows));
+        }
+        journaling.is_some()
+    }
+}
+
 impl Journaling {
     /// Hands what has been accepted to the journal. Never waits for the disk.
     pub(crate) fn pump(&self) {
@@ -231,6 +247,11 @@ impl Journaling {
         self.queue.push(rows);
     }
 
+    /// Reads a page of the journal for a shard, which gets it as an order.
+    pub(crate) fn read_back(&self, ask: Ask) {
+        self.readings.ask(ask);
+    }
+
     fn progress(&self) -> Progress {
         // In this order: what was lost is told before what is behind it is said to be there.
         let synced = self.progress.synced_arrival();
@@ -246,6 +267,7 @@ impl Journaling {
 
     /// Ends the run in order: what waits is written, and that nothing came after it.
     pub(crate) fn close(&self) {
+        self.readings.close();
         self.pump();
         let last = lock(&self.node).arrival();
         if let Some(journal) = lock(&self.journal).take() {

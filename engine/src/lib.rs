@@ -6,6 +6,7 @@ mod board;
 mod clock;
 pub mod driver;
 mod engine;
+mod history;
 mod journal;
 mod links;
 mod outlet;

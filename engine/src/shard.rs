@@ -299,6 +299,7 @@ impl Turning {
             && let Some(journaling) = self.board.journaling()
         {
             self.shard.take_rows(|rows| journaling.push(rows));
+            self.shard.take_asks(|ask| journaling.read_back(ask));
         }
     }
 

@@ -34,7 +34,7 @@ pub use examine::{Examined, examine};
 pub use journal::{Journal, OpenError, Past};
 pub use progress::Progress;
 pub use queue::Queue;
-pub use reader::{Budget, Loaded, Page, Reader, Room};
+pub use reader::{Budget, Found, Loaded, Page, Reader, Room};
 pub use recover::SKIPPED;
 pub use reigns::{Follows, Reign};
 pub use schema::{Field, Stream, Type};

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::segment::FileName;
 
 pub use load::{Budget, Loaded};
-pub use page::{Page, Room};
+pub use page::{Found, Page, Room};
 
 /// Reads one journal; cloning shares it.
 #[derive(Clone, Debug)]
@@ -58,6 +58,11 @@ impl Reader {
         let first = self.catalog.lock(stream).manifest.first;
         let next = sources.last().map_or(first, |source| self.end_of(source));
         (first, next)
+    }
+
+    /// The offset from which on rows of a stream are kept.
+    pub fn first(&self, stream: Stream) -> u64 {
+        self.catalog.lock(stream).manifest.first
     }
 
     /// Offsets that are gone, by damage or with a run that did not end in order.

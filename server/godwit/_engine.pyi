@@ -55,6 +55,14 @@ class Engine:
     def stats(self) -> dict[str, object]:
         """The node's figures, and under "shards" each shard's as of the end of its last turn."""
 
+    def write_stats(
+        self,
+        time_ms: int,
+        rows: list[tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]],
+    ) -> bool:
+        """Rows of the journal's stream `stats`: (indicator, scope, label, window, covered_s, (value, max, mean, deviation)) each;
+        False where there is no journal."""
+
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, object]]:
         """Subjects in name order after one, as SubjectRow of core/src/report.rs."""
 

@@ -19,6 +19,9 @@ from .config.tree import AuditConfig, list_values
 from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
 
+Statistic = tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]
+"""(indicator, scope, label, window, covered_s, (value, max, mean, deviation)), a row of the journal's stream `stats`."""
+
 RuleTuple = tuple[str, str, str]
 """(pattern, actions, verdict) as the engine takes them."""
 
@@ -32,6 +35,7 @@ class CompiledEngine(Protocol):
     def order(self, orders: list[tuple[Any, ...]]) -> None: ...
     def publish_many(self, messages: list[tuple[str, bytes, str, bool]]) -> list[tuple[int, str]]: ...
     def stats(self) -> dict[str, Any]: ...
+    def write_stats(self, time_ms: int, rows: list[Statistic]) -> bool: ...
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]: ...
     def survey(
         self, pattern: str | None, search: str, sort: str, is_descending: bool, offset: int, limit: int
@@ -149,6 +153,7 @@ class Engine:
         self.report_fd = compiled.report_fd
         self.reports = compiled.reports
         self.stats = compiled.stats
+        self.write_stats = compiled.write_stats
         self.subjects = compiled.subjects
         self.survey = compiled.survey
         self.connections = compiled.connections

@@ -104,6 +104,8 @@ class Node:
             self.engine.stats,
             self.engine.publish_many if config.monitoring.push else None,
             WindowFile(self._data.path) if self._data else None,
+            write_stats=self.engine.write_stats if self._data and config.journal.statistics else None,
+            write_interval_s=config.journal.statistics_interval_ms / 1000,
         )
         self.audits = AuditRunner(
             audits,

@@ -2,6 +2,7 @@
 //! Owns their shapes and what they cost while they wait; how they are encoded, numbered and kept is the crate `godwit-journal`'s,
 //! which also puts node, run, offset and crc to them. A row is cheap to make: what it names is shared, not copied.
 mod kept;
+mod reading;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use crate::message::Message;
 use crate::report::ConnectionId;
 
 pub use kept::KeptMessage;
+pub use reading::{Ask, Page, Place};
 
 /// One accepted guaranteed message, in the order of arrival.
 #[derive(Clone, Debug)]

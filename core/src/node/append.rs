@@ -155,7 +155,7 @@ impl Node {
             journal.push(MessageRow {
                 message: Arc::clone(&message),
                 publisher: Arc::clone(&draft.identity),
-                tenant: None,
+                tenant: draft.tenant.take(),
                 key: draft.key.take(),
                 is_mqtt: draft.mqtt.is_some(),
                 needs_disk: needs_disk || draft.ack == Ack::Disk,

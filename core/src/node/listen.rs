@@ -95,6 +95,9 @@ impl Node {
     pub fn abandon(&mut self, shard: u8) {
         self.feed.abandon(shard);
         self.crowd.leave_all(shard);
+        if let Some(journal) = &mut self.journal {
+            self.wakes |= journal.abandon(shard);
+        }
     }
 
     /// Closes the patterns of shards that gave up.

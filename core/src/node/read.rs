@@ -97,7 +97,7 @@ impl Node {
     }
 
     /// What a position means in a log; `E.0` of any reign that the journal knows is what the log had when it began.
-    fn know(&self, log: &Log, at: Position) -> Known {
+    pub(super) fn know(&self, log: &Log, at: Position) -> Known {
         let known = log.find(at);
         if known != Known::Other || at.sequence > 0 {
             return known;

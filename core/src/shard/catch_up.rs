@@ -8,6 +8,7 @@ use super::outbound::{Frames, GATHER_BYTES, Note};
 use super::{Outlet, Shard, lock};
 use crate::conflation::Conflation;
 use crate::cursor::Stand;
+use crate::journal::Place;
 use crate::message::{LogId, Message};
 use crate::node::{Node, Stride};
 use crate::stream::Source;
@@ -70,6 +71,10 @@ impl Shard {
                 self.make_ready(socket);
                 self.settings.limits.reply_buffer_bytes_max
             }
+            (Stand::Reading(_), source) => {
+                self.read_on(id, &source, &mut node);
+                0
+            }
             (Stand::Joining, Source::Pattern(pattern)) => {
                 self.continue_join(id, &pattern, &mut node);
                 self.make_ready(socket);
@@ -123,6 +128,7 @@ impl Shard {
             return false;
         }
         cursor.stand = Stand::Live(here.place);
+        cursor.reads_back = false;
         let lost = cursor.lost_to(here.standard);
         cursor.standard = here.standard;
         let socket = cursor.connection;
@@ -152,6 +158,7 @@ impl Shard {
         let Some(reach) = self.cursors.get(id).map(|cursor| self.reach(cursor.stream)) else { return };
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         cursor.job = None;
+        cursor.reads_back = false;
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let lost = cursor.lost_to(stream.standard);
         cursor.standard = stream.standard;
@@ -176,6 +183,11 @@ impl Shard {
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
         if let Some(hole) = read.hole {
             let known = self.cursors.get(id).map_or(0, |cursor| cursor.sequence);
+            if hole.missed != Some(0) && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
+                let at = if known > 0 { Some(node.position(log, known)) } else { hole.after };
+                self.read_back(id, from, at, Place::Arrival(from), false);
+                return Step::default();
+            }
             self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known, log, node), node);
             return (self.buffer(), messages);
         }
@@ -194,6 +206,11 @@ impl Shard {
         let (mut messages, mut holes) = (Vec::new(), Vec::new());
         let until = self.reach(stream_id);
         let walk = node.walk(pattern, from, until, &mut messages, &mut holes, STRIDE);
+        let has_holes = walk.is_lost || holes.iter().any(|(_, _, hole)| hole.missed != Some(0));
+        if has_holes && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
+            self.read_back(id, from, None, Place::Arrival(from), false);
+            return (frames, Vec::new());
+        }
         if walk.is_lost {
             self.restart_join(id);
             return (frames, Vec::new());

@@ -66,6 +66,11 @@ impl Access {
         Self { identity, tenant, rights, token, is_anonymous, is_basis: false, identity_member, tenant_member }
     }
 
+    /// Whose customer it is, as rows of the journal say it.
+    pub(super) fn owner(&self) -> Option<Arc<str>> {
+        (!self.tenant.is_empty()).then(|| Arc::clone(&self.tenant))
+    }
+
     /// Whether a connection stays counted where it is.
     pub(super) fn is_same_member(&self, other: &Self) -> bool {
         !self.is_anonymous && self.identity == other.identity && self.tenant == other.tenant

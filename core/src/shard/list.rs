@@ -79,7 +79,7 @@ impl Shard {
                 let bytes = window.map_or(0, |window| window.head().saturating_sub(place));
                 (bytes > 0, bytes, 0)
             }
-            Stand::Behind(arrival) => (true, 0, self.arrived.saturating_sub(arrival)),
+            Stand::Behind(arrival) | Stand::Reading(arrival) => (true, 0, self.arrived.saturating_sub(arrival)),
             Stand::Joining => (true, 0, 0),
         }
     }
@@ -93,7 +93,7 @@ impl Shard {
             let (is_behind, behind_bytes, behind_arrivals) = self.distance(cursor);
             let behind_messages = match &stream.source {
                 _ if !is_behind => Some(0),
-                Source::Subject(_) if cursor.sequence > 0 => {
+                Source::Subject(_) if cursor.sequence > 0 && !matches!(cursor.stand, Stand::Reading(_)) => {
                     let node = lock(&self.node);
                     let head = node.find(&stream.name).map(|log| node.head(log).number);
                     head.map(|head| head.saturating_sub(cursor.sequence))
@@ -103,6 +103,7 @@ impl Shard {
             let stand = match cursor.stand {
                 Stand::Current | Stand::Live(_) => "live",
                 Stand::Behind(_) => "behind",
+                Stand::Reading(_) => "reading",
                 Stand::Joining => "joining",
             };
             let conflate_ms = stream.conflate_ms;

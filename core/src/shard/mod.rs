@@ -9,6 +9,7 @@ mod congestion;
 mod connection;
 mod encode;
 mod gap;
+mod history;
 mod http;
 mod inbound;
 mod join;
@@ -147,6 +148,8 @@ pub struct Shard {
     /// MQTT connections whose time is short: each sweep looks at them.
     hasty: Vec<u32>,
     counters: Counters,
+    /// What is read back from the journal.
+    history: history::History,
     written: ledger::Written,
     /// In this second (monotonic): how many refused commands the server was told of.
     refusals_told: (u32, u32),
@@ -156,19 +159,18 @@ impl Shard {
     pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
         let anonymous = Access::anonymous(&settings);
         let doors = access::Doors::new(&settings);
-        let limits = settings.limits.clone();
         let accounts = lock(&node).accounts();
         let crowd = lock(&node).crowd();
         let press = encode::Press::new(&settings);
         Self {
             index,
             written: ledger::Written::new(&settings),
+            bounds: Bounds::of(&settings.limits),
             settings,
             node,
             crowd,
             anonymous,
             doors,
-            bounds: Bounds::of(&limits),
             accounts,
             now: Now::default(),
             mark_ms: 0,
@@ -210,6 +212,7 @@ impl Shard {
             dealing: Vec::new(),
             hasty: Vec::new(),
             counters: Counters::default(),
+            history: history::History::default(),
             refusals_told: (0, 0),
         }
     }
@@ -245,6 +248,7 @@ impl Shard {
         self.tell_states();
         self.look_at_polls();
         // Nothing of a window is in flight yet: from here on none is trimmed.
+        self.take_pages(out);
         self.catch_up_some(out);
         self.deliver(out);
         self.relieve(out);
@@ -260,6 +264,7 @@ impl Shard {
             || !self.ready.is_empty()
             || !self.stating.is_empty()
             || !self.dealing.is_empty()
+            || self.has_pages()
         {
             return self.now.mono_ms;
         }

@@ -75,6 +75,7 @@ impl Shard {
             Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
             Order::ListConnections { ask, list } => self.list(ask, &list),
             Order::ShowConnection { ask, connection } => self.show(ask, connection),
+            Order::Page(page) => self.keep_page(*page),
             Order::Stop => {}
         }
     }

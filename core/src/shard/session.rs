@@ -214,6 +214,7 @@ impl Shard {
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
         let identity = Arc::clone(&access.identity);
         let mut draft = Draft::new(publish.kind, &publish.content, reply_to, identity, socket);
+        draft.tenant = access.owner();
         draft.is_retained = publish.retain;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());

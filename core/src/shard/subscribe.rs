@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::gap::Missing;
 use super::join::placed;
 use super::{Shard, lock};
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, NONE, Plan, Skip, Stand};
 use crate::journal::{AccessKind, Range};
-use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::report::Report;
@@ -68,84 +66,6 @@ impl Shard {
         Ok(())
     }
 
-    /// Answers, and places the cursor of one subject.
-    fn start_subject(
-        &mut self,
-        socket: u32,
-        id: &Id,
-        command: &Subscribe<'_>,
-        cursor: u32,
-        log: LogId,
-        node: &mut Node,
-    ) {
-        let head = node.head(log).at;
-        let Some(name) = self.stream_name(cursor) else { return };
-        let mut bytes = Vec::new();
-        let (mut outcome, mut count, mut from, mut missing) = (Outcome::Live, 0, None, None);
-        if let Some(after) = command.after {
-            let place = node.place(log, after, self.now);
-            if let Place::Served { count: served, .. } = place {
-                count = served;
-            }
-            match placed(place, after) {
-                Ok(arrival) => (outcome, from) = (Outcome::Recovered, (count > 0).then_some(arrival)),
-                Err(found) => (outcome, missing) = (Outcome::Resync, Some(found)),
-            }
-        } else if let Some(mark) = command.since {
-            match node.place_subject_mark(mark, log) {
-                Ok((arrival, behind)) => {
-                    (outcome, count, from) = (Outcome::Recovered, behind, (behind > 0).then_some(arrival))
-                }
-                Err(reason) => {
-                    let nowhere = Position { epoch: 0, sequence: 0 };
-                    let found = placed(node.place(log, nowhere, self.now), nowhere).err();
-                    missing = found.map(|found| Missing { after: None, from: None, reason, ..found });
-                    outcome = Outcome::Resync;
-                }
-            }
-        } else if let Some(last) = command.last {
-            let (arrival, kept) = node.place_last(log, last as usize);
-            (outcome, count, from) = (Outcome::History, kept, (kept > 0).then_some(arrival));
-        } else if command.wants_snapshot && self.write_snapshot(cursor, log, &name, node, &mut bytes) {
-            (outcome, count) = (Outcome::Snapshot, 1);
-        }
-        if let Some(missing) = &missing {
-            from = self.write_gap(cursor, log, &name, missing, node, &mut bytes);
-        }
-        self.count_outcome(socket, outcome);
-        self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count: Some(count) });
-        self.tell(cursor, &bytes);
-        self.report_subscribed(socket, &name, outcome, Some(head), place_of(command));
-        let known = if missing.is_none() { command.after } else { None };
-        match from {
-            Some(arrival) => {
-                self.stand(cursor, Stand::Behind(arrival));
-                if let Some(cursor) = self.cursors.get_mut(cursor) {
-                    cursor.sequence = known.and_then(|after| node.number(log, after)).unwrap_or(0);
-                }
-                self.queue_behind(cursor);
-            }
-            None => self.enter_head(cursor),
-        }
-        self.settle_place(socket, cursor, (log, &name), known, node);
-    }
-
-    /// A client that named the place it goes on from has everything before it.
-    fn settle_place(
-        &mut self,
-        socket: u32,
-        cursor: u32,
-        (log, name): (LogId, &Arc<str>),
-        known: Option<Position>,
-        node: &Node,
-    ) {
-        self.settle_range(cursor, log, node);
-        if let Some(after) = known {
-            let span = Range::Subject { epoch: after.epoch, from: None, to: after.sequence };
-            self.confirm(socket, name, span);
-        }
-    }
-
     fn join_pattern_stream(
         &mut self,
         socket: u32,
@@ -171,12 +91,9 @@ impl Shard {
         pattern: &Pattern,
         node: &mut Node,
     ) {
-        let mark = command.since.map(|mark| node.place_mark(mark, pattern));
+        let mark = command.since.map(|mark| self.place_pattern(cursor, mark, pattern, node));
         let (outcome, plan, gap) = match mark {
-            Some(Ok(arrival)) => {
-                self.stand(cursor, Stand::Behind(arrival));
-                (Outcome::Recovered, None, None)
-            }
+            Some(Ok(_)) => (Outcome::Recovered, None, None),
             // The map may hold only what came after the mark: what else the client had is unknown here, so all of it is told.
             Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
             None if !command.after_each.is_empty() => {
@@ -205,7 +122,7 @@ impl Shard {
             self.begin_pattern_range(cursor, arrival);
             self.confirm(socket, &name, Range::Pattern { run: mark.run, from: None, to: mark.arrival });
         } else {
-            self.begin_pattern_range(cursor, self.arrived);
+            self.begin_open_range(cursor, self.arrived);
         }
         match plan {
             Some(plan) => self.begin_join(cursor, plan),
@@ -248,12 +165,12 @@ impl Shard {
         }
     }
 
-    fn stream_name(&self, cursor: u32) -> Option<Arc<str>> {
+    pub(super) fn stream_name(&self, cursor: u32) -> Option<Arc<str>> {
         let cursor = self.cursors.get(cursor)?;
         Some(Arc::clone(&self.streams.get(cursor.stream)?.name))
     }
 
-    fn count_outcome(&mut self, socket: u32, outcome: Outcome) {
+    pub(super) fn count_outcome(&mut self, socket: u32, outcome: Outcome) {
         let Some(connection) = self.connections.get(socket) else { return };
         match outcome {
             Outcome::Recovered => {
@@ -394,7 +311,7 @@ impl Shard {
 }
 
 /// Where a client says that it stands, as text; of a map only that there is one.
-fn place_of(command: &Subscribe<'_>) -> Option<Box<str>> {
+pub(super) fn place_of(command: &Subscribe<'_>) -> Option<Box<str>> {
     let after = command.after.map(|at| at.to_string());
     after.or_else(|| command.since.map(|mark| mark.to_string())).map(String::into_boxed_str)
 }

@@ -26,6 +26,24 @@ impl Window {
         segment.merged.iter().filter(|(frame, _)| frames.contains(frame)).map(|(_, more)| u64::from(*more)).sum()
     }
 
+    /// What lies between where a reader at `place` surely stands (`settled`) and that place: messages, how many more they were made
+    /// of, and bytes.
+    pub fn unsettled(&self, place: u64) -> (u64, u64, u64) {
+        let (Some((before, _)), Some(settled)) = (self.around(place), self.settled(place)) else { return (0, 0, 0) };
+        let begin = self.place_after(settled.arrival).map_or(self.front.place, |found| found.place);
+        let (mut messages, mut merged) = (0, 0);
+        self.each_frame(begin, |bytes, here| {
+            let end = here.place + bytes.len() as u64;
+            if end > before.place {
+                return false;
+            }
+            messages += self.messages(here.place, end);
+            merged += self.merged(here.place, end);
+            true
+        });
+        (messages, merged, before.place.saturating_sub(begin))
+    }
+
     /// Which frames of its segment begin between the boundary `from` and the place `to` of the same.
     #[inline]
     fn between_places(&self, from: u64, to: u64) -> Option<(&Segment, std::ops::Range<u32>)> {

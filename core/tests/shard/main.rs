@@ -4,6 +4,7 @@
 mod access;
 mod counters;
 mod deflate;
+mod history;
 mod http;
 mod joins;
 mod ledger;

@@ -12,6 +12,9 @@ use crate::Stream;
 use crate::decode::batch::offsets;
 use crate::decode::kept::Messages;
 
+/// Rows that one page is made of at most: who wants few of very many comes again.
+const ROWS_MAX: u64 = 262_144;
+
 /// How much a page may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -28,6 +31,18 @@ pub struct Page {
     pub next: u64,
     /// There is nothing more in the journal now.
     pub is_last: bool,
+    /// The arrival of the last row before `next`; 0 where no row was looked at.
+    pub reached: u64,
+    /// Rows that were looked at. Where no segment was passed over they are all there are before `next`, or some are gone.
+    pub rows: u64,
+}
+
+/// Where a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub offset: u64,
+    /// The journal still has everything from that place on, as far as its end tells.
+    pub is_whole: bool,
 }
 
 impl Reader {
@@ -89,6 +104,32 @@ impl Reader {
         Ok(None)
     }
 
+    /// The first row whose arrival is later, whatever the run: arrivals go on from run to run.
+    pub fn find_later(&self, arrival: u64) -> io::Result<Found> {
+        let first = self.first(Stream::Messages);
+        for source in self.sources(Stream::Messages) {
+            if source.arrivals.is_some_and(|(_, max)| max <= arrival) {
+                continue;
+            }
+            let (mut found, mut last) = (None, source.first);
+            let _ = self.read_source(&source, 0, u64::MAX, &mut |batch| {
+                let Some(messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
+                let row = (0..batch.num_rows()).find(|row| messages.arrival(*row) > arrival);
+                last = batch.num_rows().checked_sub(1).map_or(last, |row| messages.offset(row) + 1);
+                found = row.map(|row| messages.offset(row));
+                if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            if let Some(offset) = found {
+                return Ok(Found { offset, is_whole: first == 0 || offset > first });
+            }
+            if !source.is_sealed && source.next == u64::MAX {
+                return Ok(Found { offset: last, is_whole: first == 0 || last > first });
+            }
+        }
+        let (first, next) = self.span(Stream::Messages);
+        Ok(Found { offset: next, is_whole: first == 0 || next > first })
+    }
+
     /// A subject's messages from an offset on.
     pub fn read_subject(&self, subject: &str, from: u64, room: Room) -> io::Result<Page> {
         let skips = |source: &Source| {
@@ -112,7 +153,7 @@ impl Reader {
         skips: &dyn Fn(&Source) -> bool,
         wants: &mut dyn FnMut(&str) -> bool,
     ) -> io::Result<Page> {
-        let mut page = Page { messages: Vec::new(), next: from, is_last: true };
+        let mut page = Page { messages: Vec::new(), next: from, is_last: true, reached: 0, rows: 0 };
         let mut bytes = 0;
         for source in self.sources(Stream::Messages) {
             if source.next <= from {
@@ -120,17 +161,21 @@ impl Reader {
             }
             if skips(&source) {
                 page.next = source.next;
+                page.reached = source.arrivals.map_or(page.reached, |(_, max)| max);
                 continue;
             }
             let flow = self.read_source(&source, from, u64::MAX, &mut |batch| {
                 let Some(mut messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
                 for row in 0..batch.num_rows() {
                     let is_wanted = wants(messages.subject(row));
-                    if is_wanted && (page.messages.len() >= room.messages || (bytes >= room.bytes && bytes > 0)) {
+                    let is_full = page.messages.len() >= room.messages || (bytes >= room.bytes && bytes > 0);
+                    if is_wanted && is_full || page.rows >= ROWS_MAX {
                         page.is_last = false;
                         return ControlFlow::Break(());
                     }
                     page.next = messages.offset(row) + 1;
+                    page.reached = messages.arrival(row);
+                    page.rows += 1;
                     if is_wanted {
                         bytes += messages.content_bytes(row);
                         page.messages.push(messages.message(row));

@@ -28,7 +28,7 @@ MESSAGES = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("subject", StringType(), False, "What it was published on."),
@@ -52,7 +52,7 @@ ACCESS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("kind", StringType(), False, "What happened: connected, refused, subscribed, unsubscribed or disconnected."),
@@ -76,7 +76,7 @@ DELIVERIES = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("connection", LongType(), False, "The connection, as in access."),
@@ -105,7 +105,7 @@ LATENCY = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("selector", StringType(), False, "The subject or pattern that was listened to."),
@@ -121,7 +121,7 @@ STATS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("indicator", StringType(), False, "Which figure, by its name in /v1/stats."),
@@ -142,7 +142,7 @@ REIGNS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("kind", StringType(), False, "began, ended (the run stopped in order and lost nothing), or lost (rows were dropped while the disk failed and the queue was full)."),
@@ -164,7 +164,7 @@ FEEDBACK = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
         _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is: a claim of the identity; empty where there is none."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted."),
         _field("event", StringType(), False, "The event's own name, by which a repeat is known."),

@@ -20,6 +20,13 @@ class JournalConfig:
     enabled: bool = option(True, "Whether there is a journal where there is a data directory.")
     access: bool = option(True, "Connections and subscriptions are written down too.")
     deliveries: bool = option(True, "What was handed to whom, in ranges, and how long it took, are written down too.")
+    statistics: bool = option(True, "The figures of the node are written down too.")
+    statistics_interval_ms: int = option(
+        60_000,
+        "How often they are: each window once in its length, but not more often, the long ones once a day.",
+        minimum=1_000,
+        maximum=DAY_MS,
+    )
     flush_interval_ms: int = option(
         10_000, "How often ranges and latencies are written.", minimum=100, maximum=3_600_000
     )

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codes import CODES
-from ..engine import Draft
+from ..engine import Draft, Statistic
 from ..logs import read_logger
 from ..model import Position
 from .presentation import Tree, list_due, list_pushes, make_root, show_now, show_window
 from .process import ProcessMeter
 from .reading import Reading, Series, compare, take_reading
+from .records import is_due, list_written, record_now, record_window
 from .window_file import WindowFile, WindowFileInvalid, dump_windows
 from .windows import WINDOWS, Windows
 
@@ -59,11 +60,15 @@ class Monitor:
         *,
         read_process: Callable[[], Mapping[str, float]] | None = None,
         clock: Clock | None = None,
+        write_stats: Callable[[int, list[Statistic]], bool] | None = None,
+        write_interval_s: float = 60.0,
     ) -> None:
-        """`publish_many` None: nothing is pushed. `file` None: the windows end with the node."""
+        """`publish_many` None: nothing is pushed. `file` None: the windows end with the node. `write_stats` None: nothing is written
+        into the journal."""
         self._root = make_root(name)
         self._read_stats, self._publish_many = read_stats, publish_many
         self._file, self._clock = file, clock or Clock()
+        self._write_stats, self._write_interval_s = write_stats, write_interval_s
         self._read_process = read_process or ProcessMeter().read
         self._lock = threading.Lock()
         self._windows = self._load()
@@ -101,9 +106,13 @@ class Monitor:
         """One reading and what follows from it; the loop's own body, and a test's."""
         reading = take_reading(self._clock.mono() + self._offset_s, self._read_stats(), self._read_process())
         with self._lock:
+            before = self._before
             drafts = self._take(reading)
+            records = self._record(before, reading)
         if self._publish_many is not None and drafts:
             self._note_refusals(self._publish_many(drafts))
+        if self._write_stats is not None and records:
+            self._write_stats(self._now_ms, records)
         if self._file is not None and self._clock.mono() - self._saved_s >= SAVE_INTERVAL_S:
             self._save()
 
@@ -133,6 +142,16 @@ class Monitor:
                 pushes += list_pushes(self._root, name, self._now_ms, tree)
             self._has_pushed = True
         return [Draft(subject, content) for subject, content in pushes]
+
+    def _record(self, before: Reading | None, reading: Reading) -> list[Statistic]:
+        """What is to be written into the journal of this reading."""
+        if self._write_stats is None or before is None:
+            return []
+        between = (before.time_s, reading.time_s)
+        records = list(record_now(self._now)) if is_due(*between, self._write_interval_s) else []
+        for name in list_written(*between, self._write_interval_s):
+            records += record_window(name, self._windows.read(name))
+        return records
 
     def _note_refusals(self, outcomes: Sequence[Position | int]) -> None:
         """Says once that the node's own messages are refused, and once that they are not any more."""

@@ -31,6 +31,7 @@ class FakeEngine:
         self.is_stopped = False
         self.heard: list[tuple[Any, ...]] = []
         self.heard_lost = 0
+        self.statistics: list[tuple[int, list[tuple[Any, ...]]]] = []
         self.was_ordered = asyncio.Event()
         self.was_read = asyncio.Event()
         self._epoch = self.settings["epoch"]
@@ -104,6 +105,10 @@ class FakeEngine:
     def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
         taken, self.heard = self.heard[:max], self.heard[max:]
         return taken, self.heard_lost
+
+    def write_stats(self, time_ms: int, rows: list[tuple[Any, ...]]) -> bool:
+        self.statistics.append((time_ms, rows))
+        return False
 
     def purge(self, subject: str) -> int | None:
         return self._subjects.pop(subject, (None, b""))[0]

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from godwit.codes import Code
-from godwit.engine import Draft
+from godwit.engine import Draft, Statistic
 from godwit.model import Position
 from godwit.monitoring import monitor as module
 from godwit.monitoring.monitor import PATTERNS, Clock, Monitor, list_patterns
@@ -26,6 +26,7 @@ class World:
         self.batches: list[Sequence[Draft]] = []
         self.answer: Position | int = Position(1, 1)
         self.has_failed = False
+        self.written: list[tuple[int, list[Statistic]]] = []
 
     def stats(self) -> Mapping[str, Any]:
         if self.has_failed:
@@ -36,11 +37,16 @@ class World:
         self.batches.append(drafts)
         return [self.answer for _ in drafts]
 
-    def make(self, file: WindowFile | None = None, *, pushes: bool = True) -> Monitor:
+    def make(self, file: WindowFile | None = None, *, pushes: bool = True, writes: bool = False) -> Monitor:
         clock = Clock(lambda: self.mono_s, lambda: self.wall_s)
         process = {"memory_bytes": 5.0}
         publish = self.publish if pushes else None
-        return Monitor("n1", self.stats, publish, file, read_process=lambda: process, clock=clock)
+        write = self.write if writes else None
+        return Monitor("n1", self.stats, publish, file, read_process=lambda: process, clock=clock, write_stats=write)
+
+    def write(self, time_ms: int, rows: list[Statistic]) -> bool:
+        self.written.append((time_ms, rows))
+        return True
 
     def pass_second(self, connects: int = 0, seconds: float = 1.0) -> None:
         self.mono_s += seconds
@@ -176,3 +182,18 @@ async def test_a_reading_that_fails_does_not_end_the_next(monkeypatch: pytest.Mo
 def test_the_operators_word_on_a_pattern_goes_before_the_nodes_own() -> None:
     assert list_patterns([]) == list(PATTERNS)
     assert "/$node/**" not in [pattern["pattern"] for pattern in list_patterns(["/$node/**", "/a"])]
+
+
+def test_figures_are_written_down_once_a_minute_in_one_batch() -> None:
+    world = World()
+    monitor = world.make(pushes=False, writes=True)
+    monitor.turn()
+    for _ in range(120):
+        world.pass_second(connects=3)
+        monitor.turn()
+    assert len(world.written) == 2
+    time_ms, rows = world.written[1]
+    assert 0 <= world.wall_s - time_ms / 1000 < 60
+    found = {(indicator, scope, window): values for indicator, scope, _, window, _, values in rows}
+    assert found["connects_per_second", "node", "now"] == (3.0, None, None, None)
+    assert found["connects_per_second", "node", "1min"][1] == 3.0

@@ -1,6 +1,7 @@
 //! What waits to be written down, and how far the journal has come: rows are handed over in batches, in the order of arrival, and
 //! share the messages with the logs. Owns who may still be promised the disk. Bounded: while the disk keeps up publishers are held
 //! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
+mod readings;
 mod reigns;
 mod restore;
 mod show;
@@ -54,6 +55,12 @@ pub(super) struct Journal {
     /// The last arrival of the rows that somebody waits for, by shard.
     waiting: [u64; super::SHARDS_MAX],
     lost: u64,
+    /// The last arrival that came here.
+    last: u64,
+    /// Messages of an earlier run up to this arrival may be missing: the disk had failed.
+    hole: u64,
+    readings: readings::Readings,
+    purges: readings::Purges,
 }
 
 impl Journal {
@@ -66,6 +73,10 @@ impl Journal {
             is_urgent: false,
             waiting: [0; super::SHARDS_MAX],
             lost: 0,
+            last: 0,
+            hole: 0,
+            readings: readings::Readings::default(),
+            purges: readings::Purges::default(),
         }
     }
 
@@ -84,6 +95,7 @@ impl Journal {
 
     pub(super) fn push(&mut self, row: MessageRow) {
         let cost = row.cost_bytes();
+        self.last = row.message.arrival;
         if self.bytes + cost > self.bytes_max && self.progress.is_failing {
             self.lost += 1;
             return;
@@ -91,6 +103,19 @@ impl Journal {
         self.is_urgent |= row.needs_disk;
         self.bytes += cost;
         self.rows.push(row);
+    }
+
+    pub(super) fn note_purge(&mut self, subject: &str, arrival: u64) {
+        self.purges.add(subject, arrival);
+    }
+
+    pub(super) fn note_hole(&mut self, arrival: u64) {
+        self.hole = self.hole.max(arrival);
+    }
+
+    /// A shard reads nothing any more; returns those that may.
+    pub(super) fn abandon(&mut self, shard: u8) -> u64 {
+        self.readings.abandon(shard)
     }
 
     /// While the disk works what comes in is no more than it takes.

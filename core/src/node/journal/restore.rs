@@ -62,6 +62,9 @@ impl Node {
     /// Rows up to this arrival are missing somewhere: the disk had failed.
     pub fn restore_hole(&mut self, arrival: u64) {
         self.forgotten.raise(arrival);
+        if let Some(journal) = &mut self.journal {
+            journal.note_hole(arrival);
+        }
     }
 
     /// Whether a subject that is further back than the rows needs its snapshot from there.

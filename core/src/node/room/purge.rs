@@ -23,12 +23,16 @@ impl Node {
     /// Lets go of the subject's oldest messages; none where there is no such subject. Without an `end` it begins, and drops the
     /// snapshot, which may hold fields of many messages; with the last answer's `end` it goes on, until nothing is left.
     pub fn purge(&mut self, subject: &str, end: Option<u64>) -> Option<Purged> {
+        let head = end.unwrap_or(self.index.head());
+        if let Some(journal) = self.journal.as_mut().filter(|_| end.is_none()) {
+            journal.note_purge(subject, head);
+        }
         let id = self.names.find(subject)?;
         let log = self.names.get_mut(id)?;
         if end.is_none() {
             drop_snapshot(log, &mut self.counts);
         }
-        let end = end.unwrap_or(self.index.head());
+        let end = head;
         let is_meant = |log: &Log| log.oldest().is_some_and(|oldest| oldest.arrival <= end);
         let mut messages = 0;
         while messages < EACH && is_meant(log) {

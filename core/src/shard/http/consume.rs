@@ -156,6 +156,9 @@ impl Shard {
             return self.mark_text(socket);
         };
         let log = *log;
+        if let Some(at) = self.reading_place(only) {
+            return Some(at.to_string());
+        }
         let passed = self.passed(socket)?;
         let node = Arc::clone(&self.node);
         let at: Position = lock(&node).position_at(log, passed);

@@ -48,6 +48,7 @@ impl Shard {
                 if place >= window.head() { Some(reach) } else { Some(window.settled(place)?.arrival) }
             }
             Stand::Behind(from) => Some(from),
+            Stand::Reading(from) => (from > 0).then_some(from),
             Stand::Joining => None,
         }
     }
@@ -86,7 +87,7 @@ impl Shard {
         match cursor.stand {
             Stand::Current => true,
             Stand::Live(place) => stream.window.as_ref().is_some_and(|window| place >= window.head()),
-            Stand::Behind(_) | Stand::Joining => false,
+            Stand::Behind(_) | Stand::Reading(_) | Stand::Joining => false,
         }
     }
 
@@ -185,7 +186,7 @@ impl Shard {
     pub(super) fn is_behind(&self, socket: u32) -> bool {
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
-            if matches!(cursor.stand, Stand::Behind(_) | Stand::Joining) {
+            if matches!(cursor.stand, Stand::Behind(_) | Stand::Reading(_) | Stand::Joining) {
                 return true;
             }
             id = cursor.next;

@@ -13,10 +13,11 @@ const FIRST_CODE: u16 = 4000;
 impl Shard {
     pub(super) fn peer(&self, socket: u32) -> Peer {
         let connection = self.connections.get(socket);
-        let identity = connection.and_then(|c| c.access.as_ref()).map(|access| Arc::clone(&access.identity));
+        let access = connection.and_then(|c| c.access.as_ref());
+        let identity = access.map(|access| Arc::clone(&access.identity));
         Peer {
             connection: self.connection_id(socket),
-            tenant: None,
+            tenant: access.and_then(|access| access.owner()),
             identity: identity.unwrap_or_else(|| Arc::from("")),
             client: connection.and_then(|c| c.client().cloned()).unwrap_or_else(|| Arc::from("")),
         }

@@ -38,7 +38,7 @@ impl Ledger {
             }
             let range = self.grow(note.cursor, 1, (note.end - start) as u64);
             range.conflated += u64::from(note.merged);
-            if matches!(note.before, Stand::Behind(_)) && !note.is_standard {
+            if matches!(note.before, Stand::Behind(_) | Stand::Reading(_)) && !note.is_standard {
                 range.to = range.to.max(note.sequence + 1);
             }
             start = note.end;
@@ -71,6 +71,24 @@ impl Shard {
     pub(in crate::shard) fn note_merged(&mut self, id: u32, count: u64) {
         if let Some(ledger) = self.written.ledger.as_mut().filter(|ledger| ledger.keeps_deliveries && count > 0) {
             ledger.grow(id, 0, 0).conflated += count;
+        }
+    }
+
+    /// A pattern's cursor leaves in the midst of a conflation window: what it was handed of that lies beyond where the range
+    /// ends, and is no row's.
+    pub(super) fn leave_window(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get(id) else { return };
+        let (Stand::Live(place), Some(stream)) = (cursor.stand, self.streams.get(cursor.stream)) else { return };
+        let Some(window) = stream.window.as_ref().filter(|window| place < window.head()) else { return };
+        if stream.conflate_ms == 0 || !matches!(stream.source, Source::Pattern(_)) {
+            return;
+        }
+        let (messages, merged, bytes) = window.unsettled(place);
+        if let Some(ledger) = &mut self.written.ledger {
+            let range = ledger.at(id);
+            range.count = range.count.saturating_sub(messages);
+            range.conflated = range.conflated.saturating_sub(merged);
+            range.bytes = range.bytes.saturating_sub(bytes);
         }
     }
 

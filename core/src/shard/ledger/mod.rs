@@ -5,6 +5,7 @@ mod access;
 mod acks;
 mod count;
 mod flush;
+mod reading;
 
 use acks::Acks;
 
@@ -162,6 +163,12 @@ impl Shard {
         self.begin_range_in(id, arrival, 0, 0);
     }
 
+    /// The same of one that joins: a window under way holds what came since the last was closed.
+    pub(in crate::shard) fn begin_open_range(&mut self, id: u32, arrival: u64) {
+        let reach = self.cursors.get(id).map_or(arrival, |cursor| self.reach(cursor.stream));
+        self.begin_pattern_range(id, arrival.min(reach));
+    }
+
     /// Where a subject's cursor stands now that its subscription was answered.
     pub(in crate::shard) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
         let is_open = self.written.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
@@ -243,7 +250,7 @@ impl Shard {
         let stream = self.streams.get(cursor.stream)?;
         if let Source::Pattern(_) = stream.source {
             return match cursor.stand {
-                Stand::Behind(arrival) => Some(arrival),
+                Stand::Behind(arrival) | Stand::Reading(arrival) => Some(arrival),
                 Stand::Current => Some(self.reach(cursor.stream).min(self.delivered)),
                 Stand::Live(place) => {
                     let window = stream.window.as_ref()?;
@@ -258,13 +265,19 @@ impl Shard {
                 let sequence = stream.window.as_ref()?.around(place)?.0.sequence;
                 (sequence > 0).then_some(sequence)
             }
-            Stand::Behind(_) if cursor.sequence > 0 => Some(cursor.sequence),
-            Stand::Current | Stand::Behind(_) | Stand::Joining => (range.to > range.from).then_some(range.to),
+            Stand::Behind(_) | Stand::Reading(_) if cursor.sequence > 0 => Some(cursor.sequence),
+            Stand::Current | Stand::Behind(_) | Stand::Reading(_) | Stand::Joining => {
+                (range.to > range.from).then_some(range.to)
+            }
         }
     }
 
     /// Writes what a cursor was handed since its last row.
     pub(in crate::shard) fn end_range(&mut self, id: u32) {
+        if self.written.ledger.is_none() {
+            return;
+        }
+        self.leave_window(id);
         let Some(ledger) = &mut self.written.ledger else { return };
         let range = *ledger.at(id);
         let Some(cursor) = self.cursors.get(id) else { return };

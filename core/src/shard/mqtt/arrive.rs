@@ -175,7 +175,7 @@ impl Shard {
             mqtt.will = arriving.will.map(|arriving| {
                 let rights = Arc::clone(&access.rights);
                 let mut will = Will { rights, may_publish: connection.door.may_publish, ..arriving.will };
-                will.draft.identity = Arc::clone(&access.identity);
+                (will.draft.identity, will.draft.tenant) = (Arc::clone(&access.identity), access.owner());
                 Box::new(will)
             });
         }

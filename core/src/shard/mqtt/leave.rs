@@ -98,7 +98,7 @@ impl Shard {
                     _ => (self.arrived, false),
                 }
             }
-            Stand::Behind(arrival) => (arrival, false),
+            Stand::Behind(arrival) | Stand::Reading(arrival) => (arrival, false),
             Stand::Joining => {
                 let bound = cursor.job.as_ref().and_then(|job| Some(job.join.as_ref()?.bound));
                 (bound.unwrap_or(self.arrived), true)

@@ -59,7 +59,7 @@ impl Shard {
         let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
         let mut draft =
             draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
-        draft.identity = Arc::clone(&access.identity);
+        (draft.identity, draft.tenant) = (Arc::clone(&access.identity), access.owner());
         draft.connection = socket;
         let id = match publish.qos {
             Qos::AtMostOnce => Id::None,

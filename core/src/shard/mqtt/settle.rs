@@ -66,7 +66,7 @@ impl Shard {
                         self.link_ready(here);
                     }
                 }
-                Stand::Behind(_) | Stand::Joining => self.queue_behind(here),
+                Stand::Behind(_) | Stand::Joining | Stand::Reading(_) => self.queue_behind(here),
                 Stand::Current => {}
             }
         }

@@ -6,6 +6,7 @@
 pub(crate) mod binary;
 pub(crate) mod client;
 pub(crate) mod events;
+pub(crate) mod past;
 pub(crate) mod script;
 
 use std::net::SocketAddr;
@@ -256,6 +257,13 @@ impl World {
         let mut rows = Vec::new();
         self.shards[shard].0.take_rows(|more| rows.push(more));
         rows
+    }
+
+    /// What a shard wants to be read from the journal since the last call.
+    pub(crate) fn take_asks(&mut self) -> Vec<godwit_core::journal::Ask> {
+        let mut asks = Vec::new();
+        self.shards.iter_mut().for_each(|(shard, _)| shard.take_asks(|ask| asks.push(ask)));
+        asks
     }
 
     /// What the server was told since the last call.

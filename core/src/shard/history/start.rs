@@ -1,0 +1,183 @@
+//! Where a subscription begins that names a place: in memory, or further back in the journal. Owns the promise that the answer's `at`
+//! parts what was before from what comes live: the log is read while the streams stand exactly at its head.
+
+use crate::command::{GapReason, Id, Outcome, Reply, Subscribe};
+use crate::cursor::Stand;
+use crate::journal::{Place as Origin, Range};
+use crate::message::LogId;
+use crate::node::{Node, Place};
+use crate::position::{Mark, Position};
+use crate::shard::Shard;
+use crate::shard::gap::Missing;
+use crate::shard::join::placed;
+use crate::shard::subscribe::place_of;
+use crate::subject::Pattern;
+
+/// What a place came to.
+#[derive(Debug)]
+struct Start {
+    outcome: Outcome,
+    /// Messages up to the head; none where only the journal can tell.
+    count: Option<u64>,
+    /// After which arrival memory goes on.
+    from: Option<u64>,
+    missing: Option<Missing>,
+    is_reading: bool,
+}
+
+impl Start {
+    fn behind(outcome: Outcome, count: u64, from: Option<u64>) -> Self {
+        Self { outcome, count: Some(count), from, missing: None, is_reading: false }
+    }
+
+    fn reading(outcome: Outcome, count: Option<u64>) -> Self {
+        Self { outcome, count, from: None, missing: None, is_reading: true }
+    }
+
+    fn missing(missing: Missing) -> Self {
+        Self { outcome: Outcome::Resync, count: Some(0), from: None, missing: Some(missing), is_reading: false }
+    }
+}
+
+impl Shard {
+    /// Answers, and places the cursor of one subject.
+    pub(in crate::shard) fn start_subject(
+        &mut self,
+        socket: u32,
+        id: &Id,
+        command: &Subscribe<'_>,
+        cursor: u32,
+        log: LogId,
+        node: &mut Node,
+    ) {
+        let head = node.head(log).at;
+        let Some(name) = self.stream_name(cursor) else { return };
+        let mut bytes = Vec::new();
+        let mut start = if let Some(after) = command.after {
+            self.start_after(cursor, log, after, node)
+        } else if let Some(mark) = command.since {
+            self.start_since(cursor, log, mark, node)
+        } else if let Some(last) = command.last {
+            self.start_last(cursor, log, last, node)
+        } else if command.wants_snapshot && self.write_snapshot(cursor, log, &name, node, &mut bytes) {
+            Start::behind(Outcome::Snapshot, 1, None)
+        } else {
+            Start::behind(Outcome::Live, 0, None)
+        };
+        if let Some(missing) = &start.missing {
+            start.from = self.write_gap(cursor, log, &name, missing, node, &mut bytes);
+        }
+        let Start { outcome, count, from, missing, is_reading } = start;
+        self.count_outcome(socket, outcome);
+        self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count });
+        self.tell(cursor, &bytes);
+        self.report_subscribed(socket, &name, outcome, Some(head), place_of(command));
+        let known = if missing.is_none() { command.after } else { None };
+        match from {
+            Some(arrival) => {
+                self.stand(cursor, Stand::Behind(arrival));
+                if let Some(cursor) = self.cursors.get_mut(cursor) {
+                    cursor.sequence = known.and_then(|after| node.number(log, after)).unwrap_or(0);
+                }
+                self.queue_behind(cursor);
+            }
+            None if is_reading => {}
+            None => self.enter_head(cursor),
+        }
+        if !is_reading {
+            self.settle_range(cursor, log, node);
+        }
+        if let Some(after) = known {
+            let span = Range::Subject { epoch: after.epoch, from: None, to: after.sequence };
+            self.confirm(socket, &name, span);
+        }
+    }
+
+    fn start_after(&mut self, cursor: u32, log: LogId, after: Position, node: &Node) -> Start {
+        let place = node.place(log, after, self.now);
+        let found = match (placed(place, after), place) {
+            (Ok(arrival), Place::Served { count, .. }) => {
+                self.note_place(cursor);
+                return Start::behind(Outcome::Recovered, count, (count > 0).then_some(arrival));
+            }
+            (Ok(_), Place::Gap { .. }) => return Start::behind(Outcome::Recovered, 0, None),
+            (Err(found), _) => found,
+        };
+        let is_gone = matches!(found.reason, GapReason::Expired | GapReason::Overrun);
+        if !self.can_read_back(cursor) || !is_gone && !node.is_forgotten(log, after) {
+            return Start::missing(found);
+        }
+        let number = node.number(log, after);
+        // The beginning of an epoch without messages is where the one before it ended.
+        let origin = number.map_or(after, |number| node.position(log, number));
+        self.read_back(cursor, 0, Some(after), Origin::After(origin), false);
+        Start::reading(Outcome::Recovered, number.map(|number| node.head(log).number - number))
+    }
+
+    fn start_since(&mut self, cursor: u32, log: LogId, mark: Mark, node: &Node) -> Start {
+        let reason = match node.place_subject_mark(mark, log) {
+            Ok((arrival, behind)) => {
+                self.note_place(cursor);
+                let has_more = node.head(log).arrival > arrival;
+                return Start::behind(Outcome::Recovered, behind, has_more.then_some(arrival));
+            }
+            Err(reason) => reason,
+        };
+        if self.has_in_journal(cursor, mark, reason, node) {
+            self.read_back(cursor, mark.arrival, None, Origin::Arrival(mark.arrival), false);
+            return Start::reading(Outcome::Recovered, None);
+        }
+        let nowhere = Position { epoch: 0, sequence: 0 };
+        match placed(node.place(log, nowhere, self.now), nowhere) {
+            Err(found) => Start::missing(Missing { after: None, from: None, reason, ..found }),
+            Ok(_) => Start { outcome: Outcome::Resync, ..Start::behind(Outcome::Resync, 0, None) },
+        }
+    }
+
+    fn start_last(&mut self, cursor: u32, log: LogId, last: u32, node: &Node) -> Start {
+        let (arrival, kept) = node.place_last(log, last as usize);
+        let number = node.head(log).number;
+        if kept >= u64::from(last).min(number) || !self.can_read_back(cursor) {
+            return Start::behind(Outcome::History, kept, (kept > 0).then_some(arrival));
+        }
+        let at = node.position(log, number.saturating_sub(u64::from(last)));
+        self.read_back(cursor, 0, Some(at), Origin::After(at), true);
+        Start::reading(Outcome::History, None)
+    }
+
+    /// Where a pattern's cursor goes on from a mark; the reason if that cannot be told.
+    pub(in crate::shard) fn place_pattern(
+        &mut self,
+        cursor: u32,
+        mark: Mark,
+        pattern: &Pattern,
+        node: &Node,
+    ) -> Result<u64, GapReason> {
+        match node.place_mark(mark, pattern) {
+            Ok(arrival) => {
+                self.stand(cursor, Stand::Behind(arrival));
+                self.note_place(cursor);
+                Ok(arrival)
+            }
+            Err(reason) if self.has_in_journal(cursor, mark, reason, node) => {
+                self.read_back(cursor, mark.arrival, None, Origin::Arrival(mark.arrival), false);
+                Ok(mark.arrival)
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Whether the journal may have what came after a mark that memory cannot serve.
+    fn has_in_journal(&self, cursor: u32, mark: Mark, reason: GapReason, node: &Node) -> bool {
+        let is_gone = matches!(reason, GapReason::Expired | GapReason::Overrun);
+        is_gone && self.can_read_back(cursor) && node.lost_until() <= mark.arrival
+    }
+
+    /// What memory lets go of before the cursor is at the head is read back.
+    fn note_place(&mut self, cursor: u32) {
+        let reads_back = self.can_read_back(cursor);
+        if let Some(cursor) = self.cursors.get_mut(cursor) {
+            cursor.reads_back = reads_back;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Reading the journal back for clients: threads of their own take what shards ask for, one page each, and hand the answer back as an
+//! order. Owns that no shard waits for a disk, and that what is not written yet is waited for, for a while. How many asks there are at once
+//! the node bounds; what a page means the core decides.
+
+use crate::board::Board;
+use crate::queue::lock;
+use godwit_core::journal::{Ask, Page, Place};
+use godwit_core::report::Order;
+use godwit_core::subject::Selector;
+use godwit_journal::{Found, Progress, Reader, Room, Stream};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// More would only share the disk.
+const THREADS: usize = 2;
+
+/// How long what is not written yet is waited for; the writer takes far less unless the disk fails.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The asks that wait, and the threads that take them.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// An ask has come, the journal has come further, or it is over.
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    asks: VecDeque<Ask>,
+    is_closed: bool,
+}
+
+impl Readings {
+    /// Answers go to the shards of a board, for as long as there is one.
+    pub(crate) fn open(reader: &Reader, progress: &Progress, board: &Weak<Board>) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let mut threads = Vec::with_capacity(THREADS);
+        for _ in 0..THREADS {
+            let (shared, reader, progress, board) =
+                (Arc::clone(&shared), reader.clone(), progress.clone(), Weak::clone(board));
+            let run = move || {
+                while let Some(ask) = shared.next() {
+                    let page = shared.answer(&ask, &reader, &progress);
+                    let Some(board) = board.upgrade() else { return };
+                    // A shard that takes no orders any more has no cursor that waits.
+                    let _ = board.order(usize::from(ask.shard), Order::Page(Box::new(page)));
+                }
+            };
+            threads.push(std::thread::Builder::new().name("journal-read".to_owned()).spawn(run)?);
+        }
+        Ok(Self { shared, threads: Mutex::new(threads) })
+    }
+
+    pub(crate) fn ask(&self, ask: Ask) {
+        lock(&self.shared.waiting).asks.push_back(ask);
+        // Of who sleeps some wait for the writer.
+        self.shared.news.notify_all();
+    }
+
+    /// The journal has come further.
+    pub(crate) fn tell(&self) {
+        self.shared.news.notify_all();
+    }
+
+    /// Nobody is answered any more.
+    pub(crate) fn close(&self) {
+        lock(&self.shared.waiting).is_closed = true;
+        self.shared.news.notify_all();
+        for thread in lock(&self.threads).drain(..) {
+            let _ = thread.join(); // a panic there has been printed
+        }
+    }
+}
+
+impl Drop for Readings {
+    fn drop(&mut self) {
+        // Not joined: the last who holds the board may be one of them.
+        lock(&self.shared.waiting).is_closed = true;
+        self.shared.news.notify_all();
+    }
+}
+
+impl Shared {
+    fn next(&self) -> Option<Ask> {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            if waiting.is_closed {
+                return None;
+            }
+            if let Some(ask) = waiting.asks.pop_front() {
+                return Some(ask);
+            }
+            waiting = self.news.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn answer(&self, ask: &Ask, reader: &Reader, progress: &Progress) -> Page {
+        let is_written = self.await_written(ask.until, progress);
+        let failed = Page { cursor: ask.cursor, serial: ask.serial, has_failed: true, ..Page::default() };
+        match read(ask, reader) {
+            Ok(page) => Page { is_last: page.is_last && is_written, has_failed: page.is_last && !is_written, ..page },
+            Err(_) => failed,
+        }
+    }
+
+    /// Waits until everything up to an arrival is written; false when it is not, in time or at all.
+    fn await_written(&self, arrival: u64, progress: &Progress) -> bool {
+        let end = Instant::now() + PATIENCE;
+        let mut waiting = lock(&self.waiting);
+        loop {
+            if progress.journaled_arrival() >= arrival {
+                return true;
+            }
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() || waiting.is_closed || progress.is_failing() {
+                return false;
+            }
+            waiting = self.news.wait_timeout(waiting, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// One page.
+fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
+    let first = reader.first(Stream::Messages);
+    let found = match (ask.place, &ask.selector) {
+        (Place::Offset(offset), _) => Found { offset, is_whole: offset >= first },
+        (Place::Arrival(arrival), _) => reader.find_later(arrival)?,
+        (Place::After(at), Selector::Subject(subject)) => match reader.find_after(subject, at)? {
+            Some(offset) => Found { offset, is_whole: true },
+            None => Found { offset: first, is_whole: false },
+        },
+        (Place::After(_), Selector::Pattern(_)) => Found { offset: first, is_whole: false },
+    };
+    let room = Room { messages: ask.messages_max, bytes: ask.bytes_max };
+    let (page, is_whole) = match &ask.selector {
+        Selector::Subject(subject) => (reader.read_subject(subject, found.offset, room)?, true),
+        Selector::Pattern(pattern) => {
+            let page = reader.read_matching(found.offset, room, &mut |subject| pattern.matches(subject))?;
+            let is_whole = page.rows == page.next - found.offset;
+            (page, is_whole)
+        }
+    };
+    let is_in = |hole: &(u64, u64)| hole.0 < page.next && hole.1 > found.offset;
+    let is_whole = is_whole
+        && found.is_whole
+        && reader.first(Stream::Messages) <= found.offset
+        && !reader.holes(Stream::Messages).iter().any(is_in);
+    Ok(Page {
+        cursor: ask.cursor,
+        serial: ask.serial,
+        messages: page.messages,
+        begin: found.offset,
+        next: page.next,
+        reached: page.reached,
+        is_whole,
+        is_last: page.is_last,
+        has_failed: false,
+    })
+}
