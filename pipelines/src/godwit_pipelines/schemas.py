@@ -92,7 +92,7 @@ DELIVERIES = StructType(
         _field("mark_run", StringType(), True, "The run that a pattern's arrivals are numbered in; null for a subject."),
         _field("count", LongType(), False, "Messages of the range that were handed over, each counted once; a merged message counts as one."),
         _field("bytes", LongType(), False, "Bytes of their frames. Unit: bytes."),
-        _field("conflated", LongType(), False, "Messages of the range that were merged into later ones. Of a subject without unknown gaps: count + conflated + gap_count = to_sequence - from_sequence + 1. Of a pattern, merged messages may hold some from before the range."),
+        _field("conflated", LongType(), False, "Messages of the range that were merged into later ones. Of a subject without unknown gaps: count + conflated + gap_count = to_sequence - from_sequence + 1. Of a pattern, what was merged in a window that began before the range counts with the row in which it was handed over, so that count + conflated may pass the range; who left in the midst of a window has no row for what it was handed of that window. Of a pattern, merged messages may hold some from before the range."),
         _field("gaps", LongType(), False, "Gaps that the client was told of in the range."),
         _field("gap_count", LongType(), True, "Messages that those gaps told missing; null where one of them could not count. Of a pattern, some may lie before the range: a client may stand further back in one subject."),
         _field("confirmed", BooleanType(), False, "True: nothing was sent; the client itself named this place when it resumed, so it has everything before. Stronger than handed over."),
