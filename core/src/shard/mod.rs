@@ -220,6 +220,9 @@ impl Shard {
     /// Tells the shard the time; to be called before anything else in a turn.
     pub fn begin(&mut self, now: Now) {
         self.written.turns = self.written.turns.wrapping_add(1);
+        if let Some(ledger) = &mut self.written.ledger {
+            ledger.begin();
+        }
         self.now = now;
         self.mark_ms = self.mark_ms.max(now.wall_ms);
     }

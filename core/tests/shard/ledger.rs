@@ -177,6 +177,27 @@ fn access_is_written_down_from_connect_to_close_and_a_resume_confirms_its_place(
 }
 
 #[test]
+fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() {
+    let mut world = World::new(journaling(), 1, false);
+    let place = world.connect(0);
+    world.ask(place, r#"{"id":1,"connect":{"client":"reader/1"}}"#);
+    world.ask(place, r#"{"id":2,"subscribe":"/a"}"#);
+    for _ in 0..5 {
+        world.advance(700);
+        world.ask(place, r#"{"publish":"/a","content":1}"#);
+    }
+    world.advance(2_000);
+    world.turn(0);
+    let rows = world
+        .take_rows(0)
+        .into_iter()
+        .filter_map(|rows| if let Rows::Latency(rows) = rows { Some(rows) } else { None });
+    let at_once: u64 = rows.clone().flatten().map(|row| row.buckets[0]).sum();
+    let timed: u64 = rows.flatten().flat_map(|row| row.buckets.to_vec()).sum();
+    assert_eq!((at_once, timed), (5, 5));
+}
+
+#[test]
 fn nothing_is_written_down_without_a_journal() {
     let mut world = World::new(open_settings(), 1, false);
     let place = world.connect(0);

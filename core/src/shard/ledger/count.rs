@@ -45,12 +45,18 @@ impl Ledger {
         }
     }
 
+    /// A turn begins: the clock is read again for its first slice.
+    pub(in crate::shard) fn begin(&mut self) {
+        self.slices = 0;
+    }
+
     /// Times a slice that holds messages which were accepted at `since_us`.
     pub(in crate::shard) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
         if !self.keeps_deliveries {
             return;
         }
-        if self.slices.is_multiple_of(SLICES_EACH) {
+        // The last reading may be older than the message, which another shard accepted meanwhile.
+        if self.slices.is_multiple_of(SLICES_EACH) || self.clock_us.wrapping_sub(since_us) > u32::MAX / 2 {
             self.clock_us = out.clock_us();
         }
         self.slices = self.slices.wrapping_add(1);

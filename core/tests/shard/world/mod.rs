@@ -41,6 +41,7 @@ struct Net {
     in_flight: Vec<(u32, u32, Vec<u8>)>,
     sends: usize,
     wakes: u64,
+    clock_us: u32,
 }
 
 impl Net {
@@ -88,6 +89,10 @@ impl Outlet for Net {
 
     fn stop_accepting(&mut self) {}
 
+    fn clock_us(&mut self) -> u32 {
+        self.clock_us
+    }
+
     fn wake(&mut self, shards: u64) {
         self.wakes |= shards;
     }
@@ -123,6 +128,10 @@ impl World {
     }
 
     pub(crate) fn advance(&mut self, ms: u64) {
+        for (state, net) in &mut self.shards {
+            net.clock_us = net.clock_us.wrapping_add(u32::try_from(ms * 1_000).expect("a test's time is short"));
+            state.set_clock_us(net.clock_us);
+        }
         self.now.mono_ms += ms;
         self.now.wall_ms += ms;
     }
