@@ -130,9 +130,8 @@ def build_files(results: Path) -> dict[Path, str]:
     if checks.exists():
         page += "\n" + "\n".join(describe_checks(json.loads(checks.read_text()))).rstrip() + "\n"
     kept = [results / "pipelines" / name for name in ("io.json", "audit.json")]
-    if any(path.exists() for path in kept):
-        io, audit = (json.loads(path.read_text()) if path.exists() else {} for path in kept)
-        page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
+    io, audit = (json.loads(path.read_text()) if path.exists() else {} for path in kept)
+    page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)

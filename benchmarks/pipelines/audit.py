@@ -20,6 +20,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.pipelines.cpu import cpu_seconds
 from godwit_pipelines.schemas import ACCESS, REIGNS
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
@@ -93,13 +94,16 @@ def main(count: int) -> None:
         spark = build_session(SparkSettings(master="local[2]", driver_memory="3g"), name="measure")
         deliveries, messages = make_ranges(spark, count).persist(), make_messages(spark).persist()
         deliveries.count(), messages.count()
-        rates, kinds = [], {}
+        rates, by_cpu, kinds = [], [], {}
         for _ in range(ROUNDS + 1):
+            begun = cpu_seconds()
             took, kinds = audit_once(deliveries, messages, spark)
             rates.append(count / took)
+            by_cpu.append(count / (cpu_seconds() - begun))
         spark.stop()
     result: dict[str, Any] = {"ranges": count, "messages": SUBJECTS * EACH * SPAN, "goal": GOAL, "found": kinds}
     result |= {"ranges_per_s": round(statistics.median(rates[1:])), "cold": round(rates[0])}
+    result["ranges_per_cpu_s"] = round(statistics.median(by_cpu[1:]))
     result |= {"rounds": [round(rate) for rate in rates[1:]], "load_before": load, "cores": os.cpu_count()}
     result |= {"spark": pyspark.__version__, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     print(json.dumps(result))
