@@ -41,7 +41,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "step_s": step_s,
         "width_s": width_s,
         "audit": _audit(verdict, faults),
-        "published": sorted(tables.count_over_time("bronze.messages", step_s).items()),
+        "published": _without_holes(tables.count_over_time("bronze.messages", step_s), step_s),
         "delivered": _sum_over_time(windows, "messages"),
         "latency": _latency(windows),
         "faults_over_time": _faults_over_time(faults, width_s),
@@ -84,6 +84,11 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     )
     worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
     return {**sums, "by_selector": worst[:SHOWN]}
+
+
+def _without_holes(counts: dict[int, int], step_s: int) -> list[tuple[int, int]]:
+    """The counts with a zero for each step in which nothing happened: a line would pass over it."""
+    return [(at, counts.get(at, 0)) for at in range(min(counts), max(counts) + step_s, step_s)] if counts else []
 
 
 def _sum_over_time(windows: list[Row], name: str) -> list[tuple[int, int]]:

@@ -178,7 +178,7 @@ def _selectors(document: dict[str, Any]) -> str:
     ]
     heads = (
         ("subject or pattern", "name"),
-        ("", "wide"),
+        ("share", "wide"),
         *((name, "number") for name in ("delivered", "bytes", "told missing", "p99")),
     )
     return _table(heads, rows, "Nothing was delivered in this time.")
@@ -214,7 +214,7 @@ def _sessions(document: dict[str, Any]) -> str:
     rows += [(f"by {escape(wire)}", f"{count:,}") for wire, count in sessions["wires"].items()]
     if sessions["median_s"] is not None:
         rows.append(("median of their lives", f"{sessions['median_s']:,.1f} s"))
-    return _table((("connections", ""), ("", "number")), rows, "Nobody connected in this time.")
+    return _table((("connections", ""), ("how many", "number")), rows, "Nobody connected in this time.")
 
 
 def _tenants(document: dict[str, Any]) -> str:
@@ -276,7 +276,7 @@ def _ms(value: float | None) -> str:
     if value is None:
         return "–"
     if value >= 1_000:
-        return f"{value / 1_000:,.3g} s"
+        return f"{value / 1_000:,.0f} s" if value >= 100_000 else f"{value / 1_000:.3g} s"
     return f"{value:.3g} ms" if value >= 1 else f"{value * 1_000:.3g} µs"
 
 
