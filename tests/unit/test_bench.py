@@ -135,3 +135,15 @@ def test_a_round_in_which_a_server_merged_is_taken_again_a_few_times(monkeypatch
     measured = run_rounds(LOADS["many"], [TARGETS["floor"]], 2, "auto", 1.0, lambda text: None)["floor"]
     assert [figures["deliveries_per_read"] for figures in measured.figures] == [1.0, 1.0]
     assert (len(ran), measured.retaken) == (3, 1)
+
+
+def test_a_rival_that_merges_in_every_round_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run_once(load: Any, target: Any, *_: Any) -> dict[str, Any]:
+        ran.append(target.name)
+        return {"steps": [step("many", reads=1_000 if target.name == "floor" else 200)]}
+
+    monkeypatch.setattr("godwit.bench.rounds._run_once", run_once)
+    run_rounds(LOADS["many"], [TARGETS["floor"], TARGETS["nats"]], 2, "auto", 1.0, lambda text: None)
+    assert ran == ["floor", "nats"] * 2

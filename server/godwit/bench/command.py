@@ -78,9 +78,11 @@ def choose_targets(load: Load, against: str | None) -> list[Target]:
 
 
 def show_progress(text: str) -> None:
-    """One line on a terminal, overwritten; elsewhere nothing."""
+    """One line on a terminal, overwritten; elsewhere a line for each round, so that a long load is not taken for a dead one."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{text[:118]}", err=True, nl=False)
+    elif ": round " in text:
+        click.echo(text, err=True)
 
 
 def describe_outcome(outcome: Outcome) -> str:

@@ -58,7 +58,7 @@ def run_rounds(
         shapes = load.shapes(size)
         turn = {target.name: [_run_once(load, target, shape, driver, show) for shape in shapes] for target in targets}
         figures = {name: load.figures(results, shapes) for name, results in turn.items()}
-        if load.is_one_frame_a_send and retaken < retakes_max and _has_merged(figures):
+        if load.is_one_frame_a_send and retaken < retakes_max and _has_merged(figures, targets):
             retaken += 1
             continue
         taken += 1
@@ -70,12 +70,13 @@ def run_rounds(
     return measured
 
 
-def _has_merged(figures: dict[str, Figures]) -> bool:
+def _has_merged(figures: dict[str, Figures], targets: Sequence[Target]) -> bool:
+    """Whether this node or the floor did. A rival that merges at this pace does so in every round: it would never be over."""
     return any(
         value > MERGED_MAX
-        for found in figures.values()
-        for name, value in found.items()
-        if name.startswith("deliveries_per_read")
+        for target in targets
+        for name, value in figures[target.name].items()
+        if target.is_ours() and name.startswith("deliveries_per_read")
     )
 
 

@@ -76,6 +76,10 @@ class Target:
     """Needs a publisher for each subject."""
     has_tls: bool = False
 
+    def is_ours(self) -> bool:
+        """This node, or the floor it is measured against."""
+        return self.name.startswith(("godwit", "floor"))
+
     def is_here(self) -> bool:
         return (not self.program or shutil.which(self.program) is not None) and os.path.exists(self.file or "/")
 
