@@ -66,6 +66,7 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
 test-all: test-rust fuzz .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
+	cargo build --quiet --locked -p godwit-engine --example echo
 	cd client && LONG=1 npm run --silent test
 	$(BIN)/pytest -q $(ARGS)
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)

@@ -327,3 +327,22 @@ def test_a_clean_start_forgets_what_was_kept(opened: Open, version: int, expiry:
     assert peer.join(connect(name, version, properties=expiry if version == V5 else b""))[2] == 0
     opened("", version).send(publish(f"{name}/a", b"m", version=version))
     peer.quiet()
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_mqtt_4_8_2_4_what_a_lost_member_holds_at_qos_2_is_its_alone(opened: Open, returns: bool) -> None:
+    name = f"member-{returns}"
+    lost, _ = come(opened, name, V5)
+    lost.granted((f"$share/g/two/{returns}", 2))
+    opened().send(publish(f"two/{returns}", b"m", 2, 1))
+    held = lost.message()
+    other = opened()
+    other.granted((f"$share/g/two/{returns}", 2))
+    lost.socket.close()
+    back, present = come(opened, name, V5, clean=not returns)
+    assert present == returns
+    if returns:
+        again = back.message()
+        assert (again.payload, again.packet_id, again.dup) == (b"m", held.packet_id, True)
+    back.quiet()
+    other.quiet()
