@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{Entry, Node, Stride};
+use godwit_core::node::{Entry, Found, Node, Stride, Way};
 use godwit_core::position::Now;
 use godwit_core::settings::Settings;
 use godwit_core::subject::Pattern;
@@ -48,10 +48,11 @@ fn measure_walks(count: usize) {
         for _ in 0..rounds {
             let mut reached = 0;
             while reached < node.arrival() {
-                let (mut out, mut holes) = (Vec::new(), Vec::new());
+                let mut brought = Found::default();
                 let stride = Stride { entries_max: 4_096, bytes_max: 65_536 };
-                reached = node.walk(&pattern, reached, node.arrival(), &mut out, &mut holes, stride).reached;
-                found += out.len();
+                let way = Way { after: reached, until: node.arrival(), stride };
+                reached = node.walk(&pattern, way, &mut brought).reached;
+                found += brought.messages.len();
             }
         }
         let each = (spent_ns() - start) / 1e3 / f64::from(rounds);

@@ -39,7 +39,7 @@ pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
 pub use room::{Crowd, Purged};
 pub use snapshot::Snapshot;
-pub use walk::{Stride, Walk};
+pub use walk::{Found, Stride, Walk, Way};
 
 /// One node's shared state.
 #[derive(Debug)]

@@ -29,6 +29,23 @@ pub struct Stride {
     pub bytes_max: usize,
 }
 
+/// What is to be walked: the arrivals in `(after, until]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub after: u64,
+    pub until: u64,
+    pub stride: Stride,
+}
+
+/// What walks brought, each call's behind what the calls before brought.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// They come before all messages of their call: within a log, what is gone was older.
+    pub holes: Vec<(LogId, Arc<str>, Hole)>,
+}
+
 /// A pattern that holds few subjects is read from their logs when the way is long: a feed of a million messages is not
 /// walked for one client's ten.
 const LOGS_MAX: usize = 64;
@@ -38,26 +55,17 @@ const WAY_MIN: u64 = 64;
 const HOLES_MAX: usize = 256;
 
 impl Node {
-    /// Messages that `pattern` holds with an arrival in `(after, until]`, oldest first. Holes come before all messages of this
-    /// call: within a log, what is gone was older.
-    pub fn walk(
-        &self,
-        pattern: &Pattern,
-        after_arrival: u64,
-        until_arrival: u64,
-        out: &mut Vec<Arc<Message>>,
-        holes: &mut Vec<(LogId, Arc<str>, Hole)>,
-        stride: Stride,
-    ) -> Walk {
-        if after_arrival < self.index.gone() || self.forgotten.concerns(pattern, after_arrival) {
-            return Walk { reached: after_arrival, is_lost: true };
+    /// Messages that `pattern` holds on the way.
+    pub fn walk(&self, pattern: &Pattern, way: Way, found: &mut Found) -> Walk {
+        if way.after < self.index.gone() || self.forgotten.concerns(pattern, way.after) {
+            return Walk { reached: way.after, is_lost: true };
         }
-        let until = until_arrival.min(self.index.head());
-        let reached = match self.find_few(pattern, until.saturating_sub(after_arrival)) {
-            Some(slots) => self.walk_logs(&slots, after_arrival, until, out, holes, stride),
-            None => self.walk_index(pattern, after_arrival, until, out, holes, stride),
+        let known = Way { until: way.until.min(self.index.head()), ..way };
+        let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
+            Some(slots) => self.walk_logs(&slots, known, found),
+            None => self.walk_index(pattern, known, found),
         };
-        let reached = if reached >= until { until_arrival.max(after_arrival) } else { reached };
+        let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
         Walk { reached, is_lost: false }
     }
 
@@ -80,15 +88,9 @@ impl Node {
     }
 
     /// Merges a few logs by arrival.
-    fn walk_logs(
-        &self,
-        slots: &[u32],
-        after: u64,
-        until: u64,
-        out: &mut Vec<Arc<Message>>,
-        holes: &mut Vec<(LogId, Arc<str>, Hole)>,
-        stride: Stride,
-    ) -> u64 {
+    fn walk_logs(&self, slots: &[u32], way: Way, found: &mut Found) -> u64 {
+        let Way { after, until, stride } = way;
+        let Found { messages: out, holes } = found;
         let (mut next, mut left, out_before) = (BinaryHeap::new(), stride.bytes_max, out.len());
         let arrival_of = |slot: u32, index: usize| {
             let message = self.names.log_at(slot)?.nth(index)?;
@@ -122,15 +124,9 @@ impl Node {
     }
 
     /// Looks at every arrival on the way.
-    fn walk_index(
-        &self,
-        pattern: &Pattern,
-        after: u64,
-        until: u64,
-        out: &mut Vec<Arc<Message>>,
-        holes: &mut Vec<(LogId, Arc<str>, Hole)>,
-        stride: Stride,
-    ) -> u64 {
+    fn walk_index(&self, pattern: &Pattern, way: Way, found: &mut Found) -> u64 {
+        let Way { after, until, stride } = way;
+        let Found { messages: out, holes } = found;
         let (mut left, mut reached) = (stride.bytes_max, after);
         let (out_before, holes_before) = (out.len(), holes.len());
         let end = until.min(after.saturating_add(stride.entries_max.max(1) as u64));

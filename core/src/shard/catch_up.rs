@@ -10,7 +10,7 @@ use crate::conflation::Conflation;
 use crate::cursor::Stand;
 use crate::journal::Place;
 use crate::message::{LogId, Message};
-use crate::node::{Node, Stride};
+use crate::node::{Found, Node, Stride, Way};
 use crate::stream::Source;
 use crate::subject::Pattern;
 use crate::wire::Wire;
@@ -203,9 +203,9 @@ impl Shard {
     fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Step {
         let mut frames = self.buffer();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
-        let (mut messages, mut holes) = (Vec::new(), Vec::new());
-        let until = self.reach(stream_id);
-        let walk = node.walk(pattern, from, until, &mut messages, &mut holes, STRIDE);
+        let mut found = Found::default();
+        let walk = node.walk(pattern, Way { after: from, until: self.reach(stream_id), stride: STRIDE }, &mut found);
+        let Found { mut messages, holes } = found;
         let has_holes = walk.is_lost || holes.iter().any(|(_, _, hole)| hole.missed != Some(0));
         if has_holes && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
             self.read_back(id, from, None, Place::Arrival(from), false);

@@ -1,7 +1,7 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
 use godwit_core::codes::Code;
 use godwit_core::message::Batch;
-use godwit_core::node::{Entry, Node, Outcome, Place, Stride};
+use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
@@ -64,11 +64,11 @@ fn a_walk_finds_everything_of_a_pattern_between_two_arrivals() {
     for subject in ["/a/x", "/b/x", "/a/y", "/a/x"] {
         publish(&mut node, subject, draft("1"), at_ms(0));
     }
-    let (mut out, mut holes) = (Vec::new(), Vec::new());
+    let mut found = Found::default();
     let stride = Stride { entries_max: 100, bytes_max: 1 << 20 };
-    let walk = node.walk(&pattern("/a/*"), 1, 4, &mut out, &mut holes, stride);
-    assert!(!walk.is_lost && walk.reached == 4 && holes.is_empty());
-    assert_eq!(out.iter().map(|message| message.arrival).collect::<Vec<_>>(), [3, 4]);
+    let walk = node.walk(&pattern("/a/*"), Way { after: 1, until: 4, stride }, &mut found);
+    assert!(!walk.is_lost && walk.reached == 4 && found.holes.is_empty());
+    assert_eq!(found.messages.iter().map(|message| message.arrival).collect::<Vec<_>>(), [3, 4]);
 }
 
 #[test]
@@ -186,18 +186,18 @@ fn a_long_feed_remembers_exactly_what_it_let_go() {
     }
     // The oldest message that is kept, the first of the quiet ones, keeps the index; nothing before it does.
     assert_eq!(node.totals().index_entries, 200_000 - 500);
-    let (mut out, mut holes, mut reached, mut missed) = (Vec::new(), Vec::new(), 500, 0);
+    let (mut found, mut reached, mut missed) = (Found::default(), 500, 0);
     while reached < 200_000 {
         let stride = Stride { entries_max: 50_000, bytes_max: 1 << 20 };
-        let walk = node.walk(&pattern("/**"), reached, 200_000, &mut out, &mut holes, stride);
+        let walk = node.walk(&pattern("/**"), Way { after: reached, until: 200_000, stride }, &mut found);
         assert!(!walk.is_lost);
         reached = walk.reached;
     }
-    for (_, subject, hole) in &holes {
+    for (_, subject, hole) in &found.holes {
         assert_eq!(&**subject, "/loud");
         missed += hole.missed.expect("a walk knows");
     }
-    assert_eq!(missed as usize + out.len(), 200_000 - 500);
+    assert_eq!(missed as usize + found.messages.len(), 200_000 - 500);
 }
 
 #[test]

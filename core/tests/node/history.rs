@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use godwit_core::command::GapReason;
 use godwit_core::message::{Draft, Kind, LogId};
-use godwit_core::node::{Entry, Node, Outcome, Place, Stride};
+use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 use godwit_core::position::Position;
 use godwit_core::subject::Pattern;
 use proptest::prelude::*;
@@ -195,20 +195,21 @@ impl World {
 
     /// One call; false when the walk is over, and then it was exact.
     fn walk(&self, walker: &mut Walker, stride: Stride) -> bool {
-        let (mut out, mut holes) = (Vec::new(), Vec::new());
-        let walk = self.node.walk(&walker.pattern, walker.reached, walker.until, &mut out, &mut holes, stride);
+        let mut found = Found::default();
+        let way = Way { after: walker.reached, until: walker.until, stride };
+        let walk = self.node.walk(&walker.pattern, way, &mut found);
         if walk.is_lost {
             assert!(self.is_lost(&walker.pattern, walker.reached), "lost for no reason");
             return false;
         }
-        for (_, subject, hole) in holes {
+        for (_, subject, hole) in found.holes {
             let (missed, after) = (hole.missed.expect("a walk knows"), hole.after.expect("a walk knows"));
             assert_eq!(after.sequence + missed, hole.at.sequence);
             let found = walker.found.entry(subject.to_string()).or_default();
             found.extend((after.sequence + 1..=hole.at.sequence).map(|sequence| position(hole.at.epoch, sequence)));
         }
         let mut last = walker.reached;
-        for message in out {
+        for message in found.messages {
             assert!(message.arrival > last && message.arrival <= walk.reached);
             last = message.arrival;
             self.check_content(&message);

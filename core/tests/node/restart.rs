@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use godwit_core::command::{Ack, GapReason};
 use godwit_core::journal::{KeptMessage, MessageRow};
-use godwit_core::message::{Kind, Message};
-use godwit_core::node::{Node, Outcome, Place, Progress, Reign, Stride};
+use godwit_core::message::Kind;
+use godwit_core::node::{Found, Node, Outcome, Place, Progress, Reign, Stride, Way};
 use godwit_core::position::{Mark, Position};
 use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
@@ -166,15 +166,15 @@ fn check_marks(book: &Book, node: &Node) {
             continue;
         };
         let mut from = node.place_mark(*mark, &every).unwrap();
-        let (mut got, mut missed): (Vec<Arc<Message>>, u64) = (Vec::new(), 0);
+        let mut found = Found::default();
         while from < node.arrival() {
-            let mut holes = Vec::new();
             let stride = Stride { entries_max: 7, bytes_max: 300 };
-            let walk = node.walk(&every, from, node.arrival(), &mut got, &mut holes, stride);
+            let walk = node.walk(&every, Way { after: from, until: node.arrival(), stride }, &mut found);
             assert!(!walk.is_lost && walk.reached > from);
-            missed += holes.iter().map(|(_, _, hole)| hole.missed.unwrap()).sum::<u64>();
             from = walk.reached;
         }
+        let Found { messages: got, holes } = found;
+        let missed: u64 = holes.iter().map(|(_, _, hole)| hole.missed.unwrap()).sum();
         let total: usize = book.kept.values().map(Vec::len).sum();
         assert_eq!(got.len() as u64 + missed, (total - sent) as u64, "after {mark}");
         assert!(got.is_sorted_by_key(|message| message.arrival));

@@ -8,7 +8,7 @@ use super::super::Node;
 use super::super::SHARDS_MAX;
 use super::super::log::Known;
 use crate::message::LogId;
-use crate::node::walk::Stride;
+use crate::node::walk::{Found, Stride, Way};
 use crate::position::Position;
 use crate::subject::Pattern;
 
@@ -128,9 +128,9 @@ impl Node {
 
     /// Whether memory has what a pattern got after an arrival; of a long way, the beginning.
     pub fn remembers(&self, pattern: &Pattern, arrival: u64, until: u64) -> bool {
-        let (mut messages, mut holes) = (Vec::new(), Vec::new());
-        let walk = self.walk(pattern, arrival, until, &mut messages, &mut holes, LOOK);
-        !walk.is_lost && holes.is_empty()
+        let mut found = Found::default();
+        let walk = self.walk(pattern, Way { after: arrival, until, stride: LOOK }, &mut found);
+        !walk.is_lost && found.holes.is_empty()
     }
 }
 

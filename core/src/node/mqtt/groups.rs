@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::Node;
 use super::Mail;
 use crate::message::{LogId, Message};
-use crate::node::Stride;
+use crate::node::{Found, Stride, Way};
 use crate::subject::Pattern;
 
 /// What one look at the feed brings.
@@ -214,11 +214,12 @@ impl Node {
         let Some(group) = self.groups.by_number.get(&number).filter(|group| group.arrival < head) else {
             return false;
         };
-        let (mut messages, mut holes) = (Vec::new(), Vec::new());
-        let walk = self.walk(&group.pattern, group.arrival, head, &mut messages, &mut holes, STRIDE);
+        let mut found = Found::default();
+        let way = Way { after: group.arrival, until: head, stride: STRIDE };
+        let walk = self.walk(&group.pattern, way, &mut found);
         let Some(group) = self.groups.by_number.get_mut(&number) else { return false };
         group.arrival = if walk.is_lost { head } else { walk.reached };
-        group.pending.extend(messages.iter().map(|message| (message.log, message.sequence)));
+        group.pending.extend(found.messages.iter().map(|message| (message.log, message.sequence)));
         true
     }
 
