@@ -26,19 +26,21 @@ pub enum Stand {
     Joining,
 }
 
+/// In this order: what a delivery looks at comes first and lies together.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Cursor {
+    pub stand: Stand,
     pub stream: u32,
     pub connection: u32,
-    /// The next cursor of the same connection.
-    pub next: u32,
-    /// The next cursor of the same connection that has something to send this turn.
-    pub next_ready: u32,
-    /// Its index among the stream's cursors, so that leaving is not linear.
-    pub seat: u32,
     /// Standard messages of the stream that were sent or are known to be lost, modulo 2³².
     pub standard: u32,
-    pub stand: Stand,
+    /// The next cursor of the same connection that has something to send this turn.
+    pub next_ready: u32,
+    /// The next cursor of the same connection.
+    pub next: u32,
+    /// Its index among the stream's cursors, so that leaving is not linear.
+    pub seat: u32,
     /// Behind in a subject's stream: the last sequence that was sent; 0 not known. Reading: the same, of the position.
     pub sequence: u64,
     pub is_ready: bool,

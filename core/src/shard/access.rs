@@ -137,13 +137,13 @@ impl Shard {
             return;
         }
         if let Some(connection) = self.connections.get_mut(socket) {
-            connection.certificate = Some(Box::new(certificate.into()));
+            connection.papers().certificate = Some(certificate.into());
         }
     }
 
     /// Whether a client is who its certificate says, unless it shows a token.
     pub(super) fn is_known_by_certificate(&self, socket: u32) -> bool {
-        self.connections.get(socket).is_some_and(|connection| connection.certificate.is_some())
+        self.connections.get(socket).is_some_and(|connection| connection.certificate().is_some())
     }
 
     /// Whether the server says who a client is: by its token, by its certificate, or because nobody is let in who is not asked.

@@ -108,20 +108,19 @@ impl Peer {
     }
 }
 
+/// Its fields stand in this order: what a delivery looks at comes first and lies together, since it is seldom in a cache.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Connection {
-    pub serial: u32,
-    pub first_cursor: u32,
+    /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
+    pub private: Vec<u8>,
+    pub cursors: u32,
     /// Head of the list of cursors with something to send this turn.
     pub first_ready: u32,
-    pub cursors: u32,
-    /// Monotonic seconds since the shard's clock began: when it came, and when it last gave a sign of life.
-    pub since_s: u32,
+    /// Monotonic seconds since the shard's clock began: when it last gave a sign of life.
     pub heard_s: u32,
-    pub phase: Phase,
     pub wire: Wire,
-    /// Of the window within which its messages are deflated (permessage-deflate); 0: that was not agreed.
-    pub window_bits: u8,
+    pub phase: Phase,
     /// Its place in the counters by wire.
     pub counted: u8,
     /// The socket takes nothing; `writable` will come.
@@ -132,6 +131,19 @@ pub(super) struct Connection {
     pub has_rest: bool,
     /// It stands in the shard's `ready` list.
     pub is_ready: bool,
+    pub is_pinged: bool,
+    /// Of the window within which its messages are deflated (permessage-deflate); 0: that was not agreed.
+    pub window_bits: u8,
+    pub first_cursor: u32,
+    pub serial: u32,
+    /// When it came.
+    pub since_s: u32,
+    pub peer: Peer,
+    /// The listener it came to, in the order of the settings.
+    pub listener: u8,
+    pub door: Door,
+    /// Its requests come through a trusted proxy, which says whose each is.
+    pub is_forwarded: bool,
     /// Its socket is not read: a question is with the server, or its answers do not leave.
     pub is_paused: bool,
     /// A question is with the server; commands wait.
@@ -140,45 +152,45 @@ pub(super) struct Connection {
     pub is_choked: bool,
     /// It publishes faster than the slowest shard delivers.
     pub is_congesting: bool,
-    pub is_pinged: bool,
     pub is_watching: bool,
     /// The server has been told of it.
     pub is_announced: bool,
     /// The peer has closed, or never spoke WebSocket: it is let go once its bytes have left.
     pub is_finished: bool,
-    pub peer: Peer,
-    /// The listener it came to, in the order of the settings.
-    pub listener: u8,
-    pub door: Door,
-    /// Its requests come through a trusted proxy, which says whose each is.
-    pub is_forwarded: bool,
     pub access: Option<Arc<Access>>,
     /// Where its address is counted, if addresses have limits.
     pub member: Option<Member>,
-    /// The client's verified certificate, where it showed one.
-    pub certificate: Option<Box<Arc<[u8]>>>,
-    /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
-    pub private: Vec<u8>,
+    /// What it has shown of itself, if anything.
+    pub papers: Option<Box<Papers>>,
     pub reader: Reader,
     pub details: Option<Box<Details>>,
     /// What it is in MQTT, if it speaks that.
     pub mqtt: Option<Box<Mqtt>>,
 }
 
-/// What few connections need, or need only for a while.
+/// What a client has shown of itself, for as long as it stays.
+#[derive(Debug, Default)]
+pub(super) struct Papers {
+    /// The name it gave itself.
+    pub client: Option<Arc<str>>,
+    /// Its verified certificate.
+    pub certificate: Option<Arc<[u8]>>,
+    /// When its token expires, and whether it has been told that this is soon.
+    pub expires_ms: Option<u64>,
+    pub is_warned: bool,
+}
+
+/// What few connections need, or need only for a while: let go of when it holds nothing any more.
 #[derive(Debug, Default)]
 pub(super) struct Details {
     /// The request head so far; then commands that wait for an answer of the server.
     pub held: Vec<u8>,
     pub parked: Option<Parked>,
     pub rest: Option<Rest>,
-    /// Copied rests among the private bytes, as far as they are counted.
+    /// Rests that are this connection's alone, as far as they are counted.
     pub rest_bytes: usize,
-    pub client: Option<Arc<str>>,
     /// The id of the `connect` that the server is judging.
     pub connect_id: Option<crate::command::Id>,
-    pub expires_ms: Option<u64>,
-    pub is_warned: bool,
     /// Answers that wait for the disk.
     pub awaiting: u32,
     /// What it has taken of the rates of one connection.
@@ -198,6 +210,17 @@ pub(super) struct Parked {
     pub payload: Vec<u8>,
     pub done: usize,
     pub rest: Vec<u8>,
+}
+
+impl Details {
+    /// Whether nothing of it is needed; what was taken of rates is made good by `now_ns`.
+    fn is_empty(&self, now_ns: u64) -> bool {
+        let Self { held, parked, rest, rest_bytes, connect_id, .. } = self;
+        let Self { awaiting, purse, turned_away, close, exchange, half_since_ms, .. } = self;
+        let is_read = held.is_empty() && parked.is_none() && half_since_ms.is_none() && exchange.is_none();
+        let is_sent = rest.is_none() && *rest_bytes == 0 && *awaiting == 0 && close.is_none();
+        is_read && is_sent && connect_id.is_none() && turned_away.is_none() && purse.owed_ns(now_ns) == 0
+    }
 }
 
 impl Connection {
@@ -231,7 +254,7 @@ impl Connection {
             is_forwarded: false,
             access: None,
             member: None,
-            certificate: None,
+            papers: None,
             private: Vec::new(),
             reader: Reader::default(),
             details: None,
@@ -243,9 +266,35 @@ impl Connection {
         self.details.get_or_insert_default()
     }
 
+    pub(super) fn papers(&mut self) -> &mut Papers {
+        self.papers.get_or_insert_default()
+    }
+
     /// The certificate it showed, which the server is told of.
     pub(super) fn certificate(&self) -> Option<Arc<[u8]>> {
-        self.certificate.as_deref().cloned()
+        self.papers.as_ref()?.certificate.clone()
+    }
+
+    /// Its token expires then (Unix ms), or there is none that does; nobody has been told of it.
+    pub(super) fn set_expiry(&mut self, expires_ms: Option<u64>) {
+        if expires_ms.is_some() || self.papers.is_some() {
+            let papers = self.papers();
+            (papers.expires_ms, papers.is_warned) = (expires_ms, false);
+        }
+    }
+
+    /// Lets go of details that hold nothing any more.
+    pub(super) fn release_details(&mut self, now_ns: u64) {
+        if self.details.as_ref().is_some_and(|details| details.is_empty(now_ns)) {
+            self.details = None;
+        }
+    }
+
+    /// Bytes of its own that its socket has not taken.
+    pub(super) fn owed_bytes(&self) -> usize {
+        let rest =
+            self.details.as_ref().filter(|details| details.rest_bytes > 0).and_then(|details| details.rest.as_ref());
+        self.private.len() + rest.map_or(0, |rest| rest.bytes.len() - rest.from)
     }
 
     /// What it needs that speaks HTTP.
@@ -264,7 +313,7 @@ impl Connection {
     }
 
     pub(super) fn client(&self) -> Option<&Arc<str>> {
-        let named = self.details.as_ref().and_then(|details| details.client.as_ref());
+        let named = self.papers.as_ref().and_then(|papers| papers.client.as_ref());
         named.or_else(|| self.mqtt.as_ref().and_then(|mqtt| mqtt.name()))
     }
 }
@@ -336,5 +385,17 @@ impl Counters {
         counters.slow_readers -= u64::from(connection.is_blocked);
         counters.disconnects += 1;
         counters.connects += u64::from(connection.counted == 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connection;
+    use crate::cursor::Cursor;
+
+    #[test]
+    fn a_connection_and_a_cursor_are_small() {
+        assert!(size_of::<Option<Connection>>() <= 144, "{}", size_of::<Option<Connection>>());
+        assert!(size_of::<Option<Cursor>>() <= 72, "{}", size_of::<Option<Cursor>>());
     }
 }

@@ -43,9 +43,8 @@ impl Shard {
                 }
                 self.set_access(socket, Some(Arc::new(access)));
                 let Some(found) = self.connections.get_mut(socket) else { return };
-                let details = found.details();
-                (details.expires_ms, details.is_warned) = (expires_ms, false);
-                if let Some(id) = details.connect_id.take() {
+                found.set_expiry(expires_ms);
+                if let Some(id) = found.details.as_mut().and_then(|details| details.connect_id.take()) {
                     self.connected(socket, &id);
                 }
                 self.judge_again(socket);

@@ -50,7 +50,7 @@ impl Shard {
     pub(super) fn choke<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let bytes_max = self.settings.limits.reply_buffer_bytes_max;
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        if connection.private.len() > bytes_max && !connection.is_choked && connection.phase == Phase::Open {
+        if connection.owed_bytes() > bytes_max && !connection.is_choked && connection.phase == Phase::Open {
             connection.is_choked = true;
             if !connection.is_paused {
                 connection.is_paused = true;
@@ -167,7 +167,8 @@ impl Shard {
         // A client may end its half and still read its answers.
         let owes_answers =
             connection.phase == Phase::Http || connection.phase == Phase::Closing && connection.is_finished;
-        if owes_answers && !connection.private.is_empty() && !connection.is_blocked {
+        let has_more = connection.has_rest || !connection.private.is_empty();
+        if owes_answers && has_more && !connection.is_blocked {
             self.begin_close(socket, Code::ClosedNormally as u16);
             if let Some(connection) = self.connections.get_mut(socket) {
                 connection.exchange().lingers = false;

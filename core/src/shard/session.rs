@@ -98,7 +98,7 @@ impl Shard {
         if let Some(name) = client {
             let name = self.intern(name);
             if let Some(connection) = self.connections.get_mut(socket) {
-                connection.details().client = Some(name);
+                connection.papers().client = Some(name);
             }
         }
         let connection_id = self.connection_id(socket);

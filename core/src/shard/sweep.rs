@@ -83,7 +83,9 @@ impl Shard {
         let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
         let (message_ms_max, ping_interval_ms) = (limits.message_ms_max, limits.ping_interval_ms);
         let (now_ms, now_s) = (self.now.mono_ms, self.now_s());
+        let now_ns = self.now_ns();
         let Some(connection) = self.connections.get_mut(socket) else { return };
+        connection.release_details(now_ns);
         let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
         let silent_ms = u64::from(now_s.saturating_sub(connection.heard_s)) * 1000;
         match connection.phase {
@@ -130,12 +132,12 @@ impl Shard {
         let wire = connection.wire;
         // Between HTTP requests there is nothing to say it in, and an array of messages is no place for it.
         let can_hear = connection.phase == Phase::Open && wire != Wire::Poll;
-        let Some(details) = connection.details.as_mut() else { return };
-        let Some(expires_ms) = details.expires_ms else { return };
+        let Some(papers) = connection.papers.as_mut() else { return };
+        let Some(expires_ms) = papers.expires_ms else { return };
         if wall_ms >= expires_ms {
             self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
-        } else if can_hear && expires_ms - wall_ms <= 60_000 && !details.is_warned {
-            details.is_warned = true;
+        } else if can_hear && expires_ms - wall_ms <= 60_000 && !papers.is_warned {
+            papers.is_warned = true;
             let in_ms = expires_ms - wall_ms;
             put_notice(connection, &Push::TokenExpiring { in_ms });
             self.make_ready(socket);

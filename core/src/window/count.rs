@@ -22,6 +22,9 @@ impl Window {
     /// How many messages more those frames were made of.
     #[inline]
     pub fn merged(&self, from: u64, to: u64) -> u64 {
+        if self.segments.iter().all(|segment| segment.merged.is_empty()) {
+            return 0;
+        }
         let Some((segment, frames)) = self.between_places(from, to) else { return 0 };
         segment.merged.iter().filter(|(frame, _)| frames.contains(frame)).map(|(_, more)| u64::from(*more)).sum()
     }
@@ -49,7 +52,13 @@ impl Window {
     fn between_places(&self, from: u64, to: u64) -> Option<(&Segment, std::ops::Range<u32>)> {
         let segment = self.segments.iter().rev().find(|segment| from >= segment.start)?;
         let ends_by = |place: u64| segment.frames.partition_point(|f| segment.start + u64::from(f.end) <= place);
-        let begins = ends_by(from);
+        // Most readers take what was appended last.
+        let is_after =
+            |frame: usize| segment.frames.get(frame).is_some_and(|frame| segment.start + u64::from(frame.end) <= from);
+        let begins = match segment.frames.len().wrapping_sub(2) {
+            before_last if is_after(before_last) && !is_after(before_last + 1) => before_last + 1,
+            _ => ends_by(from),
+        };
         let end = match to {
             to if to >= segment.end() => segment.frames.len(),
             to if to > from => ends_by(to - 1) + 1,

@@ -70,7 +70,7 @@ impl Access {
 }
 
 impl Shard {
-    fn now_ns(&self) -> u64 {
+    pub(in crate::shard) fn now_ns(&self) -> u64 {
         self.now.mono_ms.saturating_mul(1_000_000)
     }
 

@@ -14,7 +14,7 @@ impl Shard {
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         if !is_judged {
-            connection.details().expires_ms = None;
+            connection.set_expiry(None);
             if connection.access.is_none() || connection.exchange().token.take().is_some() {
                 self.set_access(socket, anonymous);
             }
@@ -24,7 +24,8 @@ impl Shard {
             self.announce_connection(socket);
             return Ok(Step::Done);
         }
-        let is_fresh = connection.details().expires_ms.is_none_or(|expires_ms| wall_ms < expires_ms);
+        let expires_ms = connection.papers.as_ref().and_then(|papers| papers.expires_ms);
+        let is_fresh = expires_ms.is_none_or(|expires_ms| wall_ms < expires_ms);
         let is_same = connection.exchange().token.as_deref() == token.as_deref();
         if connection.access.is_some() && is_same && is_fresh {
             self.announce_connection(socket);
@@ -40,7 +41,7 @@ impl Shard {
         }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         connection.exchange().token = token.as_deref().map(Box::from);
-        connection.details().expires_ms = None;
+        connection.set_expiry(None);
         let report = Report::Authorize {
             connection: connection_id,
             token,

@@ -13,7 +13,7 @@ mod switch;
 
 use std::sync::Arc;
 
-use super::connection::Phase;
+use super::connection::{Connection, Phase};
 use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codes::Code;
@@ -113,7 +113,7 @@ impl Shard {
         loop {
             let bytes_max = self.settings.limits.reply_buffer_bytes_max;
             let taken = match self.connections.get(socket) {
-                Some(connection) if connection.private.len() > bytes_max => Taken::Wait,
+                Some(connection) if connection.owed_bytes() > bytes_max => Taken::Wait,
                 Some(_) if rest.is_empty() => Taken::More,
                 Some(_) => self.take_request(socket, &mut rest, out),
                 None => Taken::End,
@@ -161,7 +161,7 @@ impl Shard {
         if !ahead.is_empty() {
             self.read_requests(socket, &ahead, out);
         }
-        let is_waiting = |c: &super::connection::Connection| {
+        let is_waiting = |c: &Connection| {
             c.phase == Phase::Http
                 && c.details.as_ref().and_then(|d| d.exchange.as_ref()).is_none_or(|e| e.ahead.is_empty())
         };
@@ -234,7 +234,8 @@ impl Shard {
         if listens {
             self.commit();
         }
-        listens && self.connections.get(socket).is_some_and(|c| !c.private.is_empty() || c.is_sending || c.is_blocked)
+        let is_waiting = |c: &Connection| !c.private.is_empty() || c.has_rest || c.is_sending || c.is_blocked;
+        listens && self.connections.get(socket).is_some_and(is_waiting)
     }
 
     /// What the next answers owe to their request; those before it are written first, where they owe something else.

@@ -81,13 +81,13 @@ impl Shard {
         self.count_rest(socket, (end.place - reached) as usize);
     }
 
-    fn land_frames<O: Outlet>(&mut self, socket: u32, frames: Frames, count: usize, out: &mut O) {
+    fn land_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, count: usize, out: &mut O) {
         self.note_frames(&frames, count, out);
         if let Some(connection) = self.connections.get(socket) {
             self.counters.of(connection).messages_out += frames.messages_within(count);
         }
         if count < frames.bytes.len() {
-            self.keep_rest(socket, &frames, count);
+            self.keep_rest(socket, &mut frames, count);
         } else if let Some(note) = frames.notes.last() {
             self.arrive(note.cursor);
         }
@@ -106,9 +106,9 @@ impl Shard {
         }
     }
 
-    /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private, and the cursors of the
-    /// frames behind it stand before the first that was not sent.
-    fn keep_rest(&mut self, socket: u32, frames: &Frames, count: usize) {
+    /// After a short write of a buffer: private bytes are kept, the cut frame's rest becomes private (or, where it is large, the
+    /// buffer itself is kept for it), and the cursors of the frames behind it stand before the first that was not sent.
+    fn keep_rest(&mut self, socket: u32, frames: &mut Frames, count: usize) {
         let mut unsettled = 0;
         let mut kept = frames.private.max(count);
         let mut start = frames.private;
@@ -141,13 +141,9 @@ impl Shard {
             }
             self.note_late(note.cursor);
         }
-        if let Some(connection) = self.connections.get_mut(socket) {
-            if let Some(mqtt) = connection.mqtt.as_mut() {
-                mqtt.take_back(unsettled);
-            }
-            let rest = frames.bytes.get(count..kept).unwrap_or(&[]);
-            connection.private.splice(0..0, rest.iter().copied());
+        if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
+            mqtt.take_back(unsettled);
         }
-        self.count_rest(socket, kept - count);
+        self.keep_bytes(socket, frames, count, kept);
     }
 }

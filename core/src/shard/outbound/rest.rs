@@ -1,9 +1,9 @@
 //! What is left of a frame that a full socket cut. A small rest is copied to the connection; of a large frame the connection
-//! holds the window's own memory, shared by all who were cut in it. Owns the shard's count of rests and what happens at
+//! holds the window's own memory, shared by all who were cut in it, and of a large answer the buffer it was written to. Owns the shard's count of rests and what happens at
 //! its limit: past it a connection is closed and told to come back, rather than that memory grows with slow readers.
 use std::sync::Arc;
 
-use super::{Flight, Load};
+use super::{Flight, Frames, Load};
 use crate::codes::Code;
 use crate::shard::{Outlet, Shard};
 
@@ -14,8 +14,10 @@ pub(in crate::shard) struct Rest {
     pub from: usize,
 }
 
-/// Copied rests smaller than this are not counted: a connection that is cut costs at most so much.
+/// Rests smaller than this are not counted: a connection that is cut costs at most so much.
 const COUNTED_BYTES_MIN: usize = 4096;
+/// From this size on a buffer's rest is not copied: the buffer is kept. It may be cut as often as it likes.
+const KEPT_BYTES_MIN: usize = 32 * 1024;
 
 impl Shard {
     /// Keeps a large frame's rest.
@@ -26,7 +28,23 @@ impl Shard {
         }
     }
 
-    /// Sends what is left of a large frame.
+    /// Keeps what a full socket left of a buffer, from one place of it up to another.
+    pub(super) fn keep_bytes(&mut self, socket: u32, frames: &mut Frames, from: usize, to: usize) {
+        if to.saturating_sub(from) >= KEPT_BYTES_MIN {
+            let mut bytes = std::mem::take(&mut frames.bytes);
+            bytes.truncate(to);
+            let kept = bytes.capacity();
+            self.share_rest(socket, Arc::new(bytes), from);
+            return self.count_rest(socket, kept);
+        }
+        if let Some(connection) = self.connections.get_mut(socket) {
+            let rest = frames.bytes.get(from..to).unwrap_or(&[]);
+            connection.private.splice(0..0, rest.iter().copied());
+        }
+        self.count_rest(socket, to.saturating_sub(from));
+    }
+
+    /// Sends what is left of a large frame, or of a large buffer.
     pub(in crate::shard) fn send_rest<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.has_rest = false;
@@ -43,7 +61,7 @@ impl Shard {
         }
     }
 
-    /// Counts a copied rest, which takes the place of the one before: what is cut again is the same bytes. Past the shard's share
+    /// Counts a rest that is the connection's alone, which takes the place of the one before: what is cut again is the same bytes. Past the shard's share
     /// of the limit its connection is to go.
     pub(in crate::shard) fn count_rest(&mut self, socket: u32, bytes: usize) {
         self.uncount_rest(socket);

@@ -34,6 +34,13 @@ pub(crate) struct Socket {
     numbers: binary::Numbers,
 }
 
+impl Socket {
+    /// Lets go of the memory of what it took and was heard of.
+    pub(crate) fn forget(&mut self) {
+        (self.taken, self.inbox, self.read) = (Vec::new(), Vec::new(), 0);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Net {
     sockets: Vec<Socket>,
