@@ -10,6 +10,9 @@ use std::rc::Rc;
 /// A read takes at most this much.
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
+/// Fewer receives between two rests are no rush: to touch their memory anew costs less than to keep it.
+pub(super) const RECEIVES_FEW: usize = 64;
+
 /// A received buffer that borrows nothing: the driver can be used while its bytes are looked at. Given back by `take_back`;
 /// one that is dropped instead is lost to the driver.
 pub struct Lent {
@@ -43,6 +46,10 @@ enum Hand {
 
 pub(super) struct ReceiveMemory {
     pages: Rc<Pages>,
+    /// Buffers lent since the last rest.
+    lent: usize,
+    /// Some were lent since the memory was last given back.
+    is_touched: bool,
     hands: Box<[Hand]>,
     lengths: Box<[u16]>,
 }
@@ -51,7 +58,8 @@ impl ReceiveMemory {
     pub(super) fn new(count: u16) -> io::Result<Self> {
         let count = usize::from(count);
         let pages = Rc::new(Pages::map(count * BUFFER_BYTES)?);
-        Ok(Self { pages, hands: vec![Hand::Driver; count].into(), lengths: vec![0; count].into() })
+        let (hands, lengths) = (vec![Hand::Driver; count].into(), vec![0; count].into());
+        Ok(Self { pages, lent: 0, is_touched: false, hands, lengths })
     }
 
     pub(super) fn count(&self) -> u16 {
@@ -78,7 +86,22 @@ impl ReceiveMemory {
     pub(super) fn lend(&mut self, buffer: u16, length: usize) -> Buffer {
         self.lengths[usize::from(buffer)] = length.min(BUFFER_BYTES) as u16;
         self.hands[usize::from(buffer)] = Hand::Number;
+        self.lent += 1;
         Buffer(buffer)
+    }
+
+    /// Gives what a rush has touched back to the system, once fewer receives than `few` came since the last call. Only while no
+    /// buffer holds anything. True when it did.
+    pub(super) fn rest(&mut self, few: usize) -> bool {
+        let lent = std::mem::take(&mut self.lent);
+        self.is_touched |= lent > 0;
+        let is_unused = self.hands.iter().all(|hand| *hand == Hand::Driver);
+        let Some(pages) = Rc::get_mut(&mut self.pages).filter(|_| self.is_touched && lent < few && is_unused) else {
+            return false;
+        };
+        pages.forget();
+        self.is_touched = false;
+        true
     }
 
     /// What a lent buffer holds.
@@ -107,5 +130,45 @@ impl ReceiveMemory {
     pub(super) fn release(&mut self, buffer: Buffer) -> bool {
         let hand = &mut self.hands[usize::from(buffer.0)];
         *hand == Hand::Number && std::mem::replace(hand, Hand::Driver) == Hand::Number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReceiveMemory;
+
+    fn receive(memory: &mut ReceiveMemory, buffer: u16) {
+        memory.whole(buffer)[..5].copy_from_slice(b"hello");
+        let lent = memory.lend(buffer, 5);
+        assert_eq!(memory.received(lent), b"hello");
+        assert!(memory.release(lent));
+    }
+
+    #[test]
+    fn what_a_rush_touched_is_given_back_once_it_is_over() {
+        let mut memory = ReceiveMemory::new(4).unwrap();
+        assert!(!memory.rest(2), "nothing was touched");
+        (0..4).for_each(|buffer| receive(&mut memory, buffer));
+        assert!(!memory.rest(2), "too many came");
+        assert!(memory.rest(2), "nothing came since");
+        assert!(!memory.rest(2), "it has been given back");
+        if cfg!(target_os = "linux") {
+            assert!(memory.whole(3)[..5].iter().all(|&byte| byte == 0));
+        }
+        receive(&mut memory, 1);
+        assert!(memory.rest(2));
+    }
+
+    #[test]
+    fn what_is_lent_is_kept() {
+        let mut memory = ReceiveMemory::new(2).unwrap();
+        memory.whole(0)[..2].copy_from_slice(b"ab");
+        let buffer = memory.lend(0, 2);
+        assert!(!memory.rest(9));
+        let lent = memory.lend_out(buffer);
+        assert!(!memory.rest(9));
+        assert_eq!(&*lent, b"ab");
+        let buffer = memory.take_back(lent);
+        assert!(memory.release(buffer) && memory.rest(9));
     }
 }

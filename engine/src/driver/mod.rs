@@ -187,6 +187,9 @@ pub trait Driver {
     /// closed once; its number is used again in a later turn.
     fn close(&mut self, socket: Socket);
 
+    /// Gives back memory that a rush of receives has touched, when there were few since the last call. Between turns only.
+    fn rest(&mut self);
+
     /// A bell any thread may ring to end the wait of a turn.
     fn waker(&self) -> Waker;
 

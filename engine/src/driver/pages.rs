@@ -38,6 +38,17 @@ impl Pages {
         self.start.as_ptr()
     }
 
+    /// Gives the memory back to the system: whatever is read there next is zero, or what was there before.
+    pub(super) fn forget(&mut self) {
+        #[cfg(target_os = "linux")]
+        let advice = libc::MADV_DONTNEED;
+        #[cfg(not(target_os = "linux"))]
+        let advice = libc::MADV_FREE;
+        // SAFETY: exactly the range that was mapped; the caller keeps nothing there. Failure would mean a wrong range.
+        let result = unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) };
+        debug_assert_eq!(result, 0, "madvise of an own mapping");
+    }
+
     /// Where a range lies, checked to be within.
     pub(super) fn range(&self, from: usize, length: usize) -> NonNull<[u8]> {
         assert!(from.checked_add(length).is_some_and(|end| end <= self.bytes), "a range outside the mapping");

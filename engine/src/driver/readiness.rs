@@ -2,7 +2,7 @@
 //! Sends are made at once. A socket with more to read than a turn has buffers for stays in a list and is read in the next.
 //! At the limit of descriptors a spare one is given up to accept and close, so that clients are refused and nothing spins.
 
-use super::buffers::ReceiveMemory;
+use super::buffers::{RECEIVES_FEW, ReceiveMemory};
 use super::slots::Slots;
 use super::waker::Bell;
 use super::{Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker};
@@ -301,6 +301,10 @@ impl Driver for Readiness {
             self.counters.sockets -= 1;
             self.closed.push(socket);
         }
+    }
+
+    fn rest(&mut self) {
+        self.memory.rest(RECEIVES_FEW);
     }
 
     fn waker(&self) -> Waker {

@@ -3,10 +3,12 @@
 //! have been skipped. A socket is closed by shutting it down and waiting until none of its operations is left in the kernel;
 //! only then is its slot used again, and a generation in every tag guards that rule.
 
+use super::buffers::RECEIVES_FEW;
 use super::slots::Slots;
 use super::uring_accept::{self, ACCEPTS, Listening};
 use super::uring_bell;
 use super::uring_buffers::ProvidedBuffers;
+use super::uring_completions::outcome;
 use super::uring_ring::{Operation, Ring};
 use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, PAUSED, RECEIVING, Slot, TO_ARM, WANTING};
 use super::{
@@ -194,14 +196,6 @@ impl Drop for Uring {
     }
 }
 
-fn outcome(result: i32) -> Sending {
-    match usize::try_from(result) {
-        Ok(sent) => Sending::Done(sent),
-        Err(_) if matches!(-result, libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ENOMEM) => Sending::Blocked,
-        Err(_) => Sending::Gone,
-    }
-}
-
 impl Driver for Uring {
     fn listen(&mut self, listener: TcpListener) -> io::Result<Listener> {
         let number = self.listeners.len() as Listener;
@@ -383,6 +377,13 @@ impl Driver for Uring {
         let entry = opcode::Shutdown::new(Fixed(socket), libc::SHUT_RDWR).build();
         // SAFETY: the operation points to no memory.
         unsafe { self.push_of(Operation::Shutdown, socket, entry) };
+    }
+
+    fn rest(&mut self) {
+        // What was received and not looked at yet lies in buffers that the kernel has filled: only this thread's enters bring such.
+        if !self.ring.has_completions() {
+            self.buffers.memory().rest(RECEIVES_FEW);
+        }
     }
 
     fn waker(&self) -> Waker {

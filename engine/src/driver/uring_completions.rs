@@ -5,10 +5,19 @@ use super::uring::{ACCEPT_REST, Uring};
 use super::uring_accept;
 use super::uring_ring::{Completion, Operation};
 use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, RECEIVING, WANTING};
-use super::{Driver, Event, Socket};
+use super::{Driver, Event, Sending, Socket};
 use io_uring::types::Fixed;
 use io_uring::{cqueue, opcode};
 use std::time::Instant;
+
+/// The answer to a send.
+pub(super) fn outcome(result: i32) -> Sending {
+    match usize::try_from(result) {
+        Ok(sent) => Sending::Done(sent),
+        Err(_) if matches!(-result, libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ENOMEM) => Sending::Blocked,
+        Err(_) => Sending::Gone,
+    }
+}
 
 impl Uring {
     fn on_accept(&mut self, completion: Completion, events: &mut Vec<Event>) {

@@ -213,7 +213,7 @@ impl Ring {
     }
 
     pub(super) fn has_completions(&mut self) -> bool {
-        !self.reaped.is_empty() || !self.uring.completion().is_empty()
+        !self.reaped.is_empty() || !self.uring.completion().is_empty() || self.uring.submission().cq_overflow()
     }
 
     fn reap(&mut self) {

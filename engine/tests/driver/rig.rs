@@ -44,6 +44,8 @@ impl Rig {
             }
             self.seen.push(event);
         }
+        // At any time between turns, and with nothing lost by it.
+        self.driver.rest();
     }
 
     /// Turns until `done`, given all that was seen and received.
