@@ -10,6 +10,7 @@ mod history;
 mod journal;
 mod links;
 mod outlet;
+mod priority;
 mod publications;
 mod queue;
 mod shard;

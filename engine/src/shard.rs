@@ -7,6 +7,7 @@ use crate::clock::{Clock, ThreadClock};
 use crate::driver::{self, DriverOptions, Event, Sent};
 use crate::links::Links;
 use crate::outlet::{Sockets, outcome};
+use crate::priority::take_short_slices;
 use crate::queue::lock;
 use crate::tls::{self, Turned};
 use godwit_core::node::Node;
@@ -29,6 +30,9 @@ const FOLD_MS: u64 = 5_000;
 /// A listening socket and its listener's number in the settings.
 pub(crate) type Numbered = (u8, TcpListener);
 
+/// How often the driver may give back what a rush of receives has touched.
+const REST_MS: u64 = 500;
+
 /// Plaintext of one buffer of records; what is more was one large burst.
 const PLAIN_BYTES: usize = 65_536;
 
@@ -50,6 +54,7 @@ pub(crate) type Opened = io::Result<(&'static str, String)>;
 /// A shard's whole life, on its own thread. Says through `opened` whether it began.
 pub(crate) fn live(plan: Plan, opened: &Sender<Opened>) {
     let (index, node, board) = (plan.index, Arc::clone(&plan.node), Arc::clone(&plan.board));
+    take_short_slices();
     let turning = match Turning::begin(plan) {
         Ok((turning, name, reason)) => {
             let _ = opened.send(Ok((name, reason)));
@@ -103,8 +108,9 @@ struct Turning {
     /// When Python is to be woken for news (monotonic ms).
     ring_ms: Option<u64>,
     turns: u64,
-    /// When keys that rest are folded next (monotonic ms).
+    /// When keys that rest are folded next (monotonic ms), and when the driver gives back what a rush has touched.
     fold_ms: u64,
+    rest_ms: u64,
 }
 
 impl Turning {
@@ -145,6 +151,7 @@ impl Turning {
             ring_ms: None,
             turns: 0,
             fold_ms: 0,
+            rest_ms: 0,
         };
         Ok((turning, opened.name, opened.reason))
     }
@@ -306,6 +313,10 @@ impl Turning {
     /// Shows the turn's reports and figures.
     fn tell(&mut self, now_ms: u64) {
         self.turns += 1;
+        if now_ms >= self.rest_ms {
+            self.rest_ms = now_ms + REST_MS;
+            self.sockets.driver.rest();
+        }
         if now_ms >= self.fold_ms {
             self.fold_ms = now_ms + FOLD_MS;
             tls::rest();

@@ -1,7 +1,7 @@
 """Once a second: reads the node, feeds the windows, and pushes the figures on `/$node/NAME/…` in one batch.
 
 Owns the pace, the clock that the windows live by (it never runs backwards, not over a restart either) and when they are
-saved. All of it happens on a worker thread: the event loop waits for nothing. Invariant: its cost grows with shards, wires and codes,
+saved. All of it happens on a thread of its own, which lets the shards go first: the event loop waits for nothing. Invariant: its cost grows with shards, wires and codes,
 never with connections, subjects or messages.
 """
 
@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..engine import Draft, Statistic
 from ..logs import read_logger
 from ..model import Position
 from .presentation import Tree, list_due, list_pushes, make_root, show_now, show_window
-from .process import ProcessMeter
+from .process import ProcessMeter, stand_back
 from .reading import Reading, Series, compare, take_reading
 from .records import is_due, list_written, record_now, record_window
 from .window_file import WindowFile, WindowFileInvalid, dump_windows
@@ -81,6 +82,7 @@ class Monitor:
         self._refused: int | None = None
         self._saved_s = self._clock.mono()
         self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "statistics", stand_back)
 
     def start(self) -> None:
         """Begins with a first reading at once."""
@@ -94,7 +96,8 @@ class Monitor:
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
         if self._file is not None:
-            await asyncio.to_thread(self._save)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._save)
+        self._thread.shutdown(wait=False)
 
     def show(self, windows: Iterable[str] = ()) -> Tree:
         """`time` and `now`, and the windows asked for by name."""
@@ -121,7 +124,7 @@ class Monitor:
         due = loop.time()
         while True:
             try:
-                await asyncio.to_thread(self.turn)
+                await loop.run_in_executor(self._thread, self.turn)
             except Exception as error:  # a figure that cannot be had must not end the others for good
                 read_logger().error("statistics_failed", why=f"{type(error).__name__}: {error}")
             due = max(due + INTERVAL_S, loop.time())  # a reading that was missed is not made up for: the next says more

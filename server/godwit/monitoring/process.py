@@ -1,9 +1,24 @@
-"""What this process uses of its machine: time of a processor, resident memory. Asked once a second."""
+"""What this process uses of its machine: time of a processor, resident memory. Asked once a second, by a thread that stands back."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import threading
 import time
 from typing import Any
+
+NICENESS = 10
+"""How much later than the shards' threads this one gets a processor they both want: a tenth of it stays its own."""
+
+
+def stand_back() -> None:
+    """This thread lets the others of the process go first, where the system knows of such: nobody waits for what it does."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, min(os.getpriority(os.PRIO_PROCESS, thread) + NICENESS, 19))
 
 
 class ProcessMeter:
