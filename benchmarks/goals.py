@@ -78,6 +78,11 @@ def _over(sentence: str, suffix: str, bound: float, server: str, over: str) -> G
     return Goal(sentence, "mqtt", f"cpu_us_per_delivery{suffix}", bound, unit, server, over=over)
 
 
+def _journaled(sentence: str, suffix: str) -> Goal:
+    figure = f"cpu_us_per_delivery{suffix}"
+    return Goal(sentence, "journal", figure, 1.05, "× without it", "godwit-journal", over="godwit")
+
+
 URING, READY = "io_uring", "readiness"
 CPU = "cpu_us_per_delivery"
 MEMORY = "user_kb_per_connection"
@@ -112,6 +117,8 @@ GOALS = (
     _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {READY}", "fanout", CPU, 1.1, "godwit-readiness"),
     _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {READY}", "fanout", f"{CPU}_at_50", 1.1, "godwit-readiness"),
     _ratio(f"100 subjects with 100 subscribers each, CPU a delivery, {URING}", "many", CPU, 1.1),
+    _journaled("with the journal, every delivery written down, 25 messages/s, CPU a delivery", ""),
+    _journaled("… 50 messages/s", "_at_50"),
     _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU a delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),

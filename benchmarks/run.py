@@ -25,6 +25,7 @@ AGAINST = {
     "own": "",
     "connect": "floor,godwit-readiness,godwit-tls,rivals",
     "fanout": "floor,godwit-readiness,godwit-http,godwit-tls,rivals",
+    "journal": "godwit-journal",
     "mqtt": "godwit-mqtt,godwit-mqtt-qos1,mosquitto-qos1,nats-mqtt-qos1",
     "mqtt-idle": "godwit-mqtt,mosquitto",
     "many": "floor,godwit-readiness,rivals",
@@ -38,6 +39,10 @@ AGAINST = {
 }
 """Beside this node on io_uring. nchan cannot take 1,000 publishers' worth of the latency load in one process's turn."""
 
+ROUNDS_OTHERS = 3
+ROUNDS = {"journal": 5}
+"""More than the others: a small difference is looked for."""
+
 ON_DEMAND = {"million"}
 """Only when it is named: it takes ten gigabytes and six minutes."""
 
@@ -49,7 +54,8 @@ def main() -> int:
         against = AGAINST[name].replace("rivals", "") if arguments.no_rivals else AGAINST[name]
         try:
             choose_targets(LOADS[name], against)
-            outcome = measure(LOADS[name], "godwit", against, arguments.rounds, arguments.driver, arguments.size)
+            rounds = arguments.rounds or ROUNDS.get(name, ROUNDS_OTHERS)
+            outcome = measure(LOADS[name], "godwit", against, rounds, arguments.driver, arguments.size)
         except BenchFailed as failure:
             failures.append(str(failure))
             print(f"failed: {failure}", file=sys.stderr)
@@ -68,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
         prog="benchmarks.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", default="", help="these loads, with commas")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=0, help="of each load; default: 3, where little differs 5")
     parser.add_argument("--size", type=float, default=1.0, help="share of the full size")
     parser.add_argument("--driver", default="io_uring", help="of the node first named")
     parser.add_argument("--no-rivals", action="store_true")

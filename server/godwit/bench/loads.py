@@ -222,6 +222,14 @@ LOADS = {
             is_one_frame_a_send=True,
         ),
         Load(
+            "journal",
+            "the fan-out with and without a data directory: what it costs to write down every message and every delivery",
+            _fanout,
+            _fanout_figures,
+            (),
+            is_one_frame_a_send=True,
+        ),
+        Load(
             "mqtt",
             "1 publisher to 1,000 MQTT subscribers at QoS 0 and at QoS 1, 25 and 50 messages a second",
             _mqtt,

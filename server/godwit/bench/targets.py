@@ -126,6 +126,11 @@ def _godwit_tls(directory: Path, port: int, order: Order) -> list[str]:
     return [*_godwit(directory, port, order), *flags]
 
 
+def _godwit_journal(directory: Path, port: int, order: Order) -> list[str]:
+    """With everything written down: messages, who comes and goes, and every delivery."""
+    return [*_godwit(directory, port, order), "--set", f"node.data_directory={directory / 'data'}"]
+
+
 def _mosquitto(directory: Path, port: int, order: Order) -> list[str]:
     file = directory / "mosquitto.conf"
     file.write_text(
@@ -174,6 +179,7 @@ TARGETS = {
     for target in (
         Target("godwit", "godwit-json", _godwit, says_address=True),
         Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
+        Target("godwit-journal", "godwit-json", _godwit_journal, says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
         Target("godwit-tls", "godwit-json", _godwit_tls, says_address=True, door="client_tls", has_tls=True),
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
