@@ -2,6 +2,7 @@
 //! answer is not copied each time a socket takes a little of it.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
+#[path = "shard/world/mod.rs"]
 mod world;
 
 use std::alloc::{GlobalAlloc, Layout, System};

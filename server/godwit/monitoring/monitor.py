@@ -1,8 +1,8 @@
 """Once a second: reads the node, feeds the windows, and pushes the figures on `/$node/NAME/…` in one batch.
 
 Owns the pace, the clock that the windows live by (it never runs backwards, not over a restart either) and when they are
-saved. All of it happens on a thread of its own, which lets the shards go first: the event loop waits for nothing. Invariant: its cost grows with shards, wires and codes,
-never with connections, subjects or messages.
+saved. All of it happens on a thread of its own, which lets the shards go first: the event loop waits for nothing. Invariant: its
+cost grows with shards, wires and codes, never with connections, subjects or messages.
 """
 
 from __future__ import annotations

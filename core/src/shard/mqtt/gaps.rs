@@ -86,10 +86,10 @@ impl Shard {
             *mqtt.asked(own) = Some(subscription_id);
         }
         if own == Own::Notices
-            && let Some(details) = connection.details.as_mut()
+            && let Some(papers) = connection.papers.as_mut()
         {
             // That its token ends soon may have been found while nobody wanted to hear it: the next look says it again.
-            details.is_warned = false;
+            papers.is_warned = false;
         }
         Qos::AtMostOnce
     }
