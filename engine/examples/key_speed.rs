@@ -1,5 +1,11 @@
 //! What it costs to unfold a key (docs/decisions/006-keys-that-fold.md), beside sealing a small record with one that is unfolded.
 //! `cargo run --release -p godwit-engine --example key_speed`
+#![allow(
+    clippy::disallowed_macros,
+    clippy::expect_used,
+    reason = "a program says what it measured, or why it could not"
+)]
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -28,12 +34,14 @@ fn main() {
         [("AES-128-GCM", &AES_128_GCM), ("AES-256-GCM", &AES_256_GCM), ("ChaCha20-Poly1305", &CHACHA20_POLY1305)]
     {
         let key = vec![7; algorithm.key_len()];
-        let unfolding = measure(|| drop(black_box(unfold(algorithm, black_box(&key)))));
+        let unfolding = measure(|| {
+            let _ = black_box(unfold(algorithm, black_box(&key)));
+        });
         let (unfolded, mut record) = (unfold(algorithm, &key), vec![0; RECORD_BYTES]);
         let sealing = measure(|| {
             let nonce = Nonce::assume_unique_for_key([1; 12]);
             let tag = unfolded.seal_in_place_separate_tag(nonce, Aad::empty(), black_box(&mut record));
-            drop(black_box(tag.expect("it seals")));
+            let _ = black_box(tag.expect("it seals"));
         });
         println!("{name}: unfolding {unfolding:.0} ns, sealing {RECORD_BYTES} bytes {sealing:.0} ns");
     }
