@@ -227,16 +227,20 @@ fn a_conflated_subscription_needs_only_the_last() {
 
 #[test]
 fn a_mark_from_before_memory_is_served_for_a_subject_and_a_pattern() {
-    for (wire, selector) in [("json", "/a"), ("json", "/*"), ("binary", "/*")] {
+    let each = [("json", "/a", 3), ("json", "/*", 3), ("binary", "/*", 3), ("json", "/*", 10), ("json", "/*", 38)];
+    for (wire, selector, known) in each {
         let (mut world, mut past, publisher) = aged(5, 20);
         publish(&mut world, publisher, "/b", &json!("other"));
         for number in 21..=40 {
             publish(&mut world, publisher, "/a", &json!(number));
         }
-        let (_, heard) =
-            subscribe(&mut world, &mut past, wire, &json!({"id": 1, "subscribe": selector, "since": "a1.3.0"}));
+        let mut command = json!({"id": 1, "subscribe": selector, "since": "a1.3.0"});
+        if known > 3 {
+            command["after"] = json!({"/a": format!("7.{known}")}); // further than the mark
+        }
+        let (_, heard) = subscribe(&mut world, &mut past, wire, &command);
         let of_a: Vec<Value> = heard.iter().filter(|value| value["message"] == "/a").cloned().collect();
-        assert_eq!((ats(&of_a), gaps(&heard).len()), (positions(4..=40), 0), "{wire} {selector}: {heard:?}");
+        assert_eq!((ats(&of_a), gaps(&heard).len()), (positions(known + 1..=40), 0), "{wire} {selector}: {heard:?}");
         let of_b = heard.iter().filter(|value| value["message"] == "/b").count();
         assert_eq!(of_b, usize::from(selector == "/*"));
     }

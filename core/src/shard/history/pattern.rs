@@ -30,15 +30,20 @@ impl Shard {
         };
         let (rows, taken): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|kept| kept.arrival > node.purged_until(&kept.subject));
-        let messages: Vec<_> = rows
-            .into_iter()
-            .map(|kept| {
-                let follows = if kept.sequence == 1 { node.followed(&kept.subject, kept.epoch) } else { None };
-                let log = node.log_for(&kept.subject);
-                revive(kept, log, follows)
-            })
-            .collect();
+        let (mut messages, mut merged) = (Vec::with_capacity(rows.len()), 0);
+        for kept in rows {
+            let log = node.log_for(&kept.subject);
+            // Beside its mark a client may have said that it knows a subject further than that.
+            let number = node.number(log, kept.at()).unwrap_or(0);
+            if let Some(cursor) = self.cursors.get(id).filter(|cursor| cursor.skips(log, number)) {
+                merged += u64::from(cursor.merges(log, number));
+                continue;
+            }
+            let follows = if kept.sequence == 1 { node.followed(&kept.subject, kept.epoch) } else { None };
+            messages.push(revive(kept, log, follows));
+        }
         drop(node);
+        self.note_merged(id, merged);
         let mut frames = self.buffer();
         self.put_taken(id, &taken, &mut frames.bytes);
         frames.private = frames.bytes.len();
