@@ -5,6 +5,7 @@
 use crate::board::Board;
 use crate::engine::Engine;
 use crate::history::Readings;
+use crate::notes::{Notes, NotesFile};
 use crate::queue::lock;
 use godwit_core::journal::{Ask, MessageRow, Rows, StatsRow};
 use godwit_core::node::{Node, Progress, Reign, Restored};
@@ -61,6 +62,7 @@ pub(crate) struct Journaling {
     was_failing: Mutex<bool>,
     journal: Mutex<Option<Journal>>,
     readings: Readings,
+    notes: Notes,
 }
 
 /// Opens the journal of the settings, gives the node back what it holds, and begins. None where there is none.
@@ -101,6 +103,8 @@ pub(crate) fn begin_on(
     };
     let (journal, past) = Journal::open(&translate(settings, asked), disk, notify)
         .map_err(|error| io::Error::other(error.to_string()))?;
+    lock(node).begin_restore(chain(&past));
+    let notes = NotesFile::open(Path::new(&asked.directory), |name, text| lock(node).restore_note(name, text, now()))?;
     let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
     board.begin_journal(Journaling {
         node: Arc::clone(node),
@@ -109,6 +113,7 @@ pub(crate) fn begin_on(
         rows: Mutex::default(),
         was_failing: Mutex::default(),
         readings: Readings::open(journal.reader(), journal.progress(), &Arc::downgrade(board))?,
+        notes: Notes::begin(notes, Arc::clone(node))?,
         journal: Mutex::new(Some(journal)),
     });
     let _ = is_ready.set(()); // it is set once, here
@@ -173,14 +178,14 @@ fn give_back(
     past: &Past,
     now: &impl Fn() -> Now,
 ) -> io::Result<(Restored, u64)> {
-    lock(node).begin_restore(chain(past));
     let limits = &settings.limits;
     let ages = settings.patterns.iter().filter_map(|pattern| pattern.log_age_ms_max);
     let age_ms = ages.chain([limits.log_age_ms_max, limits.keys_age_ms_max]).max().unwrap_or(0);
     let budget = Budget {
         messages: limits.index_entries_max as u64,
         bytes: limits.logs_bytes_max as u64,
-        oldest_ms: now().wall_ms.saturating_sub(age_ms),
+        // What a session is owed stays, however old it is.
+        oldest_ms: if lock(node).owes() { 0 } else { now().wall_ms.saturating_sub(age_ms) },
     };
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let reader = journal.reader();
@@ -268,6 +273,7 @@ impl Journaling {
     /// Ends the run in order: what waits is written, and that nothing came after it.
     pub(crate) fn close(&self) {
         self.readings.close();
+        self.notes.close();
         self.pump();
         let last = lock(&self.node).arrival();
         if let Some(journal) = lock(&self.journal).take() {

@@ -9,6 +9,7 @@ mod engine;
 mod history;
 mod journal;
 mod links;
+mod notes;
 mod outlet;
 mod priority;
 mod publications;

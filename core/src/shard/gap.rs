@@ -118,7 +118,9 @@ impl Shard {
         node: &mut Node,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        self.note_lost(id);
+        if !missing.is_whole() {
+            self.note_lost(id);
+        }
         let cursor = self.cursors.get(id)?;
         let (from_oldest, stream_id) = (cursor.gap_from_oldest || missing.is_whole(), cursor.stream);
         let head = node.head(log);

@@ -108,6 +108,10 @@ impl Shard {
                 self.close(socket, code, code.sentence());
             }
             Phase::Open => {
+                if connection.mqtt.is_some() {
+                    self.save_session(socket);
+                }
+                let Some(connection) = self.connections.get_mut(socket) else { return };
                 let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);
                 if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
                     self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());

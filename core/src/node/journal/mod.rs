@@ -1,6 +1,7 @@
 //! What waits to be written down, and how far the journal has come: rows are handed over in batches, in the order of arrival, and
 //! share the messages with the logs. Owns who may still be promised the disk. Bounded: while the disk keeps up publishers are held
 //! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
+mod notes;
 mod readings;
 mod reigns;
 mod restore;
@@ -61,6 +62,7 @@ pub(super) struct Journal {
     hole: u64,
     readings: readings::Readings,
     purges: readings::Purges,
+    notes: notes::Notes,
 }
 
 impl Journal {
@@ -77,6 +79,7 @@ impl Journal {
             hole: 0,
             readings: readings::Readings::default(),
             purges: readings::Purges::default(),
+            notes: notes::Notes::default(),
         }
     }
 
@@ -107,6 +110,15 @@ impl Journal {
 
     pub(super) fn note_purge(&mut self, subject: &str, arrival: u64) {
         self.purges.add(subject, arrival);
+        self.notes.put_purge(subject, arrival);
+    }
+
+    pub(super) fn restore_purge(&mut self, subject: &str, arrival: u64) {
+        self.purges.add(subject, arrival);
+    }
+
+    pub(super) fn note(&mut self, name: String, text: Option<String>) {
+        self.notes.put(name, text);
     }
 
     pub(super) fn note_hole(&mut self, arrival: u64) {

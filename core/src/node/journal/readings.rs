@@ -1,7 +1,7 @@
 //! Readings of the journal for who goes on from further back than memory: how many there may be at once on the whole node, who waits
 //! for a turn, and what nobody is given any more because an operator took it back. Owns the bound: readings under way, each of
 //! one page, so that what they hold is bounded too.
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::super::Node;
@@ -48,25 +48,29 @@ impl Readings {
 /// What was taken back: nothing of these subjects that was accepted up to an arrival is read back.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Purges {
-    names: VecDeque<(Arc<str>, u64)>,
+    names: HashMap<Arc<str>, u64>,
+    /// The same, oldest first.
+    order: VecDeque<Arc<str>>,
     /// The same of all subjects.
     base: u64,
 }
 
 impl Purges {
     pub(in crate::node) fn add(&mut self, subject: &str, arrival: u64) {
-        self.names.retain(|(name, _)| **name != *subject);
-        self.names.push_back((Arc::from(subject), arrival));
-        if self.names.len() > PURGES_MAX
-            && let Some((_, arrival)) = self.names.pop_front()
+        let subject: Arc<str> = Arc::from(subject);
+        if self.names.insert(Arc::clone(&subject), arrival).is_some() {
+            self.order.retain(|name| *name != subject);
+        }
+        self.order.push_back(subject);
+        if self.order.len() > PURGES_MAX
+            && let Some(oldest) = self.order.pop_front()
         {
-            self.base = self.base.max(arrival);
+            self.base = self.base.max(self.names.remove(&oldest).unwrap_or(0));
         }
     }
 
     fn find(&self, subject: &str) -> u64 {
-        let named = self.names.iter().find(|(name, _)| **name == *subject).map_or(0, |(_, arrival)| *arrival);
-        named.max(self.base)
+        self.names.get(subject).copied().unwrap_or(0).max(self.base)
     }
 }
 

@@ -6,6 +6,7 @@ use super::super::Node;
 use super::super::append::clears_snapshot;
 use super::super::keys::Known;
 use super::super::log::Log;
+use super::super::mqtt::Pending;
 use super::super::room::drop_snapshot;
 use super::super::snapshot::Room;
 use super::reigns::Reign;
@@ -27,6 +28,8 @@ pub struct Restored {
     pub subjects: u64,
     pub messages: u64,
     pub keys: u64,
+    /// Sessions of MQTT clients.
+    pub sessions: u64,
     /// The last arrival that the journal held.
     pub arrival: u64,
 }
@@ -39,6 +42,8 @@ pub(in crate::node) struct Restoring {
     /// How many reigns each log has seen, by slot.
     seen: Vec<u16>,
     told: Restored,
+    /// Sessions whose messages have yet to come.
+    pub(super) sessions: Vec<Pending>,
 }
 
 impl Node {
@@ -46,7 +51,8 @@ impl Node {
     pub fn begin_restore(&mut self, reigns: Vec<Reign>) {
         let highest = reigns.iter().map(|reign| reign.epoch).max().unwrap_or(0);
         self.epoch = self.epoch.max(highest + 1);
-        self.restoring = Some(Box::new(Restoring { reigns, seen: Vec::new(), told: Restored::default() }));
+        let (seen, sessions) = (Vec::new(), Vec::new());
+        self.restoring = Some(Box::new(Restoring { reigns, seen, told: Restored::default(), sessions }));
     }
 
     /// The next row.
@@ -87,7 +93,12 @@ impl Node {
         let policy = self.policies.get(number);
         let age_ms = now.wall_ms.saturating_sub(kept.time_ms);
         let is_old = policy.snapshot_age_ms_max > 0 && age_ms >= policy.snapshot_age_ms_max;
-        let is_wanted = policy.keeps_snapshot && !is_old && kept.is_retained && self.needs_snapshot(&kept.subject);
+        let is_taken_back = kept.arrival <= self.purged_until(&kept.subject);
+        let is_wanted = !is_taken_back
+            && self.policies.get(number).keeps_snapshot
+            && !is_old
+            && kept.is_retained
+            && self.needs_snapshot(&kept.subject);
         let cost = size_of::<crate::message::Message>() + kept.bytes().len();
         if !is_wanted || kept.is_mqtt && kept.content().is_empty() || !self.make_room(cost) {
             return None;
@@ -129,6 +140,10 @@ impl Node {
         for (reign, epoch_end) in restoring.reigns.iter().zip(ends) {
             self.reigns.push(Reign { epoch_end, ..*reign });
         }
+        let sessions = restoring.sessions.len() as u64;
+        for pending in std::mem::take(&mut restoring.sessions) {
+            self.settle_session(pending, began);
+        }
         self.ages.tick(now.mono_ms, held);
         self.time_ms = self.time_ms.max(now.wall_ms);
         if let Some(journal) = &mut self.journal {
@@ -139,12 +154,14 @@ impl Node {
             messages: self.counts.messages as u64,
             keys: self.keys.len() as u64,
             arrival: held,
+            sessions,
             ..restoring.told
         }
     }
 
     fn try_restore(&mut self, restoring: &mut Restoring, kept: KeptMessage, now: Now) -> Option<()> {
-        if kept.arrival <= self.index.head() || kept.sequence == 0 {
+        let is_taken_back = kept.arrival <= self.purged_until(&kept.subject);
+        if is_taken_back || kept.arrival <= self.index.head() || kept.sequence == 0 {
             return None;
         }
         let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run)?;

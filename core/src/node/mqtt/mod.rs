@@ -3,6 +3,7 @@
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
 mod groups;
 mod owed;
+mod saved;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::rights::Rights;
 
 pub(super) use groups::Groups;
 pub(super) use owed::Owed;
+pub(super) use saved::{Pending, SESSION};
 
 /// What a shard is told of its connections' clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub enum Mail {
 }
 
 /// A subscription of a client that is away.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeptSubscription {
     pub selector: Box<str>,
     /// As in SUBSCRIBE.
@@ -116,6 +118,8 @@ struct Client {
     kept: Option<Box<Kept>>,
     expires_ms: u64,
     will: Option<Box<(u64, Will)>>,
+    /// The journal's notes hold its session.
+    has_note: bool,
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +165,7 @@ impl Node {
         let serial = clients.last_serial;
         let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| {
             let identity = Arc::clone(identity);
-            Box::new(Client { serial, identity, owner: None, kept: None, expires_ms: 0, will: None })
+            Box::new(Client { serial, identity, owner: None, kept: None, expires_ms: 0, will: None, has_note: false })
         });
         if client.identity != *identity {
             let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
@@ -183,8 +187,11 @@ impl Node {
         let kept = client.kept.take().map(|kept| *kept);
         let will = client.will.take();
         let serial = client.serial;
+        if is_clean {
+            self.note_session(id, None, 0, 0);
+        }
         if kept.is_some() {
-            clients.away -= 1;
+            self.clients.away -= 1;
         }
         if let Some(kept) = &kept {
             self.disown(kept);
@@ -221,13 +228,16 @@ impl Node {
         let waiting = self.clients.waiting.remove(&serial);
         let has_room = self.clients.away < self.limits.mqtt_sessions_max;
         let kept = kept.filter(|_| has_room || waiting.is_some());
+        self.note_session(id, kept.as_ref(), expiry_ms, now.wall_ms.saturating_add(expiry_ms));
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
         let mut due = (0, None, serial);
         if kept.is_none() || delay_ms == 0 {
             self.due_wills.extend(will);
         } else if let Some(will) = will {
             due.1 = Some(now.mono_ms + delay_ms);
-            client.will = Some(Box::new((now.mono_ms + delay_ms, will)));
+            if let Some(client) = self.clients.by_id.get_mut(id) {
+                client.will = Some(Box::new((now.mono_ms + delay_ms, will)));
+            }
         }
         if let Some(kept) = kept {
             self.own(&kept);
@@ -297,6 +307,7 @@ impl Node {
             }
             if is_over {
                 let kept = client.kept.take();
+                self.note_session(&id, None, 0, 0);
                 self.clients.by_id.remove(&id);
                 self.clients.away -= 1;
                 if let Some(kept) = kept {

@@ -205,6 +205,7 @@ impl Shard {
         if let Some(kept) = kept {
             self.resume_client(socket, kept);
         }
+        self.save_session(socket);
     }
 
     /// The client that this connection waited for has gone, or must go itself.

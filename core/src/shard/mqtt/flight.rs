@@ -1,6 +1,7 @@
 //! Packets of QoS 1 and 2 to a client that it has not settled, in the order in which they were sent. Owns their identifiers and
 //! how many may be under way; a session that resumes sends them again, as far as the client takes them, before anything new.
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use crate::message::LogId;
 use crate::node::InFlight;
@@ -30,6 +31,17 @@ impl Flight {
 
     pub(super) fn keep(self) -> (Vec<InFlight>, u16) {
         (self.packets.into(), self.last_id)
+    }
+
+    /// The same as `keep`, of a session that goes on.
+    pub(super) fn show(&self) -> (Vec<InFlight>, u16) {
+        (self.packets.iter().copied().collect(), self.last_id)
+    }
+
+    /// Adds what tells this state from another.
+    pub(super) fn hash_state(&self, hasher: &mut impl Hasher) {
+        (self.last_id, self.packets.len()).hash(hasher);
+        self.packets.iter().for_each(|packet| (packet.packet_id, packet.flags).hash(hasher));
     }
 
     /// Whether one more message may be sent to a client that takes `max`.

@@ -43,7 +43,7 @@ impl Shard {
         self.publish_wills(wills);
     }
 
-    fn kept_subscriptions(&self, socket: u32) -> Vec<KeptSubscription> {
+    pub(super) fn kept_subscriptions(&self, socket: u32) -> Vec<KeptSubscription> {
         let mut kept = Vec::new();
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {

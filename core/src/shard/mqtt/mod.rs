@@ -14,6 +14,7 @@ mod parts;
 mod publish;
 mod resume;
 mod retained;
+mod save;
 mod settle;
 mod share;
 mod subscribe;
@@ -86,6 +87,8 @@ pub(super) struct Mqtt {
     gaps: Option<u32>,
     /// The same for what concerns its connection.
     notices: Option<u32>,
+    /// Stands for what the journal's notes hold of its session; 0 nothing.
+    saved: u64,
 }
 
 /// Numbers that stand for topics, each way.
@@ -123,6 +126,7 @@ impl Mqtt {
             is_sharing: false,
             wants_problems: true,
             gaps: None,
+            saved: 0,
             notices: None,
         }
     }

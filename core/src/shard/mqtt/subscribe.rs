@@ -55,6 +55,7 @@ impl Shard {
             let code = |reason: &Reason| if is_plain && reason.is_failure() { 0x80 } else { reason.0 };
             mqtt.writer.suback(out, packet.packet_id, &codes.iter().map(code).collect::<Vec<_>>());
         });
+        self.save_session(socket);
         Ok(Step::Done)
     }
 
@@ -166,6 +167,7 @@ impl Shard {
             codes.push(reason.0);
         }
         self.say(socket, |mqtt, out| mqtt.writer.unsuback(out, packet.packet_id, &codes));
+        self.save_session(socket);
         Step::Done
     }
 }

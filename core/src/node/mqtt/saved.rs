@@ -1,0 +1,158 @@
+//! Sessions of MQTT clients as notes of the journal: written when a client comes, subscribes or goes, and every few seconds of one that
+//! was sent something; read when the node starts. Owns what comes back of a session: positions and packet identifiers, no messages. What
+//! was sent since the last note is sent again after a kill; a session whose messages did not come back is over (16.7).
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::Node;
+use super::{Client, InFlight, Kept, KeptSubscription};
+use crate::message::LogId;
+use crate::position::{Now, Position};
+use crate::report::ConnectionId;
+
+/// Before a client's identifier in the name of its note.
+pub(in crate::node) const SESSION: &str = "session ";
+
+/// The note of one session.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    identity: Box<str>,
+    /// How long it outlives its connection.
+    session_ms: u64,
+    /// When it ends (wall clock); 0: the client is connected.
+    expires_ms: u64,
+    subscriptions: Vec<KeptSubscription>,
+    flight: Vec<SavedPacket>,
+    received: Vec<u16>,
+    last_packet_id: u16,
+    gaps: Option<u32>,
+    notices: Option<u32>,
+    owed_after: u64,
+}
+
+/// A packet in flight, by where its message stands.
+#[derive(Debug, Serialize, Deserialize)]
+struct SavedPacket {
+    packet_id: u16,
+    flags: u8,
+    subject: Box<str>,
+    epoch: u64,
+    sequence: u64,
+    subscription_id: u32,
+}
+
+/// Packets of a session that is coming back, until the logs have.
+#[derive(Debug)]
+pub(in crate::node) struct Pending {
+    id: Arc<str>,
+    flight: Vec<SavedPacket>,
+}
+
+impl Node {
+    /// What a connected client's session has come to. `session_ms` 0: it ends with the connection.
+    pub fn save_client(&mut self, id: &str, connection: ConnectionId, kept: Option<&Kept>, session_ms: u64) {
+        if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {
+            self.note_session(id, kept.filter(|_| session_ms > 0), session_ms, 0);
+        }
+    }
+
+    /// Writes down what is kept of a client, or that nothing is any more.
+    pub(super) fn note_session(&mut self, id: &str, kept: Option<&Kept>, session_ms: u64, expires_ms: u64) {
+        if self.journal.is_none() {
+            return;
+        }
+        let flight: Vec<SavedPacket> =
+            kept.map_or_else(Vec::new, |kept| kept.in_flight.iter().map(|packet| self.save_packet(packet)).collect());
+        let Some(client) = self.clients.by_id.get_mut(id) else { return };
+        let had_note = std::mem::replace(&mut client.has_note, kept.is_some());
+        let saved = kept.map(|kept| Saved {
+            identity: Box::from(&*client.identity),
+            session_ms,
+            expires_ms,
+            subscriptions: kept.subscriptions.clone(),
+            flight,
+            received: kept.received.clone(),
+            last_packet_id: kept.last_packet_id,
+            gaps: kept.gaps,
+            notices: kept.notices,
+            owed_after: kept.owed_after,
+        });
+        let text = saved.and_then(|saved| serde_json::to_string(&saved).ok());
+        if let Some(journal) = self.journal.as_mut().filter(|_| had_note || text.is_some()) {
+            journal.note(format!("{SESSION}{id}"), text);
+        }
+    }
+
+    fn save_packet(&self, packet: &InFlight) -> SavedPacket {
+        let log = self.names.get(packet.log);
+        let at = log.map_or(Position { epoch: 0, sequence: 0 }, |log| log.position(packet.sequence));
+        SavedPacket {
+            packet_id: packet.packet_id,
+            flags: packet.flags,
+            subject: log.map_or_else(Box::default, |log| Box::from(&*log.subject)),
+            epoch: at.epoch,
+            sequence: at.sequence,
+            subscription_id: packet.subscription_id,
+        }
+    }
+
+    /// A session of an earlier run; before the messages come back, so that those it is owed stay. None: it is none, or is over.
+    pub(in crate::node) fn restore_session(&mut self, id: &str, text: &str, now: Now) -> Option<Pending> {
+        let saved: Saved = serde_json::from_str(text).ok()?;
+        let ends_ms =
+            if saved.expires_ms == 0 { now.wall_ms.saturating_add(saved.session_ms) } else { saved.expires_ms };
+        let left_ms = ends_ms.checked_sub(now.wall_ms).filter(|left_ms| *left_ms > 0)?;
+        if self.clients.by_id.contains_key(id) || self.clients.away >= self.limits.mqtt_sessions_max {
+            return None;
+        }
+        let kept = Kept {
+            subscriptions: saved.subscriptions,
+            in_flight: Vec::new(),
+            received: saved.received,
+            last_packet_id: saved.last_packet_id,
+            gaps: saved.gaps,
+            notices: saved.notices,
+            owed_after: saved.owed_after,
+        };
+        self.own(&kept);
+        let id: Arc<str> = Arc::from(id);
+        let clients = &mut self.clients;
+        clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
+        let (serial, expires_ms) = (clients.last_serial, now.mono_ms.saturating_add(left_ms));
+        let (identity, kept) = (Arc::from(&*saved.identity), Some(Box::new(kept)));
+        let client = Client { serial, identity, owner: None, kept, expires_ms, will: None, has_note: true };
+        clients.by_id.insert(Arc::clone(&id), Box::new(client));
+        clients.away += 1;
+        self.restore_timers(&id, (expires_ms, None, serial));
+        Some(Pending { id, flight: saved.flight })
+    }
+
+    /// The messages are back: what a session has in flight is found among them, and it stands no further than they reach.
+    pub(in crate::node) fn settle_session(&mut self, pending: Pending, head: u64) {
+        let in_flight: Vec<InFlight> = pending.flight.iter().map(|packet| self.find_packet(packet)).collect();
+        let Some(mut kept) = self.clients.by_id.get_mut(&pending.id).and_then(|client| client.kept.take()) else {
+            return;
+        };
+        self.disown(&kept);
+        for subscription in &mut kept.subscriptions {
+            subscription.arrival = subscription.arrival.min(head);
+            subscription.began = subscription.began.min(head);
+        }
+        kept.in_flight = in_flight;
+        self.own(&kept);
+        if let Some(client) = self.clients.by_id.get_mut(&pending.id) {
+            client.kept = Some(kept);
+        }
+    }
+
+    /// Of a message that did not come back the place is none: its session is over.
+    fn find_packet(&self, saved: &SavedPacket) -> InFlight {
+        let log = self.names.find(&saved.subject);
+        let at = Position { epoch: saved.epoch, sequence: saved.sequence };
+        let found = log.and_then(|log| Some((log, self.number(log, at)?)));
+        let (log, sequence) = found.unwrap_or((LogId { slot: u32::MAX, generation: u32::MAX }, 0));
+        let SavedPacket { packet_id, flags, subscription_id, .. } = *saved;
+        InFlight { packet_id, flags, log, sequence, subscription_id, group: 0 }
+    }
+}

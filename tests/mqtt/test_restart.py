@@ -1,0 +1,163 @@
+"""Persistent sessions come back from the journal's notes: a client of a node that was killed finds its session, and what it missed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.mqtt.conftest import Served, serve
+from tests.mqtt.packets import DISCONNECT, V3, V5, Peer, ack, connect, publish
+
+VERSIONS = pytest.mark.parametrize("version", [V3, V5])
+DEADLINE_S = 30.0
+TOKEN = "the-token-of-this-admin-port"
+
+
+@contextmanager
+def node(folder: Path) -> Iterator[Served]:
+    config = folder / "node.toml"
+    config.write_text('[patterns."/r/**"]\nmqtt_ack = "disk"\n')
+    settings = (f"node.data_directory={folder}", "drain.grace_ms=200", f"admin.token={TOKEN}")
+    with serve(*settings, flags=("--config", str(config))) as served:
+        yield served
+
+
+def kill(served: Served) -> None:
+    served.process.kill()
+    served.process.wait()
+
+
+def await_note(folder: Path, *words: str, end_is: str = "") -> None:
+    """Until a line of the notes has all of these words, and this end; the node has no way to tell that they are written."""
+    end = time.monotonic() + DEADLINE_S
+    path = folder / "journal" / "notes"
+    while time.monotonic() < end:
+        lines = path.read_text().splitlines() if path.exists() else []
+        if any(all(word in line for word in words) and line.endswith(end_is) for line in lines):
+            return
+        time.sleep(0.02)  # until the interval of the notes has passed
+    raise AssertionError(f"no note of {words}")
+
+
+def come(peer: Peer, name: str, *, clean: bool = False, expiry_s: int = 100) -> bool:
+    properties = b"\x11" + expiry_s.to_bytes(4) if peer.version == V5 else b""
+    return bool(peer.join(connect(name, peer.version, clean=clean, properties=properties))[2] & 1)
+
+
+def send(address: tuple[str, int], topic: str, numbers: range) -> None:
+    with Peer(address) as sender:
+        sender.join(connect(""))
+        for number in numbers:
+            sender.send(publish(topic, b"%d" % number, 1, 1 + number))
+            assert sender.receive()[0] >> 4 == 4
+
+
+@VERSIONS
+@pytest.mark.parametrize("selector", ["r/a", "r/#"])
+def test_a_client_that_was_away_when_the_node_was_killed_gets_what_it_missed(
+    tmp_path: Path, version: int, selector: str
+) -> None:
+    with node(tmp_path) as first:
+        with Peer(first.mqtt, version) as peer:
+            assert not come(peer, "device")
+            peer.granted((selector, 1))
+            send(first.mqtt, "r/a", range(3))
+            assert [message.payload for message in peer.drain()] == [b"0", b"1", b"2"]
+            peer.send(DISCONNECT)
+            peer.ended()
+        await_note(tmp_path, "device", '"expires_ms":1')
+        send(first.mqtt, "r/a", range(3, 20))
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt, version) as peer:
+        assert come(peer, "device")
+        send(second.mqtt, "r/a", range(20, 25))
+        assert [message.payload for message in peer.drain()] == [b"%d" % number for number in range(3, 25)]
+
+
+@VERSIONS
+def test_a_connected_client_of_a_killed_node_finds_its_session_and_what_it_had_not_settled(
+    tmp_path: Path, version: int
+) -> None:
+    with node(tmp_path) as first, Peer(first.mqtt, version) as peer:
+        assert not come(peer, "device")
+        peer.granted(("r/a", 1))
+        send(first.mqtt, "r/a", range(5))
+        got = [peer.message() for _ in range(5)]
+        peer.send(ack(4, got[0].packet_id), ack(4, got[1].packet_id))
+        peer.quiet()
+        await_note(tmp_path, "device", f'"packet_id":{got[2].packet_id}')
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt, version) as peer:
+        assert come(peer, "device")
+        send(second.mqtt, "r/a", range(5, 8))
+        again = peer.drain()
+        assert [message.payload for message in again] == [b"%d" % number for number in range(2, 8)]
+        assert [message.packet_id for message in again[:3]] == [message.packet_id for message in got[2:]]
+        assert [message.dup for message in again] == [True] * 3 + [False] * 3
+
+
+def test_what_a_client_sent_at_qos_2_and_did_not_release_is_no_message_twice(tmp_path: Path) -> None:
+    with node(tmp_path) as first, Peer(first.mqtt) as peer:
+        come(peer, "sender")
+        peer.send(publish("r/b", b"once", 2, 9))
+        assert peer.receive()[0] >> 4 == 5
+        await_note(tmp_path, "sender", '"received":[9]')
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt) as peer, Peer(second.mqtt) as listener:
+        listener.join(connect("listener"))
+        listener.granted(("r/b", 0))
+        assert come(peer, "sender")
+        peer.send(publish("r/b", b"once", 2, 9, dup=True))
+        assert peer.receive()[0] >> 4 == 5
+        assert listener.drain() == []
+
+
+def test_a_session_that_was_ended_or_ran_out_does_not_come_back(tmp_path: Path) -> None:
+    with node(tmp_path) as first:
+        for name in ("ended", "short"):
+            with Peer(first.mqtt) as peer:
+                come(peer, name, expiry_s=1 if name == "short" else 100)
+                peer.granted(("r/c", 1))
+                peer.send(DISCONNECT)
+                peer.ended()
+        await_note(tmp_path, "ended", "expires_ms")
+        with Peer(first.mqtt) as peer:
+            assert come(peer, "ended")
+            await_note(tmp_path, "ended", '"expires_ms":0')
+            assert not come_again_clean(first, "ended")
+            await_note(tmp_path, end_is="\tsession ended")
+        kill(first)
+    with node(tmp_path) as second:
+        for name in ("ended", "short"):
+            with Peer(second.mqtt) as peer:
+                if name == "short":
+                    time.sleep(1.1)  # its expiry passes
+                assert not come(peer, name), name
+
+
+def come_again_clean(served: Served, name: str) -> bool:
+    with Peer(served.mqtt) as peer:
+        present = come(peer, name, clean=True, expiry_s=0)
+        peer.send(DISCONNECT)
+        peer.ended()
+        return present
+
+
+def test_a_purge_outlives_the_node(tmp_path: Path) -> None:
+    with node(tmp_path) as first:
+        send(first.mqtt, "r/d", range(3))
+        url = f"http://{first.addresses['admin']}/v1/purge?subject=/r/d"
+        asked = Request(url, method="POST", headers={"Authorization": f"Bearer {TOKEN}"})
+        with urlopen(asked) as answer:
+            assert answer.status == 200
+        await_note(tmp_path, "purge /r/d")
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt) as peer:
+        peer.join(connect("late"))
+        peer.granted(("r/d", 1))
+        assert peer.drain() == []
