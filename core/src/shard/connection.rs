@@ -390,8 +390,7 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::Connection;
-    use crate::cursor::Cursor;
+    use crate::{cursor::Cursor, shard::connection::Connection};
 
     #[test]
     fn a_connection_and_a_cursor_are_small() {
