@@ -102,7 +102,8 @@ impl Reader {
             run: Some(parse_run(&sealed.run)),
             rows: sealed.rows,
             arrivals: sealed.arrival_min.zip(sealed.arrival_max),
-            newest_ms: u64::try_from(sealed.time_max / 1000).ok(),
+            // One without rows is as old as none: what a power cut left of a segment that had just begun.
+            newest_ms: u64::try_from(sealed.time_max / 1000).ok().filter(|_| sealed.rows > 0),
             is_sealed: true,
         });
         let unsealed = segments.unsealed.iter().map(|open| Source {

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::world::disk::{Faults, SimulatedDisk};
-use crate::world::{content, message, wait_until};
-use godwit_journal::{Budget, Journal, Past, Settings};
+use crate::world::{EVERYTHING, content, message, quick, wait_until};
+use godwit_journal::{Journal, Past, Settings};
 use proptest::prelude::*;
-
-const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -41,18 +39,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
+/// Small segments: a life of some steps seals a few.
 fn settings(run: u64) -> Settings {
-    Settings {
-        directory: "/journal".into(),
-        node: "n1".into(),
-        run,
-        epoch: run,
-        write_interval_ms: 0,
-        sync_interval_ms: 1,
-        probe_interval_ms: 1,
-        segment_bytes_max: 20_000,
-        ..Settings::default()
-    }
+    Settings { segment_bytes_max: 20_000, ..quick(run) }
 }
 
 /// What is known to be true, beside the journal.

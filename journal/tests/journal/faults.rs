@@ -4,28 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::world::disk::{Faults, SimulatedDisk};
-use crate::world::{content, message, wait_until};
+use crate::world::{EVERYTHING, content, message, quick, wait_until};
 use godwit_core::journal::{AccessKind, AccessRow, KeptMessage, Peer, Rows};
 use godwit_core::report::ConnectionId;
-use godwit_journal::{Budget, Journal, Past, Settings, Stream};
-
-const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
-
-fn settings(run: u64) -> Settings {
-    Settings {
-        directory: "/journal".into(),
-        node: "n1".into(),
-        run,
-        epoch: run,
-        write_interval_ms: 0,
-        sync_interval_ms: 1,
-        probe_interval_ms: 1,
-        ..Settings::default()
-    }
-}
+use godwit_journal::{Journal, Past, Settings, Stream};
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
-    Journal::open(&settings(run), Arc::new(disk.clone()), || {}).unwrap()
+    Journal::open(&quick(run), Arc::new(disk.clone()), || {}).unwrap()
 }
 
 fn publish(journal: &Journal, arrivals: std::ops::RangeInclusive<u64>) {
@@ -98,7 +83,7 @@ fn a_full_disk_is_said_and_its_rows_wait() {
 #[test]
 fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     let disk = SimulatedDisk::default();
-    let small = Settings { messages_bytes_max: 20_000, ..settings(1) };
+    let small = Settings { messages_bytes_max: 20_000, ..quick(1) };
     let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
     publish(&journal, 1..=5);
     await_synced(&journal, 5);
@@ -130,7 +115,7 @@ fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
 #[test]
 fn rows_that_nobody_waits_for_are_dropped_and_counted_while_the_disk_fails() {
     let disk = SimulatedDisk::default();
-    let small = Settings { rows_bytes_max: 10_000, ..settings(1) };
+    let small = Settings { rows_bytes_max: 10_000, ..quick(1) };
     let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
     disk.set_faults(Faults { is_read_only: true, ..Faults::default() });
     let row = AccessRow {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::world::{Folder, content, message, settings, wait_until};
+use crate::world::{EVERYTHING, Folder, content, message, settings, wait_until};
 use godwit_core::position::Position;
 use godwit_journal::disk::RealDisk;
-use godwit_journal::{Budget, Journal, OpenError, Room, Stream};
-
-const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 0 };
+use godwit_journal::{Journal, OpenError, Room, Stream};
 
 fn open(folder: &Folder, run: u64) -> (Journal, godwit_journal::Past) {
     Journal::open(&settings(folder, run), Arc::new(RealDisk), || {}).unwrap()

@@ -9,7 +9,25 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use godwit_journal::disk::{Append, Disk, ReadAt};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+pub(crate) struct SimulatedDisk {
+    state: Arc<Mutex<State>>,
+    camera: Arc<Mutex<Camera>>,
+}
+
+/// Takes the disk as it is right before one of the operations on it.
+#[derive(Default)]
+struct Camera {
+    operations: u64,
+    at: Option<u64>,
+    look: Option<Box<dyn Fn() -> u64 + Send>>,
+    taken: Option<(State, u64)>,
+}
+
+impl std::fmt::Debug for Camera {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Camera({})", self.operations)
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -57,10 +75,40 @@ impl SimulatedDisk {
 
     /// The disk as the next process finds it when this one is killed now.
     pub(crate) fn kill(&self) -> Self {
-        let mut state = self.state().clone();
+        Self::of(self.state().clone())
+    }
+
+    fn of(mut state: State) -> Self {
         state.locks.clear();
         state.faults = Faults::default();
-        Self(Arc::new(Mutex::new(state)))
+        Self { state: Arc::new(Mutex::new(state)), camera: Arc::default() }
+    }
+
+    /// Right before this operation on it (the first is 0) it is to be kept as it is then, with what `look` says.
+    pub(crate) fn keep_at(&self, operation: u64, look: impl Fn() -> u64 + Send + 'static) {
+        let mut camera = self.camera.lock().unwrap();
+        camera.at = Some(operation);
+        camera.look = Some(Box::new(look));
+    }
+
+    /// What was kept, as the next process finds it after a kill, and what was said then.
+    pub(crate) fn kept(&self) -> Option<(Self, u64)> {
+        self.camera.lock().unwrap().taken.take().map(|(state, told)| (Self::of(state), told))
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.camera.lock().unwrap().operations
+    }
+
+    /// An operation begins.
+    fn count(&self) {
+        let mut camera = self.camera.lock().unwrap();
+        if camera.at == Some(camera.operations) {
+            // Asked first: what is promised from now on may not be on the disk that is kept.
+            let told = camera.look.as_ref().map_or(0, |look| look());
+            camera.taken = Some((self.state().clone(), told));
+        }
+        camera.operations += 1;
     }
 
     /// The same after a power cut: of what was not synced a part is there or not, as `chance` has it.
@@ -103,10 +151,11 @@ impl SimulatedDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.state.lock().unwrap()
     }
 
     fn change_names<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        self.count();
         let mut state = self.state();
         if state.faults.is_read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
@@ -173,6 +222,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.count();
         let mut state = self.state();
         if state.faults.fails_syncs {
             return Err(io::Error::other("input/output error"));
@@ -205,6 +255,7 @@ struct File {
 
 impl Append for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.count();
         let mut state = self.disk.state();
         if state.faults.is_read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
@@ -223,6 +274,7 @@ impl Append for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        self.disk.count();
         let mut state = self.disk.state();
         let fails = state.faults.fails_syncs;
         let content = &mut state.files[self.number];

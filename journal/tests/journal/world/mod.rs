@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::{Kind, LogId};
 use godwit_core::position::Position;
-use godwit_journal::Settings;
+use godwit_journal::{Budget, Settings};
+
+/// However old they are, as long as they have a time: a segment without rows, which has none, hides no others.
+pub(crate) const EVERYTHING: Budget = Budget { messages: u64::MAX, bytes: u64::MAX, oldest_ms: 1 };
 
 /// A folder that is gone when the test is.
 pub(crate) struct Folder(PathBuf);
@@ -36,6 +39,20 @@ impl Drop for Folder {
 
 pub(crate) fn settings(folder: &Folder, run: u64) -> Settings {
     Settings { directory: folder.path().join("journal"), node: "n1".into(), run, epoch: run, ..Settings::default() }
+}
+
+/// On a simulated disk: nothing waits longer than it must.
+pub(crate) fn quick(run: u64) -> Settings {
+    Settings {
+        directory: "/journal".into(),
+        node: "n1".into(),
+        run,
+        epoch: run,
+        write_interval_ms: 0,
+        sync_interval_ms: 1,
+        probe_interval_ms: 1,
+        ..Settings::default()
+    }
 }
 
 /// A message of a subject; its content tells who it is.
