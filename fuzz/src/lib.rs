@@ -4,6 +4,10 @@
 //! TARGET=frames` of two hours on one); `cargo bolero test -p godwit-fuzz frames --engine afl` is guided by coverage.
 
 mod deflate;
+#[allow(dead_code, clippy::unwrap_used, reason = "the journal's own tests use more of it")]
+#[path = "../../journal/tests/journal/world/disk.rs"]
+mod disk;
+mod journal;
 mod mqtt;
 mod net;
 mod session;
@@ -22,6 +26,7 @@ use godwit_core::websocket::{Reader, frame};
 use godwit_core::wire::{self, Wire};
 
 pub use deflate::{deflate, extensions};
+pub use journal::journal;
 pub use mqtt::{mqtt, mqtt_session};
 pub use session::session;
 

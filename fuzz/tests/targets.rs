@@ -81,3 +81,8 @@ fn session() {
         .with_generator(steps)
         .for_each(|input| godwit_fuzz::session(input));
 }
+
+#[test]
+fn journal() {
+    check!().with_iterations(300).for_each(|input: &[u8]| godwit_fuzz::journal(input));
+}

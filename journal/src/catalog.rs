@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Stream;
 use crate::disk::{Disk, read_range, write_all};
+use crate::segment::{FileName, OFFSET_MAX};
 
 const FORMAT: u32 = 1;
 const NAME: &str = "manifest.json";
@@ -48,6 +49,19 @@ pub struct Manifest {
     pub next: u64,
     /// Oldest first; each begins where the one before it ends.
     pub segments: Vec<Sealed>,
+}
+
+impl Manifest {
+    /// Whether what it says can be so: of our format, and each file named after its offsets, behind the one before.
+    fn is_sound(&self) -> bool {
+        let is_named = |sealed: &Sealed| {
+            let span = FileName::Sealed { first: sealed.first, next: sealed.next };
+            FileName::parse(&sealed.file) == Some(span)
+        };
+        let ends = self.segments.windows(2).all(|two| two[0].next <= two[1].first);
+        let is_bounded = self.first <= self.next && self.next <= OFFSET_MAX;
+        self.format == FORMAT && is_bounded && ends && self.segments.iter().all(is_named)
+    }
 }
 
 /// A segment that is no IPC file yet.
@@ -102,7 +116,7 @@ impl Segments {
         let file = disk.open(&self.folder.join(NAME)).ok()?;
         let bytes = read_range(&*file, 0, usize::try_from(file.length().ok()?).ok()?).ok()?;
         let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
-        (manifest.format == FORMAT && manifest.stream == self.manifest.stream).then_some(manifest)
+        (manifest.stream == self.manifest.stream && manifest.is_sound()).then_some(manifest)
     }
 
     /// Puts the manifest on the disk.

@@ -10,6 +10,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::disk::{Append, Disk, write_all};
 
+/// Offsets stand in a signed column; nothing larger is believed, so that there is always room to go on.
+pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
+
 /// What a file in a stream's folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileName {
@@ -49,7 +52,8 @@ impl FileName {
 }
 
 fn parse_offset(text: &str) -> Option<u64> {
-    (text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    let is_offset = text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|offset| is_offset && *offset <= OFFSET_MAX)
 }
 
 /// How batches are laid down: buffers begin at multiples of eight bytes, so that a batch of one row stays small.
@@ -153,7 +157,7 @@ mod tests {
     fn a_file_name_says_which_offsets_are_in_it() {
         for name in [
             FileName::Open { first: 0 },
-            FileName::Sealed { first: 7, next: u64::MAX },
+            FileName::Sealed { first: 7, next: OFFSET_MAX },
             FileName::Index { first: 7, next: 8 },
         ] {
             assert_eq!(FileName::parse(&name.text()), Some(name));
