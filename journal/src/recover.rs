@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::MutexGuard;
 
 use crate::Stream;
 use crate::catalog::{Catalog, Sealed, Segments, Unsealed};
@@ -30,105 +31,123 @@ pub(crate) struct Recovered {
     pub(crate) damaged: u64,
 }
 
+/// Looking through one stream's folder.
+struct Search<'a> {
+    stream: Stream,
+    disk: &'a dyn Disk,
+    segments: MutexGuard<'a, Segments>,
+    names: BTreeSet<String>,
+    found: Recovered,
+}
+
 pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog) -> io::Result<Recovered> {
-    let mut segments = catalog.lock(stream);
+    let segments = catalog.lock(stream);
     disk.create_folder(&segments.folder)?;
-    let names: BTreeSet<String> = disk.list(&segments.folder)?.into_iter().collect();
-    for name in names.iter().filter(|name| name.ends_with(".new")) {
-        remove_if_there(disk, &segments.path(name))?;
+    let names = disk.list(&segments.folder)?.into_iter().collect();
+    let mut search = Search { stream, disk, segments, names, found: Recovered::default() };
+    for name in search.names.iter().filter(|name| name.ends_with(".new")) {
+        search.remove(name)?;
     }
-    let mut recovered = Recovered::default();
-    if let Some(manifest) = segments.read_manifest(disk) {
-        segments.manifest = manifest;
-    } else if names.contains("manifest.json") {
-        recovered.say(stream, "manifest.json cannot be read and is made anew from the segments".to_owned());
+    if let Some(manifest) = search.segments.read_manifest(disk) {
+        search.segments.manifest = manifest;
+    } else if search.names.contains("manifest.json") {
+        let what = "manifest.json cannot be read and is made anew from the segments";
+        search.found.say(stream, what.to_owned());
     }
-    drop_missing(&mut segments, &names, stream, &mut recovered);
-    take_in_sealed(disk, &mut segments, &names, stream, &mut recovered)?;
-    take_in_open(disk, &mut segments, &names, stream, &mut recovered)?;
-    recovered.next = recovered.next.max(segments.manifest.next).max(segments.manifest.first);
-    Ok(recovered)
+    search.drop_missing();
+    search.take_in_sealed()?;
+    search.take_in_open()?;
+    let Search { segments, mut found, .. } = search;
+    found.next = found.next.max(segments.manifest.next).max(segments.manifest.first);
+    Ok(found)
 }
 
-/// Segments that the manifest names and that are not there: let go (the oldest), or taken away by somebody.
-fn drop_missing(segments: &mut Segments, names: &BTreeSet<String>, stream: Stream, recovered: &mut Recovered) {
-    let mut is_oldest = true;
-    for sealed in std::mem::take(&mut segments.manifest.segments) {
-        if names.contains(&sealed.file) {
-            is_oldest = false;
-            segments.manifest.segments.push(sealed);
-            continue;
-        }
-        if is_oldest {
-            segments.raise_first(sealed.next);
-        } else {
-            // It stays named, so that nobody takes its offsets for rows that were never there.
-            recovered.say(stream, format!("{} is not there; its rows are gone", sealed.file));
-            let holes = vec![(sealed.first, sealed.next)];
-            segments.manifest.segments.push(Sealed { rows: 0, holes, ..sealed });
-        }
+impl Search<'_> {
+    fn remove(&self, name: &str) -> io::Result<()> {
+        remove_if_there(self.disk, &self.segments.path(name))
     }
-}
 
-/// Sealed files that the manifest does not name yet, or that it had let go.
-fn take_in_sealed(
-    disk: &dyn Disk,
-    segments: &mut Segments,
-    names: &BTreeSet<String>,
-    stream: Stream,
-    recovered: &mut Recovered,
-) -> io::Result<()> {
-    let named: BTreeSet<String> = segments.manifest.segments.iter().map(|sealed| sealed.file.clone()).collect();
-    for name in names.iter().filter(|name| !named.contains(*name)) {
-        let Some(FileName::Sealed { first, next }) = FileName::parse(name) else { continue };
-        if next <= segments.manifest.first {
-            remove_if_there(disk, &segments.path(name))?;
-            remove_if_there(disk, &segments.path(&FileName::Index { first, next }.text()))?;
-            continue;
+    /// Segments that the manifest names and that are not there: let go (the oldest), or taken away by somebody.
+    fn drop_missing(&mut self) {
+        let mut is_oldest = true;
+        for sealed in std::mem::take(&mut self.segments.manifest.segments) {
+            if self.names.contains(&sealed.file) {
+                is_oldest = false;
+                self.segments.manifest.segments.push(sealed);
+                continue;
+            }
+            if is_oldest {
+                self.segments.raise_first(sealed.next);
+            } else {
+                // It stays named, so that nobody takes its offsets for rows that were never there.
+                self.found.say(self.stream, format!("{} is not there; its rows are gone", sealed.file));
+                let holes = vec![(sealed.first, sealed.next)];
+                self.segments.manifest.segments.push(Sealed { rows: 0, holes, ..sealed });
+            }
         }
-        let (found, facts, bytes) = read_whole(disk, segments, stream, name, (first, next))?;
-        recovered.damaged += found.damaged;
-        recovered.say_of(stream, name, &found);
-        segments.add_sealed(facts.into_sealed(name.clone(), (first, next), bytes, found.all_holes(next)));
     }
-    Ok(())
-}
 
-/// Open segments of the last run, each up to its last whole batch and to where the next file begins.
-fn take_in_open(
-    disk: &dyn Disk,
-    segments: &mut Segments,
-    names: &BTreeSet<String>,
-    stream: Stream,
-    recovered: &mut Recovered,
-) -> io::Result<()> {
-    let firsts: BTreeSet<u64> = names.iter().filter_map(|name| open_first(name)).collect();
-    for first in firsts.iter().copied() {
-        let name = FileName::Open { first }.text();
-        let is_sealed = segments.manifest.segments.iter().any(|sealed| sealed.first == first);
-        let is_gone = first < segments.manifest.first || is_sealed;
-        if is_gone {
-            remove_if_there(disk, &segments.path(&name))?;
-            continue;
+    /// Sealed files that the manifest does not name yet, or that it had let go.
+    fn take_in_sealed(&mut self) -> io::Result<()> {
+        let named: BTreeSet<&String> = self.segments.manifest.segments.iter().map(|sealed| &sealed.file).collect();
+        let others: Vec<String> = self.names.iter().filter(|name| !named.contains(name)).cloned().collect();
+        for name in others {
+            let Some(FileName::Sealed { first, next }) = FileName::parse(&name) else { continue };
+            if next <= self.segments.manifest.first {
+                self.remove(&name)?;
+                self.remove(&FileName::Index { first, next }.text())?;
+                continue;
+            }
+            let (scan, facts, bytes) = self.read_whole(&name, (first, next))?;
+            let sealed = facts.into_sealed(name, (first, next), bytes, scan.all_holes(next));
+            self.segments.add_sealed(sealed);
         }
-        let sealed_after = segments.manifest.segments.iter().map(|sealed| sealed.first).filter(|other| *other > first);
-        let bound = firsts.range(first + 1..).next().copied().into_iter().chain(sealed_after).min();
-        let (found, facts, _) = read_whole(disk, segments, stream, &name, (first, bound.unwrap_or(u64::MAX)))?;
-        recovered.damaged += found.damaged;
-        recovered.say_of(stream, &name, &found);
-        let is_last = firsts.last() == Some(&first);
-        if facts.rows == 0 && !is_last {
-            remove_if_there(disk, &segments.path(&name))?;
-            continue;
-        }
-        // Rows up to where the next file begins that are not there were damaged.
-        let next = bound.unwrap_or(found.next);
-        segments.unsealed.push(Unsealed { first, next: Some(next), bytes: found.bytes });
-        recovered.closed.push(Closed { stream, first, next, is_ours: false });
-        recovered.next = recovered.next.max(next);
-        recovered.facts.push(facts);
+        Ok(())
     }
-    Ok(())
+
+    /// Open segments of the last run, each up to its last whole batch and to where the next file begins.
+    fn take_in_open(&mut self) -> io::Result<()> {
+        let firsts: BTreeSet<u64> = self.names.iter().filter_map(|name| open_first(name)).collect();
+        for first in firsts.iter().copied() {
+            let name = FileName::Open { first }.text();
+            let sealed = &self.segments.manifest.segments;
+            let is_sealed = sealed.iter().any(|sealed| sealed.first == first);
+            if first < self.segments.manifest.first || is_sealed {
+                self.remove(&name)?;
+                continue;
+            }
+            let sealed_after = sealed.iter().map(|sealed| sealed.first).filter(|other| *other > first);
+            let bound = firsts.range(first + 1..).next().copied().into_iter().chain(sealed_after).min();
+            let (scan, facts, _) = self.read_whole(&name, (first, bound.unwrap_or(u64::MAX)))?;
+            let is_last = firsts.last() == Some(&first);
+            if facts.rows == 0 && !is_last {
+                self.remove(&name)?;
+                continue;
+            }
+            // Rows up to where the next file begins that are not there were damaged.
+            let next = bound.unwrap_or(scan.next);
+            self.segments.unsealed.push(Unsealed { first, next: Some(next), bytes: scan.bytes });
+            self.found.closed.push(Closed { stream: self.stream, first, next, is_ours: false });
+            self.found.next = self.found.next.max(next);
+            self.found.facts.push(facts);
+        }
+        Ok(())
+    }
+
+    /// Every row of a file; what is wrong with it is said.
+    fn read_whole(&mut self, name: &str, (first, next): (u64, u64)) -> io::Result<(Scan, Facts, u64)> {
+        let file = self.disk.open(&self.segments.path(name))?;
+        let bytes = file.length()?;
+        let mut facts = Facts::default();
+        let wanted = Wanted { stream: self.stream, limit: bytes, first, next, from: 0, is_verified: true };
+        let scan = scan(&*file, wanted, &mut |batch, _| {
+            facts.add(&batch);
+            ControlFlow::Continue(())
+        })?;
+        self.found.damaged += scan.damaged;
+        self.found.say_of(self.stream, name, &scan);
+        Ok((scan, facts, bytes))
+    }
 }
 
 fn open_first(name: &str) -> Option<u64> {
@@ -136,24 +155,6 @@ fn open_first(name: &str) -> Option<u64> {
         Some(FileName::Open { first }) => Some(first),
         _ => None,
     }
-}
-
-fn read_whole(
-    disk: &dyn Disk,
-    segments: &Segments,
-    stream: Stream,
-    name: &str,
-    (first, next): (u64, u64),
-) -> io::Result<(Scan, Facts, u64)> {
-    let file = disk.open(&segments.path(name))?;
-    let bytes = file.length()?;
-    let mut facts = Facts::default();
-    let found =
-        scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0, is_verified: true }, &mut |batch, _| {
-            facts.add(&batch);
-            ControlFlow::Continue(())
-        })?;
-    Ok((found, facts, bytes))
 }
 
 impl Recovered {
