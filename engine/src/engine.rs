@@ -18,6 +18,7 @@ use godwit_core::rights::Rights;
 use godwit_core::settings::Settings;
 use godwit_core::shard::check_access;
 use godwit_core::subject::Pattern;
+use godwit_journal::disk::{Disk, RealDisk};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -115,12 +116,20 @@ impl Engine {
     /// # Errors
     /// When an address is taken or not ours, a thread cannot be made, or the driver that the settings name does not work.
     pub fn start(&self) -> io::Result<Started> {
+        self.start_on(Arc::new(RealDisk))
+    }
+
+    /// The same with the journal on another disk: so a test can put one there that is full, lies or dies.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_on(&self, disk: Arc<dyn Disk>) -> io::Result<Started> {
         let mut threads = lock(&self.threads);
         if !threads.is_empty() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the node has been started"));
         }
         let descriptors_max = raise_descriptor_limit()?;
-        let resumed = journal::begin(&self.settings, &self.node, &self.board, || self.clock.now())?;
+        let resumed = journal::begin(&self.settings, disk, &self.node, &self.board, || self.clock.now())?;
         let (addresses, listeners) = self.listen()?;
         let (opened, outcomes) = mpsc::channel::<Opened>();
         let result = listeners.into_iter().enumerate().try_for_each(|(index, listeners)| {

@@ -68,18 +68,18 @@ pub(crate) struct Journaling {
 /// Opens the journal of the settings, gives the node back what it holds, and begins. None where there is none.
 pub(crate) fn begin(
     settings: &Settings,
+    disk: Arc<dyn Disk>,
     node: &Arc<Mutex<Node>>,
     board: &Arc<Board>,
     now: impl Fn() -> Now,
 ) -> io::Result<Option<Resumed>> {
     match &settings.journal {
         None => Ok(None),
-        Some(asked) => begin_on(settings, asked, Arc::new(RealDisk), node, board, now).map(Some),
+        Some(asked) => begin_with(settings, asked, disk, node, board, now).map(Some),
     }
 }
 
-/// The same on any disk.
-pub(crate) fn begin_on(
+fn begin_with(
     settings: &Settings,
     asked: &JournalSettings,
     disk: Arc<dyn Disk>,

@@ -1,8 +1,10 @@
 //! A blocking WebSocket client of a few lines, and a node to talk to. Reads end at a deadline, which only a failure meets.
 
+use crate::disk::SimulatedDisk;
 use godwit_engine::{Engine, Started};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -17,6 +19,13 @@ impl Node {
     pub(crate) fn start(driver: &str, shards: u8, limits: &str) -> Self {
         let engine = Engine::new(&settings(driver, shards, limits, "127.0.0.1:0")).unwrap();
         let started = engine.start().unwrap();
+        Self { engine, started }
+    }
+
+    /// A node with its journal on this disk; `life` is its run, and its epoch.
+    pub(crate) fn start_on(driver: &str, life: u64, disk: &SimulatedDisk) -> Self {
+        let engine = Engine::new(&journaled_settings(driver, life)).unwrap();
+        let started = engine.start_on(Arc::new(disk.clone())).unwrap();
         Self { engine, started }
     }
 
@@ -46,6 +55,17 @@ pub(crate) fn settings(driver: &str, shards: u8, limits: &str, address: &str) ->
     format!(
         r#"{{"node":"n","run":1,"epoch":7,"shards":{shards},"driver":"{driver}","limits":{{{limits}}},
         "listeners":[{{"name":"client","address":"{address}"}}],
+        "anonymous":[{{"pattern":"/**","actions":"both","verdict":"allow"}}]}}"#
+    )
+}
+
+/// Small segments, so that lives of a second seal some; a reader of two seconds ago still finds everything.
+fn journaled_settings(driver: &str, life: u64) -> String {
+    format!(
+        r#"{{"node":"n","run":{life},"epoch":{life},"shards":2,"driver":"{driver}",
+        "limits":{{"log_messages_max":1000000,"log_age_ms_max":3600000}},
+        "journal":{{"directory":"/journal","segment_bytes_max":40000,"sync_interval_ms":5,"write_interval_ms":1,"probe_interval_ms":2}},
+        "listeners":[{{"name":"client","address":"127.0.0.1:0"}}],
         "anonymous":[{{"pattern":"/**","actions":"both","verdict":"allow"}}]}}"#
     )
 }

@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails here has found its fault")]
 
 mod client;
+#[allow(dead_code, reason = "the journal's own tests use more of it")]
+#[path = "../../../journal/tests/journal/world/disk.rs"]
+mod disk;
 mod faults;
+mod journal;
 mod life;
 mod refusal;
 
@@ -27,5 +31,8 @@ on_both_drivers! {
     faults::a_node_stops_under_load,
     faults::a_broken_connection_is_given_up_and_its_number_used_again,
     faults::a_flood_of_publishes_is_answered_in_order_by_two_shards,
+    journal::nothing_acknowledged_from_the_disk_is_lost_when_the_power_goes,
+    journal::a_failing_disk_refuses_who_needs_it_and_holds_nobody_else,
+    journal::a_flipped_bit_is_reported_and_its_message_told_as_missing,
     refusal::a_node_out_of_descriptors_serves_those_it_has,
 }

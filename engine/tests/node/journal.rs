@@ -1,0 +1,253 @@
+//! Nodes whose journal is on a disk that loses what was not synced, fills up, fails, and bends bits: what was acknowledged from it is
+//! there in the next life, no position is given twice, and who cannot be served is told.
+
+use crate::client::{Client, Node};
+use crate::disk::{Faults, SimulatedDisk};
+use godwit_core::report::Report;
+use godwit_journal::disk::Disk;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const SUBJECT: &str = "/power";
+const LIVES: u64 = 12;
+const PUBLISHERS: u64 = 3;
+const IN_FLIGHT: u64 = 8;
+
+/// What is known of all lives: which number stands at which position, and which of them a publisher was told to be on the disk.
+#[derive(Default)]
+struct Known {
+    numbers: BTreeMap<String, u64>,
+    promised: BTreeSet<String>,
+}
+
+impl Known {
+    fn see(&mut self, at: &str, number: u64) {
+        let known = *self.numbers.entry(at.to_owned()).or_insert(number);
+        assert_eq!(known, number, "{at} was given twice");
+    }
+}
+
+pub(crate) fn nothing_acknowledged_from_the_disk_is_lost_when_the_power_goes(driver: &str) {
+    let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut chance = seed.unwrap_or_else(|| RandomState::new().hash_one(driver));
+    println!("TEST_SEED={chance}");
+    let mut disk = SimulatedDisk::default();
+    let known = Mutex::new(Known::default());
+    let number = AtomicU64::new(0);
+    for life in 1..=LIVES {
+        let node = Node::start_on(driver, life, &disk);
+        check_kept(&read_all(&node, life), &mut known.lock().unwrap());
+        let is_over = AtomicBool::new(false);
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let wanted = known.lock().unwrap().promised.len() + (chance >> 33) as usize % 150;
+        let after = std::thread::scope(|scope| {
+            for publisher in 0..PUBLISHERS {
+                let (node, known, number, is_over) = (&node, &known, &number, &is_over);
+                // One of them needs no disk: its messages may go, and their positions must still not be given again.
+                scope.spawn(move || publish(node.client(), publisher > 0, known, number, is_over));
+            }
+            node.until("messages are acknowledged", |_| known.lock().unwrap().promised.len() >= wanted);
+            // All that was promised by now: what is promised later is a promise of a disk that is gone.
+            let known = known.lock().unwrap();
+            let after = if chance.is_multiple_of(4) { disk.kill() } else { disk.cut_power(chance) };
+            is_over.store(true, Ordering::Relaxed);
+            drop(known);
+            after
+        });
+        node.engine.stop();
+        disk = after;
+    }
+    let node = Node::start_on(driver, LIVES + 1, &disk);
+    check_kept(&read_all(&node, LIVES + 1), &mut known.lock().unwrap());
+    assert!(known.lock().unwrap().promised.len() > 100);
+}
+
+/// Some publishes at a time, each with a number of its own; what is answered after the power went does not count.
+fn publish(mut client: Client, needs_disk: bool, known: &Mutex<Known>, number: &AtomicU64, is_over: &AtomicBool) {
+    let ack = if needs_disk { "disk" } else { "cached" };
+    while !is_over.load(Ordering::Relaxed) {
+        for _ in 0..IN_FLIGHT {
+            let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+            client.send(&format!(r#"{{"id":{number},"publish":"{SUBJECT}","content":{number},"ack":"{ack}"}}"#));
+        }
+        for _ in 0..IN_FLIGHT {
+            let answer: Value = serde_json::from_str(&client.read()).unwrap();
+            let (at, number) = (answer["at"].as_str().unwrap(), answer["id"].as_u64().unwrap());
+            let mut known = known.lock().unwrap();
+            if is_over.load(Ordering::Relaxed) {
+                continue;
+            }
+            known.see(at, number);
+            if needs_disk {
+                assert_eq!(answer["ack"], Value::Null, "{answer}");
+                known.promised.insert(at.to_owned());
+            }
+        }
+    }
+}
+
+/// Every message that a node in this epoch has of the subject, and the gaps it tells on the way, in order; those of content 0 end such readings.
+fn read_all(node: &Node, epoch: u64) -> Vec<Value> {
+    let mut client = node.client();
+    client.send(&format!(r#"{{"id":1,"subscribe":"{SUBJECT}","last":1000000}}"#));
+    let reply = client.read();
+    assert!(reply.contains(r#""ok":"subscribed""#), "{reply}");
+    client.send(&format!(r#"{{"id":2,"publish":"{SUBJECT}","content":0}}"#));
+    let mut all = Vec::new();
+    loop {
+        let told: Value = serde_json::from_str(&client.read()).unwrap();
+        if told["content"] == 0 && told["at"].as_str().is_some_and(|at| at.starts_with(&format!("{epoch}."))) {
+            return all;
+        }
+        if told["id"].is_null() && told["content"] != 0 {
+            all.push(told);
+        }
+    }
+}
+
+fn numbers(told: &[Value]) -> Vec<u64> {
+    told.iter().filter_map(|told| told["content"].as_u64()).collect()
+}
+
+fn check_kept(told: &[Value], known: &mut Known) {
+    let mut kept = BTreeSet::new();
+    for message in told.iter().filter(|told| told["message"].is_string()) {
+        let at = message["at"].as_str().unwrap();
+        assert!(kept.insert(at.to_owned()), "{at} is there twice");
+        known.see(at, message["content"].as_u64().unwrap());
+    }
+    let numbers = numbers(told);
+    assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "a message is there twice");
+    let lost: Vec<&String> = known.promised.difference(&kept).collect();
+    let gaps: Vec<&Value> = told.iter().filter(|told| told["gap"].is_string()).collect();
+    assert!(lost.is_empty(), "acknowledged from the disk, and lost: {lost:?}; {} came back, {gaps:?}", kept.len());
+}
+
+fn ask(client: &mut Client, command: &str) -> Value {
+    client.send(command);
+    serde_json::from_str(&client.read()).unwrap()
+}
+
+fn publish_one(client: &mut Client, number: u64, ack: &str) -> Value {
+    ask(client, &format!(r#"{{"id":1,"publish":"{SUBJECT}","content":{number},"ack":"{ack}"}}"#))
+}
+
+fn is_failing(node: &Node) -> bool {
+    node.engine.stats().journal.is_some_and(|journal| journal.is_failing)
+}
+
+pub(crate) fn a_failing_disk_refuses_who_needs_it_and_holds_nobody_else(driver: &str) {
+    let kinds = [
+        ("full", Faults { room: Some(700), ..Faults::default() }),
+        ("sync", Faults { fails_syncs: true, ..Faults::default() }),
+        ("read-only", Faults { is_read_only: true, ..Faults::default() }),
+    ];
+    for (kind, faults) in kinds {
+        let disk = SimulatedDisk::default();
+        let node = Node::start_on(driver, 1, &disk);
+        let (mut client, mut reader) = (node.client(), node.client());
+        assert!(ask(&mut reader, &format!(r#"{{"id":1,"subscribe":"{SUBJECT}"}}"#))["ok"] == "subscribed");
+        for number in 1..=10 {
+            assert_eq!(publish_one(&mut client, number, "disk")["at"], format!("1.{number}"));
+        }
+        disk.set_faults(faults);
+        // Whoever is numbered before the disk is known to fail is told that its message only got as far as memory.
+        let mut last = 10;
+        loop {
+            let answer = publish_one(&mut client, last + 1, "disk");
+            if answer["error"] == 4119 {
+                break;
+            }
+            last += 1;
+            assert_eq!(answer["at"], format!("1.{last}"), "{kind}: {answer}");
+        }
+        assert!(is_failing(&node), "{kind}");
+        for _ in 0..5 {
+            last += 1;
+            let answer = publish_one(&mut client, last, "cached");
+            assert_eq!(answer["at"], format!("1.{last}"), "{kind}: a refused publish takes no number");
+            assert_eq!(publish_one(&mut client, 0, "disk")["error"], 4119, "{kind}");
+        }
+        for number in 1..=last {
+            let message: Value = serde_json::from_str(&reader.read()).unwrap();
+            assert_eq!(message["content"], number, "{kind}: everybody else goes on");
+        }
+        let alarms = |reports: Vec<Report>| {
+            reports
+                .into_iter()
+                .filter_map(|report| if let Report::Journal { reason } = report { Some(reason) } else { None })
+        };
+        let raised: Vec<_> = alarms(node.engine.reports()).collect();
+        assert!(matches!(&raised[..], [Some(reason)] if reason.contains("messages")), "{kind}: {raised:?}");
+        disk.set_faults(Faults::default());
+        node.until("the disk is well", |_| !is_failing(&node));
+        let mut lowered = Vec::new();
+        node.until("the alarm ends", |engine| {
+            lowered.extend(alarms(engine.reports()));
+            lowered == [None]
+        });
+        last += 1;
+        let answer = publish_one(&mut client, last, "disk");
+        assert_eq!((&answer["at"], &answer["ack"]), (&Value::from(format!("1.{last}")), &Value::Null), "{kind}");
+        // The disk has all of it now, also what was only in memory while it failed.
+        let after = disk.cut_power(0);
+        let next = Node::start_on(driver, 2, &after);
+        assert_eq!(numbers(&read_all(&next, 2)), (1..=last).collect::<Vec<_>>(), "{kind}");
+    }
+}
+
+pub(crate) fn a_flipped_bit_is_reported_and_its_message_told_as_missing(driver: &str) {
+    for is_sealed in [false, true] {
+        let disk = SimulatedDisk::default();
+        let node = Node::start_on(driver, 1, &disk);
+        let mut client = node.client();
+        for number in 1_000_001..=1_000_020u64 {
+            publish_one(&mut client, number, "disk");
+        }
+        let disk = if is_sealed {
+            node.engine.stop();
+            disk
+        } else {
+            disk.kill()
+        };
+        let path = find_segment(&disk, if is_sealed { ".arrow" } else { ".arrows" });
+        let place = find(&disk, &path, b"1000010");
+        disk.flip(&path, place + 6, 0);
+        let next = Node::start_on(driver, 2, &disk.kill());
+        let resumed = next.started.resumed.as_ref().unwrap();
+        let damaged = next.engine.stats().journal.unwrap().damaged;
+        assert!(resumed.damaged > 0 || damaged > 0, "{resumed:?}");
+        let mut reader = next.client();
+        reader.send(&format!(r#"{{"id":1,"subscribe":"{SUBJECT}","after":"1.5","on_gap":"oldest"}}"#));
+        assert!(reader.read().contains(r#""ok":"subscribed""#));
+        let mut told = Vec::new();
+        publish_one(&mut next.client(), 1_000_021, "disk");
+        while told.last().is_none_or(|last: &Value| last["content"] != 1_000_021) {
+            told.push(serde_json::from_str(&reader.read()).unwrap());
+        }
+        let got = numbers(&told);
+        let whole: Vec<u64> = (1_000_006..=1_000_021).collect();
+        assert!(
+            got.iter().all(|number| whole.contains(number) && *number != 1_000_010),
+            "a bent row was served: {got:?}"
+        );
+        assert!(told.iter().any(|told| told["gap"].is_string() && told["missed"] != 0), "it is not told: {told:?}");
+        assert!(got.ends_with(&(1_000_011..=1_000_021).collect::<Vec<_>>()), "more went than one row: {got:?}");
+    }
+}
+
+fn find_segment(disk: &SimulatedDisk, ending: &str) -> PathBuf {
+    let is_meant = |path: &PathBuf| path.starts_with("/journal/messages") && path.to_string_lossy().ends_with(ending);
+    disk.names().into_iter().find(is_meant).unwrap()
+}
+
+fn find(disk: &SimulatedDisk, path: &std::path::Path, text: &[u8]) -> usize {
+    let file = disk.open(path).unwrap();
+    let mut bytes = vec![0; file.length().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes.windows(text.len()).position(|window| window == text).unwrap()
+}
