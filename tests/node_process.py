@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +62,15 @@ class NodeProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def start_node(settings: dict[str, object] | None = None, *, log: int | None = None) -> NodeProcess:
+async def start_node(
+    settings: dict[str, object] | None = None, *, log: int | None = None, before: Sequence[str] = ()
+) -> NodeProcess:
     """Start one with these settings, as `{"limits.log_messages_max": 10}`; returns when it listens. `log` is its
-    standard error, as for a subprocess.
+    standard error, as for a subprocess; `before` are words before its command, which begin it somewhere else.
     """
     options = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     process = await asyncio.create_subprocess_exec(
+        *before,
         *(
             sys.executable,
             "-m",
@@ -97,10 +100,10 @@ async def start_node(settings: dict[str, object] | None = None, *, log: int | No
 
 @asynccontextmanager
 async def running_node(
-    settings: dict[str, object] | None = None, *, log: int | None = None
+    settings: dict[str, object] | None = None, *, log: int | None = None, before: Sequence[str] = ()
 ) -> AsyncIterator[NodeProcess]:
     """A node that is killed when the block ends, if it still runs."""
-    node = await start_node(settings, log=log)
+    node = await start_node(settings, log=log, before=before)
     try:
         yield node
     finally:

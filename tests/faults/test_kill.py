@@ -7,18 +7,17 @@ sent exactly the rest or told what cannot be known.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 
-import aiohttp
 import pytest
 
 from godwit.client import AnswerLost, Client, Gap, GapReason, Item, Message
 from godwit.model import Ack
 from tests.faults.cutting_proxy import CuttingProxy
+from tests.faults.kept import read_all
 from tests.faults.ways import QUICK
 from tests.node_process import NodeProcess, running_node
 
@@ -100,7 +99,7 @@ async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
             await asyncio.gather(*working, return_exceptions=True)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        kept = {subject: await _read_all(node, subject) for subject in SUBJECTS}
+        kept = {subject: await read_all(node, subject) for subject in SUBJECTS}
         await node.kill()
     _check_kept(scene, kept)
     _check_heard(scene, heard, dict(kept[SUBJECTS[0]]))
@@ -129,20 +128,6 @@ async def _publish(client: Client, scene: Scene) -> None:
 async def _listen(items: AsyncIterator[Item], heard: list[Item]) -> None:
     async for item in items:
         heard.append(item)
-
-
-async def _read_all(node: NodeProcess, subject: str) -> list[tuple[str, int]]:
-    """Position and number of every message that the node has of a subject, in order."""
-    found: list[tuple[str, int]] = []
-    query = {"subject": subject, "last": "1000000", "limit": "1000"}
-    async with aiohttp.ClientSession() as session:
-        while True:
-            async with session.get(f"http://{node.host}:{node.port}/v1/messages", params=query) as answer:
-                told = json.loads(await answer.text())
-                query = {"subject": subject, "after": answer.headers["Godwit-Position"], "limit": "1000"}
-            found += [(item["at"], item["content"]) for item in told if "message" in item]
-            if not told:
-                return found
 
 
 def _check_kept(scene: Scene, kept: dict[str, list[tuple[str, int]]]) -> None:
