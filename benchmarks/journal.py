@@ -1,31 +1,51 @@
-"""Measures the journal: acknowledgements from the disk against a bare C group-commit loop that writes the same bytes, round by round.
+"""Measures the journal: acknowledgements from the disk, coming back with what is kept, and what writing down adds to a fan-out.
 
-    python -m benchmarks.journal [--rounds 5] [--seconds 5] [--directory DIR]
+    python -m benchmarks.journal [commit] [restart] [fanout] [--rounds 5] [--seconds 5] [--directory DIR]
 
-Builds journal/examples/measure.rs and benchmarks/floor/commit.c. The result goes to benchmarks/results/journal/commit.json."""
+commit: 64 messages of 200 bytes in flight, through a node and to the journal alone, against a bare C loop that writes the same
+bytes and syncs them with the same call (benchmarks/floor/commit.c), round by round. restart: a node with 1,000,000 kept messages,
+killed and stopped in order, until it has answered for them. fanout: 1 to 1,000 with the journal and without. Results go to
+benchmarks/results/journal, and from there to the page."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from godwit.bench.generator import run_plan
+from godwit.bench.loads import LOADS
+from godwit.bench.result import describe_machine, find_commit
+from godwit.bench.rounds import run_rounds
+from godwit.bench.shape import Shape, connect, publish, steps_of
+from godwit.bench.targets import TARGETS, BenchFailed, Order, Running, start_target
+
+from .page import write_page
+
 ROOT = Path(__file__).resolve().parents[1]
-RESULT = ROOT / "benchmarks/results/journal/commit.json"
+RESULTS = ROOT / "benchmarks/results"
 MEASURE = ROOT / "target/release/examples/measure"
 IN_FLIGHT = 64
+CONTENT_BYTES = 200
+KEPT = 1_000_000
+SUBJECTS = 1_000
+
+Found = dict[str, Any]
 
 
-def run(*command: object) -> dict[str, Any]:
+def run(*command: object) -> Found:
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, timeout=300)
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: Found = json.loads(done.stdout)
     return found
 
 
@@ -37,39 +57,133 @@ def build(folder: Path) -> Path:
     return floor
 
 
-def measure(rounds: int, seconds: int, directory: Path) -> dict[str, Any]:
+def describe_run() -> Found:
+    made = datetime.now(UTC).date().isoformat()
+    return {"made": made, "commit": find_commit(), "machine": describe_machine()}
+
+
+def load_node(running: Running, shape: Shape, dialect: str) -> Found:
+    """A shape's steps against a node, on whatever cores the system gives both."""
+    plan = {**shape.plan(), "dialect": dialect, "address": running.address, "pids": running.pids}
+    result = run_plan(plan, lambda text: None)
+    if result["fault"] is not None or not result["is_exact"]:
+        raise BenchFailed(f"{dialect}: {result['fault'] or 'not exact'}")
+    return steps_of(result)
+
+
+def commit_through_node(directory: Path, messages: int) -> Found:
+    steps = [connect(), publish("warm", 2_000, in_flight=IN_FLIGHT), publish("commit", messages, in_flight=IN_FLIGHT)]
+    shape = Shape(0, 4, steps, publishers=4, is_acked=True, content_bytes=CONTENT_BYTES)
+    with (
+        tempfile.TemporaryDirectory(dir=directory) as data,
+        start_target(TARGETS["godwit-disk"], Order(data=Path(data)), None) as running,
+    ):
+        step = load_node(running, shape, "godwit-disk")["commit"]
+    return {
+        "rows_s": round(messages / step["seconds"]),
+        "p50_us": step["latency"]["p50_us"],
+        "p99_us": step["latency"]["p99_us"],
+    }
+
+
+def measure_commit(rounds: int, seconds: int, directory: Path) -> Found:
     floor = build(directory)
-    taken = []
+    taken: list[Found] = []
     for _ in range(rounds):
         mine = run(MEASURE, "commit", directory, seconds)
         base = run(floor, directory / "floor", IN_FLIGHT, mine["group_bytes"], seconds)
-        taken.append({"godwit": mine, "floor": base, "against_floor": mine["rows_s"] / base["rows_s"]})
+        node = commit_through_node(directory, int(base["rows_s"] * seconds * 0.7))
+        both = {"journal": mine["rows_s"] / base["rows_s"], "node": node["rows_s"] / base["rows_s"]}
+        taken.append({"journal": mine, "floor": base, "node": node, "against_floor": both})
         print(json.dumps(taken[-1]), flush=True)
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
         "sentence": "Messages of 200 bytes acknowledged from the disk, 64 in flight, against a bare C loop writing the same bytes",
-        "command": f"python -m benchmarks.journal --rounds {rounds} --seconds {seconds}",
-        "made": datetime.now(UTC).date().isoformat(),
-        "commit": commit.stdout.strip(),
-        "machine": {"system": platform.system(), "kernel": platform.release()},
         "rounds": taken,
-        "against_floor": median(row["against_floor"] for row in taken),
-        "write": run(MEASURE, "write", directory, 1_000_000),
-        "restart": run(MEASURE, "restart", directory, 1_000_000),
+        "against_floor": {
+            of: round(median(row["against_floor"][of] for row in taken), 3) for of in ("journal", "node")
+        },
+        "write": run(MEASURE, "write", directory, KEPT),
+    }
+
+
+def measure_restart(directory: Path) -> Found:
+    """Fills a journal through a node, which is killed; then times one that begins with it, and one that was stopped in order."""
+    found: Found = {
+        "sentence": "From the start of the process until it has answered for 1,000,000 kept messages",
+        "messages": KEPT,
+    }
+    target = TARGETS["godwit-journal"]
+    limits = {"log_messages_max": KEPT // SUBJECTS, "log_age_ms_max": 3_600_000, "logs_bytes_max": 4 << 30}
+    with tempfile.TemporaryDirectory(dir=directory) as data:
+        order = Order(data=Path(data), shards=2, limits=limits)
+        steps = [connect(), publish("fill", KEPT, in_flight=2_000)]
+        shape = Shape(0, SUBJECTS, steps, publishers=4, is_acked=True, content_bytes=CONTENT_BYTES)
+        with start_target(target, replace(order, is_killed=True), None) as running:
+            load_node(running, shape, "godwit-binary")
+        found["killed_s"] = time_start(order)
+        found["stopped_s"] = time_start(order)
+        found["bytes"] = sum(file.stat().st_size for file in Path(data).rglob("*") if file.is_file())
+    with tempfile.TemporaryDirectory(dir=directory) as data:
+        found["empty_s"] = time_start(replace(order, data=Path(data)), kept=0)
+    return found
+
+
+def time_start(order: Order, kept: int = KEPT // SUBJECTS) -> float:
+    began = time.monotonic()
+    with start_target(TARGETS["godwit-journal"], order, None) as running:
+        for subject in (0, SUBJECTS - 1):
+            address = f"http://{running.address}/v1/messages?subject=/bench/{subject}&last={KEPT}&limit=1000"
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                told = json.load(answer)
+            if sum("message" in item for item in told) != min(kept, 1000):
+                raise BenchFailed(f"/bench/{subject} has {len(told)} messages")
+        return round(time.monotonic() - began, 2)
+
+
+def measure_fanout(rounds: int, driver: str) -> Found:
+    targets = [TARGETS["godwit"], TARGETS["godwit-journal"]]
+    measured = run_rounds(LOADS["fanout"], targets, rounds, driver, 1.0, lambda text: None)
+    figures = {name: [row["cpu_us_per_delivery"] for row in found.figures] for name, found in measured.items()}
+    ratios = [mine / base for mine, base in zip(figures["godwit-journal"], figures["godwit"], strict=True)]
+    return {
+        "sentence": "1 to 1,000 at 25 messages a second: server CPU a delivered message, with the journal over without",
+        "driver": driver,
+        "cpu_us_per_delivery": figures,
+        "ratios": ratios,
+        "against_without": round(median(ratios), 3),
     }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.journal", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.journal", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "what", nargs="*", choices=["commit", "restart", "fanout", []], help="all of them where none is named"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--driver", default="io_uring")
     parser.add_argument("--directory", type=Path, help="on the disk that is measured")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-        outcome = measure(arguments.rounds, arguments.seconds, Path(folder))
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")
-    print(f"{outcome['against_floor']:.2f} of the floor; {RESULT.relative_to(ROOT)}")
+        measures: dict[str, Callable[[], Found]] = {
+            "commit": lambda: measure_commit(arguments.rounds, arguments.seconds, Path(folder)),
+            "restart": lambda: measure_restart(Path(folder)),
+            "fanout": lambda: measure_fanout(arguments.rounds, arguments.driver),
+        }
+        for what in arguments.what or measures:
+            outcome = {**measures[what](), "command": f"python -m benchmarks.journal {what}", **describe_run()}
+            file = RESULTS / "journal" / f"{what}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")
+            told = {
+                name: value
+                for name, value in outcome.items()
+                if isinstance(value, (int, float, dict)) and name != "machine"
+            }
+            print(f"{what}: {json.dumps(told)}; {file.relative_to(ROOT)}")
+    write_page(RESULTS)
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from .charts import draw_chart
 from .goals import GOALS, Goal, Outcomes
+from .journaled import describe_journal
 from .million import describe_sizes, draw_memory, draw_spread
 from .pipelines.page import describe_pipelines
 from .planning import describe_checks
@@ -132,6 +133,8 @@ def build_files(results: Path) -> dict[Path, str]:
     kept = [results / "pipelines" / name for name in ("io.json", "audit.json")]
     io, audit = (json.loads(path.read_text()) if path.exists() else {} for path in kept)
     page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
+    if journal := read_outcomes(results / "journal"):
+        page += "\n" + "\n".join(describe_journal(journal)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)

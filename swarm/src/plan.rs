@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
-    /// `godwit-json`, `godwit-binary`, `godwit-http`, `floor`, `mqtt`, `nchan` or `nats`.
+    /// `godwit-json`, `godwit-binary`, `godwit-disk`, `godwit-http`, `floor`, `mqtt`, `nchan` or `nats`.
     pub(crate) dialect: String,
     pub(crate) address: SocketAddr,
     /// The processes whose CPU time and memory are read at the steps' borders.

@@ -51,6 +51,8 @@ class Order:
     limits: Mapping[str, int] | None = None
     is_killed: bool = False
     """Ended without a word: a drain of a million clients is not what is measured."""
+    data: Path | None = None
+    """Where one with a journal keeps it; none: beside its log, and gone with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def _godwit_tls(directory: Path, port: int, order: Order) -> list[str]:
 
 def _godwit_journal(directory: Path, port: int, order: Order) -> list[str]:
     """With everything written down: messages, who comes and goes, and every delivery."""
-    return [*_godwit(directory, port, order), "--set", f"node.data_directory={directory / 'data'}"]
+    data = order.data or directory / "data"
+    return [*_godwit(directory, port, order), "--set", f"node.data_directory={data}"]
 
 
 def _mosquitto(directory: Path, port: int, order: Order) -> list[str]:
@@ -181,6 +184,7 @@ TARGETS = {
         Target("godwit-readiness", "godwit-json", _godwit, driver="readiness", says_address=True),
         Target("godwit-journal", "godwit-json", _godwit_journal, says_address=True),
         Target("godwit-binary", "godwit-binary", _godwit, says_address=True),
+        Target("godwit-disk", "godwit-disk", _godwit_journal, says_address=True),
         Target("godwit-tls", "godwit-json", _godwit_tls, says_address=True, door="client_tls", has_tls=True),
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),

@@ -13,15 +13,24 @@ const SUBSCRIBE: u8 = 0x41;
 const PUBLISH: u8 = 0x43;
 const SNAPSHOT_FLAG: u8 = 0x04;
 const STANDARD_FLAG: u8 = 0x08;
+const LESS_FLAG: u8 = 0x04;
+const ACK_DISK: u8 = 0x08;
 
 pub(super) struct GodwitBinary {
     host: String,
     content: Vec<u8>,
+    /// The options of every publish.
+    options: u8,
 }
 
 impl GodwitBinary {
     pub(super) fn new(host: &str, content: Vec<u8>) -> Self {
-        Self { host: host.to_owned(), content }
+        Self { host: host.to_owned(), content, options: 0 }
+    }
+
+    /// Publishes are acknowledged from the disk; one that is acknowledged with less is a fault.
+    pub(super) fn with_disk(host: &str, content: Vec<u8>) -> Self {
+        Self { options: ACK_DISK, ..Self::new(host, content) }
     }
 }
 
@@ -85,6 +94,11 @@ fn read_missed(bytes: &[u8]) -> Option<u64> {
     if flags & 4 != 0 { read_varint(&mut bytes) } else { None }
 }
 
+/// id · flags: the level that was asked for was not reached.
+fn is_less(mut bytes: &[u8]) -> bool {
+    read_varint(&mut bytes).is_some() && bytes.first().is_some_and(|flags| flags & LESS_FLAG != 0)
+}
+
 impl Dialect for GodwitBinary {
     fn greet(&self, _role: Role, out: &mut Vec<u8>) {
         websocket::write_upgrade("/v1/live", &self.host, "godwit.v1.binary", out);
@@ -105,7 +119,7 @@ impl Dialect for GodwitBinary {
         websocket::write_frame(websocket::BINARY, out, |out| {
             out.push(PUBLISH);
             write_varint(if message.wants_ack { u64::from(message.number) + 1 } else { 0 }, out);
-            out.extend_from_slice(&[0, 0]);
+            out.extend_from_slice(&[0, self.options]);
             write_subject(message.subject, out);
             write_content(&self.content, message, out);
         });
@@ -123,7 +137,7 @@ impl Dialect for GodwitBinary {
                 let (head, content) = payload.split_at(payload.len().saturating_sub(self.content.len()));
                 Heard::Message { content, head }
             }
-            (websocket::BINARY, [PUBLISHED, ..]) => Heard::Acked(1),
+            (websocket::BINARY, [PUBLISHED, rest @ ..]) if !is_less(rest) => Heard::Acked(1),
             (websocket::BINARY, [SUBSCRIBED, rest @ ..]) => Heard::Joined(read_subscribed(rest)),
             (websocket::BINARY, [GAP, rest @ ..]) => Heard::Gap(read_missed(rest)),
             (websocket::BINARY, [ANNOUNCE | MARK | CONNECTED, ..]) => Heard::Nothing,
@@ -171,6 +185,13 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn an_answer_that_the_disk_did_not_give_is_a_fault() {
+        let dialect = GodwitBinary::with_disk("h", crate::content::blank(100));
+        assert_eq!(dialect.next(true, &[0x82, 5, PUBLISHED, 1, 1, 7, 1]), Some((7, Heard::Acked(1))));
+        assert!(matches!(dialect.next(true, &[0x82, 5, PUBLISHED, 1, 5, 7, 1]), Some((7, Heard::Fault(_)))));
     }
 
     #[test]

@@ -99,6 +99,7 @@ pub(crate) fn of_name(name: &str, host: &str, content_bytes: usize) -> Option<Bo
     Some(match name {
         "godwit-json" => Box::new(godwit_json::GodwitJson::new(host, content)),
         "godwit-binary" => Box::new(godwit_binary::GodwitBinary::new(host, content)),
+        "godwit-disk" => Box::new(godwit_binary::GodwitBinary::with_disk(host, content)),
         "godwit-http" => Box::new(godwit_http::GodwitHttp::new(host, content)),
         "floor" => Box::new(floor::Floor::new(host, content)),
         "mqtt" => Box::new(mqtt::Mqtt::new(content, 0)),

@@ -1,0 +1,53 @@
+"""The journal's section of the page, from its results. Pure: reads outcomes, runs nothing."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+COMMIT_MIN = 0.7
+RESTART_S_MAX = 5.0
+FANOUT_MAX = 1.05
+
+
+def describe_journal(outcomes: dict[str, dict[str, Any]]) -> list[str]:
+    """The section, in Markdown; `outcomes` are those of benchmarks.journal, by their names."""
+    lines = [
+        "## The journal",
+        "",
+        "What writing down costs (`python -m benchmarks.journal`). Ratios are medians of the rounds' own. The floor of an",
+        "acknowledgement is a C loop (`benchmarks/floor/commit.c`) that appends the bytes of 64 rows and calls fdatasync, over and over,",
+        "on the same disk.",
+        "",
+        "| what | must reach | measured | rounds | |",
+        "|---|---|---|---|---|",
+    ]
+    if commit := outcomes.get("commit"):
+        for of, how in (("node", "through a node"), ("journal", "the journal alone")):
+            rounds = [row["against_floor"][of] for row in commit["rounds"]]
+            rate = median(row[of]["rows_s"] for row in commit["rounds"])
+            lines.append(
+                f"| messages acknowledged from the disk, 64 in flight, {how} ({rate:,.0f} a second), against the floor "
+                f"| ≥ {COMMIT_MIN:g} × | "
+                f"{median(rounds):.2f} × | {min(rounds):.2f} – {max(rounds):.2f} | {_verdict(median(rounds) >= COMMIT_MIN)} |"
+            )
+    if restart := outcomes.get("restart"):
+        for of in ("killed", "stopped"):
+            took = restart[f"{of}_s"]
+            lines.append(
+                f"| restart of a {of} node with {restart['messages']:,} kept messages, until it answers for them "
+                f"| ≤ {RESTART_S_MAX:g} s | {took:.2f} s "
+                f"(with none: {restart['empty_s']:.2f} s) | one | {_verdict(took <= RESTART_S_MAX)} |"
+            )
+    if fanout := outcomes.get("fanout"):
+        ratio, rounds = fanout["against_without"], fanout["ratios"]
+        lines.append(
+            f"| fan-out, CPU a delivered message, with the journal over without | ≤ {FANOUT_MAX:g} × | {ratio:.2f} × | "
+            f"{min(rounds):.2f} – {max(rounds):.2f} | {_verdict(ratio <= FANOUT_MAX)} |"
+        )
+    commits = ", ".join(dict.fromkeys(outcome["commit"] for outcome in outcomes.values()))
+    return [*lines, "", f"Commit {commits}.", ""]
+
+
+def _verdict(is_met: bool) -> str:
+    return "met" if is_met else "**not met**"
