@@ -45,7 +45,8 @@ def find_commit() -> str:
     git = ["git", "-C", str(find_repository())]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
-        files = ["status", "--porcelain", "--untracked-files=no", "core", "journal", "engine", "bridge", "swarm", "server"]
+        parts = ("core", "journal", "engine", "bridge", "swarm", "server")
+        files = ["status", "--porcelain", "--untracked-files=no", *parts]
         status = subprocess.run([*git, *files], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return __version__
