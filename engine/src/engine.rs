@@ -66,7 +66,6 @@ pub struct Stats {
     pub shards: Vec<Figures>,
 }
 
-/// See the module.
 pub struct Engine {
     /// Those of the start; what has been changed since stands in `current`.
     settings: Arc<Settings>,
@@ -120,9 +119,6 @@ impl Engine {
     }
 
     /// The same with the journal on another disk: so a test can put one there that is full, lies or dies.
-    ///
-    /// # Errors
-    /// As `start`.
     pub fn start_on(&self, disk: Arc<dyn Disk>) -> io::Result<Started> {
         let mut threads = lock(&self.threads);
         if !threads.is_empty() {
@@ -147,8 +143,7 @@ impl Engine {
                 // The kernel may refuse one shard what it gave another: then the reason is told with the lesser driver.
                 let told = outcomes.iter().find(|(_, reason)| !reason.is_empty()).or(outcomes.first());
                 let (driver, driver_reason) = told.cloned().unwrap_or_default();
-                let shards = outcomes.len();
-                let driver = driver.to_owned();
+                let (driver, shards) = (driver.to_owned(), outcomes.len());
                 Ok(Started { addresses, driver, driver_reason, shards, resumed, descriptors_max })
             }
             Err(error) => {
