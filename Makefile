@@ -47,7 +47,12 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-test: test-rust test-javascript test-python test-pipelines ## the fast tests
+# The Rust tests are built beside the engine: each leaves a core idle now and then.
+test: tools-test tools-spark ## the fast tests
+	@cargo test --quiet --locked --no-run $(CRATES) & beside=$$!; failed=0; \
+	$(MAKE) .make/engine .make/console .make/node_modules .make/chromium .make/pipelines || failed=$$?; \
+	wait $$beside || failed=$$?; exit $$failed
+	@$(MAKE) test-rust test-javascript test-python test-pipelines
 
 test-rust: tools-test
 	cargo test --quiet --locked $(CRATES)
