@@ -1,4 +1,4 @@
-//! What it costs to unfold a key (docs/decisions/006-keys-that-fold.md), beside sealing a small record with one that is unfolded.
+//! What it costs to unfold a key (docs/decisions/008-keys-that-fold.md), beside sealing a small record with one that is unfolded.
 //! `cargo run --release -p godwit-engine --example key_speed`
 #![allow(
     clippy::disallowed_macros,
