@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ...model import Gap, Message, Outcome, Position
 from ...subject import is_pattern, matches
@@ -171,6 +172,9 @@ class Witness:
         if is_told_by_node and gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
             self._ledger.follow(gap.subject, gap.position.epoch, gap.after)
         needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
+        stand = place.stand
+        if stand is not None and stand.sequence == 0 and self._ledger.followed(gap.subject, stand.epoch) == gap.after:
+            gap = replace(gap, after=stand)  # where a reign ends and where the next begins is one place
         breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
         place.is_due = needs_snapshot
         place.seen.append((at_ms, "gap", (gap.after, gap.position, gap.reason, gap.missed)))

@@ -165,6 +165,20 @@ def test_another_reign_without_a_gap_is_found_and_with_one_is_not() -> None:
         assert found(witness) == (set() if is_told else {Promise.REIGN})
 
 
+def test_a_gap_may_begin_where_the_reign_before_ended_and_nowhere_before_that() -> None:
+    for after, expected in ((Position(EPOCH, 1), set()), (Position(EPOCH, 0), {Promise.GAPS})):
+        witness = following()
+        witness.court.rules = replace(witness.court.rules, keeps_journal=True)
+        witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
+        witness.message(0, message(1))
+        witness.court.ledger.restart()
+        witness.court.restarts += 1
+        publish(witness.court.ledger, 9, epoch=8)
+        witness.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, 0))
+        witness.gap(2, Gap(SUBJECT, Position(8, 8), after, GapReason.OVERRUN, 8))
+        assert found(witness) == expected
+
+
 def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
     witness = following()
     witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
