@@ -40,15 +40,19 @@ class ClientSubscriber(Reading[asyncio.Event]):
         self._url, self._clock = url, clock
         self._file = directory / f"{mine.name}.json"
         self._lives = 0
+        self._items_per_life = ITEMS_PER_LIFE if mine.kind is Kind.SAVED else None
+
+    def go_at_full_speed(self) -> None:
+        """And in one life: what is left may be a whole journal."""
+        super().go_at_full_speed()
+        self._items_per_life = None
 
     async def run(self) -> None:
-        is_saving = self.mine.kind is Kind.SAVED
         while True:
-            positions = PositionFile(self._file) if is_saving else None
-            await self._live(positions, ITEMS_PER_LIFE if is_saving else None)
+            await self._live(PositionFile(self._file) if self.mine.kind is Kind.SAVED else None)
 
-    async def _live(self, positions: MutableMapping[str, object] | None, items_max: int | None) -> None:
-        mine = self.mine
+    async def _live(self, positions: MutableMapping[str, object] | None) -> None:
+        mine, items, is_over = self.mine, 0, False
         async with Client(self._url, wire=mine.wire, settings=QUICK, positions=positions) as client:
             subscription = client.subscribe(mine.selector, on_gap=mine.on_gap)
             if self._lives == 0:
@@ -58,13 +62,13 @@ class ClientSubscriber(Reading[asyncio.Event]):
                 async for item in subscription.items():
                     self._take(item)
                     await self._may_read.wait()
-                    if items_max is not None:
-                        items_max -= not isinstance(item, Status)
-                        if items_max <= 0:
-                            break
+                    items += not isinstance(item, Status)
+                    is_over = self._items_per_life is not None and items >= self._items_per_life
+                    if is_over:
+                        break
             finally:
                 self.trace.down(self._clock())
-                if items_max is not None and items_max <= 0:
+                if is_over:
                     self.witness.lost(self._clock(), "the program ended; its positions are saved")
 
     def _take(self, item: Item) -> None:
