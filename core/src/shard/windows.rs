@@ -80,6 +80,7 @@ impl Shard {
 
     /// Lets go of a stream's window. Cursors at its head stay there, the others are caught up from the logs.
     pub(super) fn close_window(&mut self, id: u32) {
+        self.keep_reached(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(window) = stream.window.take() else { return };
         let is_conflated = stream.conflate_ms > 0;

@@ -198,6 +198,28 @@ fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() 
 }
 
 #[test]
+fn a_row_reaches_as_far_as_its_reader_was_sent_though_the_window_is_gone() {
+    let mut settings = journaling();
+    settings.journal.as_mut().unwrap().flush_interval_ms = 600_000;
+    let mut world = World::new(settings, 1, false);
+    let readers = [world.connect(0), world.connect(0)];
+    for reader in readers {
+        world.ask(reader, r#"{"id":2,"subscribe":"/a"}"#);
+    }
+    for number in 1..=3 {
+        world.ask(readers[0], &json!({"publish": "/a", "content": number}).to_string());
+    }
+    for _ in 0..240 {
+        world.advance(500);
+        world.turn(0);
+    }
+    readers.into_iter().for_each(|reader| world.gone(reader));
+    let rows = deliveries(world.take_rows(0));
+    let spans: Vec<_> = rows.iter().map(|row| (&row.range, row.count)).collect();
+    assert_eq!(spans, [(&Range::Subject { epoch: 7, from: Some(1), to: 3 }, 3); 2]);
+}
+
+#[test]
 fn nothing_is_written_down_without_a_journal() {
     let mut world = World::new(open_settings(), 1, false);
     let place = world.connect(0);

@@ -80,6 +80,18 @@ impl Shard {
         }
     }
 
+    /// A stream's window goes, which alone tells how far the cursors at its head were handed their subject.
+    pub(in crate::shard) fn keep_reached(&mut self, stream_id: u32) {
+        let (Some(ledger), Some(stream)) = (&mut self.written.ledger, self.streams.get(stream_id)) else { return };
+        let (Source::Subject(_), Some(window)) = (&stream.source, &stream.window) else { return };
+        for &id in &stream.cursors {
+            if self.cursors.get(id).is_some_and(|cursor| cursor.stand == Stand::Live(window.head())) {
+                let range = ledger.at(id);
+                range.to = range.to.max(window.sequence());
+            }
+        }
+    }
+
     /// A pattern's cursor leaves in the midst of a conflation window: what it was handed of that lies beyond where the range
     /// ends, and is no row's.
     pub(super) fn leave_window(&mut self, id: u32) {
