@@ -101,10 +101,11 @@ fn begin_with(
             }
         }
     };
-    let (journal, past) = Journal::open(&translate(settings, asked), disk, notify)
+    let (journal, past) = Journal::open(&translate(settings, asked), Arc::clone(&disk), notify)
         .map_err(|error| io::Error::other(error.to_string()))?;
     lock(node).begin_restore(chain(&past));
-    let notes = NotesFile::open(Path::new(&asked.directory), |name, text| lock(node).restore_note(name, text, now()))?;
+    let keep = |name: &str, text: &str| lock(node).restore_note(name, text, now());
+    let notes = NotesFile::open(disk, Path::new(&asked.directory), keep)?;
     let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
     board.begin_journal(Journaling {
         node: Arc::clone(node),

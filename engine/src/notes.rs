@@ -1,12 +1,13 @@
 //! The journal's notes: a file of lines beside its streams, of which the last of each name counts. Owns the file: appended to in batches,
-//! written anew (and put in its place by rename) at the start and when most of it is past. A line that is torn or bent is left out.
+//! written anew (and put in its place by rename) at the start, when most of it is past, and once a disk takes bytes again that refused
+//! some. A line that is torn or bent is left out.
 
 use crate::queue::lock;
 use godwit_core::node::Node;
+use godwit_journal::disk::{Append, Disk, read_range, write_all};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,8 +17,6 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// A file is not written anew before it has so many bytes.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
-/// No line is longer; what is longer is none.
-const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// What is written down of the node's notes, by a thread of its own.
 #[derive(Debug)]
@@ -76,51 +75,49 @@ impl Drop for Notes {
 /// The file. `places` says where the last line of each name is, by a hash of the name.
 #[derive(Debug)]
 pub(crate) struct NotesFile {
+    disk: Arc<dyn Disk>,
     path: PathBuf,
-    file: File,
+    /// None: the disk refused, and the file is to be written anew.
+    file: Option<Box<dyn Append>>,
     bytes: u64,
     live_bytes: u64,
     places: HashMap<u64, (u64, u32)>,
+    /// Lines that no file of this run holds yet.
+    unwritten: BTreeMap<String, String>,
     hashes: RandomState,
 }
 
 impl NotesFile {
-    /// Reads the notes of a journal and writes those anew that `keep` wants.
-    pub(crate) fn open(directory: &Path, mut keep: impl FnMut(&str, &str) -> bool) -> io::Result<Self> {
+    /// Reads the notes of a journal and writes those anew that `keep` wants; a disk that refuses is tried again with the next.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        directory: &Path,
+        mut keep: impl FnMut(&str, &str) -> bool,
+    ) -> io::Result<Self> {
         let path = directory.join("notes");
         let mut found: BTreeMap<String, String> = BTreeMap::new();
-        match File::open(&path) {
-            Ok(file) => read_lines(file, |name, text| {
-                match text {
-                    Some(text) => found.insert(name.to_owned(), text.to_owned()),
-                    None => found.remove(name),
+        match disk.open(&path).and_then(|file| read_range(&*file, 0, usize::MAX)) {
+            Ok(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').for_each(|line| {
+                match std::str::from_utf8(line).ok().and_then(parse_line) {
+                    Some((name, Some(text))) => found.insert(name.to_owned(), text.to_owned()),
+                    Some((name, None)) => found.remove(name),
+                    None => None,
                 };
-            })?,
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         found.retain(|name, text| keep(name, text));
-        let lines = found.iter().map(|(name, text)| (name.as_str(), make_line(name, Some(text))));
-        Self::write(path, lines)
-    }
-
-    fn write<'a>(path: PathBuf, lines: impl Iterator<Item = (&'a str, String)>) -> io::Result<Self> {
-        let fresh = path.with_extension("new");
-        let hashes = RandomState::new();
-        let (mut bytes, mut places) = (0, HashMap::new());
-        let mut out = BufWriter::new(File::create(&fresh)?);
-        for (name, line) in lines {
-            out.write_all(line.as_bytes())?;
-            places.insert(hashes.hash_one(name), (bytes, line.len() as u32));
-            bytes += line.len() as u64;
-        }
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&fresh, &path)?;
-        let file = OpenOptions::new().read(true).append(true).open(&path)?;
-        Ok(Self { path, file, bytes, live_bytes: bytes, places, hashes })
+        let (bytes, live_bytes, places, hashes) = (0, 0, HashMap::new(), RandomState::new());
+        let mut notes = Self { disk, path, file: None, bytes, live_bytes, places, unwritten: found, hashes };
+        let _ = notes.rewrite(); // as said above
+        Ok(notes)
     }
 
     fn append(&mut self, notes: &BTreeMap<String, Option<String>>) -> io::Result<()> {
+        if self.file.is_none() || self.bytes > REWRITE_BYTES_MIN.max(4 * self.live_bytes) {
+            self.rewrite()?;
+        }
         let mut out = String::new();
         let mut placed = Vec::with_capacity(notes.len());
         for (name, text) in notes {
@@ -129,10 +126,9 @@ impl NotesFile {
             placed.push((self.hashes.hash_one(name.as_str()), place));
             out.push_str(&line);
         }
-        if let Err(error) = self.file.write_all(out.as_bytes()).and_then(|()| self.file.sync_data()) {
-            // Half of a line may be there: what follows begins on a line of its own, and is found.
-            let _ = self.file.write_all(b"\n");
-            self.bytes = self.file.metadata()?.len();
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if let Err(error) = write_all(&mut **file, out.as_bytes()).and_then(|()| file.sync()) {
+            self.file = None;
             return Err(error);
         }
         self.bytes += out.len() as u64;
@@ -144,23 +140,38 @@ impl NotesFile {
             self.live_bytes += place.map_or(0, |(_, length)| u64::from(length));
             self.live_bytes -= before.map_or(0, |(_, length)| u64::from(length));
         }
-        if self.bytes > REWRITE_BYTES_MIN.max(4 * self.live_bytes) { self.rewrite() } else { Ok(()) }
+        Ok(())
     }
 
     /// Puts a file with the last lines alone in its place.
     fn rewrite(&mut self) -> io::Result<()> {
-        let mut places: Vec<(u64, u32)> = self.places.values().copied().collect();
-        places.sort_unstable();
-        let mut lines = Vec::with_capacity(places.len());
-        for (at, length) in places {
-            let mut line = vec![0; length as usize];
-            self.file.seek(SeekFrom::Start(at))?;
-            self.file.read_exact(&mut line)?;
-            lines.push(String::from_utf8(line).map_err(io::Error::other)?);
+        let fresh = self.path.with_extension("new");
+        match self.disk.remove(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
-        let named = lines.iter().filter_map(|line| Some((parse_line(line)?.0, line.clone())));
-        *self = Self::write(self.path.clone(), named)?;
-        Ok(())
+        let (mut out, mut places) = (Vec::new(), HashMap::new());
+        let mut put = |hash: u64, line: &[u8]| {
+            places.insert(hash, (out.len() as u64, line.len() as u32));
+            out.extend_from_slice(line);
+        };
+        if !self.places.is_empty() {
+            let held = self.disk.open(&self.path)?;
+            for (hash, (at, length)) in &self.places {
+                put(*hash, &read_range(&*held, *at, *length as usize)?);
+            }
+        }
+        for (name, text) in &self.unwritten {
+            put(self.hashes.hash_one(name.as_str()), make_line(name, Some(text)).as_bytes());
+        }
+        let mut file = self.disk.create(&fresh)?;
+        write_all(&mut *file, &out)?;
+        file.sync()?;
+        self.disk.rename(&fresh, &self.path)?;
+        (self.bytes, self.live_bytes) = (out.len() as u64, out.len() as u64);
+        (self.file, self.places) = (Some(file), places);
+        self.unwritten.clear();
+        self.path.parent().map_or(Ok(()), |folder| self.disk.sync_folder(folder))
     }
 }
 
@@ -178,25 +189,13 @@ fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
     Some(body.split_once('\t').map_or((body, None), |(name, text)| (name, Some(text))))
 }
 
-fn read_lines(file: File, mut each: impl FnMut(&str, Option<&str>)) -> io::Result<()> {
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
-        }
-        if let Some((name, text)) = std::str::from_utf8(&line).ok().and_then(parse_line) {
-            each(name, text);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{NotesFile, REWRITE_BYTES_MIN};
+    use godwit_journal::disk::RealDisk;
     use std::collections::BTreeMap;
     use std::io::Write;
+    use std::sync::Arc;
 
     fn folder(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("godwit-notes-{name}-{}", std::process::id()));
@@ -210,7 +209,7 @@ mod tests {
 
     fn read(path: &std::path::Path) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        NotesFile::open(path, |name, text| {
+        NotesFile::open(Arc::new(RealDisk), path, |name, text| {
             found.push((name.to_owned(), text.to_owned()));
             true
         })
@@ -221,7 +220,7 @@ mod tests {
     #[test]
     fn the_last_word_of_each_name_counts_and_a_torn_or_bent_line_is_left_out() {
         let path = folder("last");
-        let mut file = NotesFile::open(&path, |_, _| true).unwrap();
+        let mut file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
         file.append(&notes(&[("a", Some("1")), ("b", Some("x"))])).unwrap();
         file.append(&notes(&[("a", Some("2")), ("b", None), ("c", Some("3"))])).unwrap();
         drop(file);
@@ -232,9 +231,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_disk_refused_is_written_once_it_takes_it() {
+        let path = folder("refused");
+        let mut file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
+        file.append(&notes(&[("a", Some("1")), ("b", Some("x"))])).unwrap();
+        drop(file);
+        // In the way of the fresh file: as good as a disk that takes nothing.
+        std::fs::create_dir(path.join("notes.new")).unwrap();
+        let mut file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
+        let news = notes(&[("a", Some("2"))]);
+        assert!(file.append(&news).is_err());
+        std::fs::remove_dir(path.join("notes.new")).unwrap();
+        file.append(&news).unwrap();
+        drop(file);
+        assert_eq!(read(&path), [("a".into(), "2".into()), ("b".into(), "x".into())]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
     fn a_file_that_is_mostly_past_is_written_anew() {
         let path = folder("anew");
-        let mut file = NotesFile::open(&path, |_, _| true).unwrap();
+        let mut file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
         let text = "x".repeat(10_000);
         for number in 0..300 {
             file.append(&notes(&[("a", Some(&format!("{text}{number}"))), ("b", Some("kept"))])).unwrap();

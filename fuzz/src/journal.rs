@@ -1,5 +1,6 @@
 //! A journal as a fuzz target: bent bytes in its segments, index and manifests, as a disk may leave them. Whatever they are, the journal
 //! opens, serves no row that it did not write, takes rows, and finds those again when it is opened next.
+#![allow(clippy::expect_used, reason = "what is expected is what the target asserts")]
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -55,7 +55,7 @@ pub trait ReadAt: Debug + Send + Sync {
 }
 
 /// Writes all of it, however often that takes.
-pub(crate) fn write_all(file: &mut dyn Append, mut bytes: &[u8]) -> io::Result<()> {
+pub fn write_all(file: &mut dyn Append, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -68,7 +68,7 @@ pub(crate) fn write_all(file: &mut dyn Append, mut bytes: &[u8]) -> io::Result<(
 }
 
 /// Reads as much as there is of a range.
-pub(crate) fn read_range(file: &dyn ReadAt, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
+pub fn read_range(file: &dyn ReadAt, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let there = usize::try_from(file.length()?.saturating_sub(place)).unwrap_or(usize::MAX);
     let mut into = vec![0; bytes.min(there)];
     let mut filled = 0;
