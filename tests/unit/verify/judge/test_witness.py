@@ -172,7 +172,6 @@ def test_a_gap_may_begin_where_the_reign_before_ended_and_nowhere_before_that() 
         witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
         witness.message(0, message(1))
         witness.court.ledger.restart()
-        witness.court.restarts += 1
         publish(witness.court.ledger, 9, epoch=8)
         witness.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, 0))
         witness.gap(2, Gap(SUBJECT, Position(8, 8), after, GapReason.OVERRUN, 8))
