@@ -8,6 +8,7 @@ happens in the engine; Python hears of it in batches. Invariant: every start is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -49,6 +50,8 @@ _SESSION_FIELDS = {
 """Reports of sessions and what they hold: logged only where `logging.sessions` asks for it."""
 DRAIN_MARGIN_S = 2.0
 """How much longer than its grace a drain may take before the node stops all the same."""
+HANG_UP_S = 1.0
+"""How long connections may take to end that are closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,13 @@ class Node:
             read_logger().info("drain_finished")
         except TimeoutError:
             read_logger().warning("drain_unfinished", why="the engine did not report its end in time")
+
+    async def hang_up(self) -> None:
+        """Closes every connection with its code and waits for nobody's work; returns within a second or so."""
+        self.engine.drain(0, self.config.drain.spread_ms)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HANG_UP_S):
+                await self._drained.wait()
 
     async def stop(self) -> None:
         """Stops at once whatever runs; a second call does nothing."""

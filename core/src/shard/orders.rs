@@ -160,7 +160,8 @@ impl Shard {
     fn begin_drain<O: Outlet>(&mut self, grace_ms: u64, spread_ms: u64, out: &mut O) {
         out.stop_accepting();
         self.commit();
-        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        // Who has been told once knows: a second drain only ends sooner.
+        let sockets: Vec<u32> = self.connections.indices_from(0).filter(|_| self.drain.is_none()).collect();
         for socket in sockets {
             let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
             let Some(connection) = self.connections.get_mut(socket) else { continue };

@@ -1,7 +1,7 @@
 """`godwit serve`: one node in the foreground, until a signal asks it to leave.
 
 Owns signals and standard output: the line `listening client=… mqtt=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
-and exits 0; a second one stops at once. SIGHUP reads the configuration again; where it is wrong, the old one stays.
+and exits 0; a second one closes what is left and exits 1. SIGHUP reads the configuration again; where it is wrong, the old one stays.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ async def run_node(read: Callable[[], Config]) -> int:
     for task in (drain, again):
         task.cancel()
     await asyncio.gather(drain, again, return_exceptions=True)
+    if not is_drained:
+        await node.hang_up()
     await node.stop()
     return 0 if is_drained else EXIT_AT_ONCE
 
