@@ -52,7 +52,7 @@ impl Readings {
                 while let Some(ask) = shared.next() {
                     let page = shared.answer(&ask, &reader, &progress);
                     let Some(board) = board.upgrade() else { return };
-                    // A shard that takes no orders any more has no cursor that waits.
+                    // Never refused; a shard that has given up has no cursor that waits.
                     let _ = board.order(usize::from(ask.shard), Order::Page(Box::new(page)));
                 }
             };
@@ -69,6 +69,8 @@ impl Readings {
 
     /// The journal has come further.
     pub(crate) fn tell(&self) {
+        // Between a look at the progress and the wait for more of it nobody may be told.
+        drop(lock(&self.shared.waiting));
         self.shared.news.notify_all();
     }
 

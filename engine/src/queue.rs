@@ -128,8 +128,10 @@ impl Orders {
     pub(crate) fn push(&self, order: Order, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         let mut given = lock(&self.waiting);
-        // The word to stop is one, and must not wait behind what it ends.
-        while given.orders.len() >= ORDERS_MAX && !given.is_closed && !matches!(order, Order::Stop) {
+        // The word to stop is one, and must not wait behind what it ends; pages are no more than the node lets be read at once, and
+        // a cursor waits for each.
+        let must_wait = !matches!(order, Order::Stop | Order::Page(_));
+        while must_wait && given.orders.len() >= ORDERS_MAX && !given.is_closed {
             let rest = end.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 return false;
@@ -208,6 +210,7 @@ mod tests {
         assert!((0..ORDERS_MAX).all(|_| orders.push(close(), Duration::ZERO)));
         assert!(!orders.push(close(), Duration::from_millis(1)), "nobody takes them");
         assert!(orders.push(Order::Stop, Duration::ZERO), "the end does not wait");
+        assert!(orders.push(Order::Page(Box::default()), Duration::ZERO), "nor does what a cursor waits for");
         let giver = Arc::clone(&orders);
         let giving = std::thread::spawn(move || giver.push(close(), Duration::from_secs(60)));
         let mut taken = Vec::new();

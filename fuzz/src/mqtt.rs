@@ -1,10 +1,9 @@
 //! MQTT: whole connections out of bytes, and a shard full of clients that say anything. Nothing may panic, hang or stay pending;
 //! what is answered does not depend on how the bytes were cut.
 
-use godwit_core::limits::Limits;
-use godwit_core::settings::{Listener, RuleSettings, Settings};
+use godwit_core::settings::Listener;
 
-use super::net::Bench;
+use super::net::{Bench, little_room};
 use super::vary;
 
 const CONNECT3: &[u8] = b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04name";
@@ -38,28 +37,12 @@ const PACKETS: [&[&[u8]]; 2] = [
 
 /// A node with little room, whose only listener speaks MQTT.
 fn open() -> Bench {
-    let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
-    let listeners = vec![Listener { name: "mqtt".into(), role: "both".into(), ..Listener::default() }];
-    let limits = Limits {
-        log_messages_max: 4,
-        stream_window_bytes_max: 4096,
-        subscriptions_per_connection_max: 4,
-        reply_buffer_bytes_max: 4096,
-        message_bytes_max: 1024,
-        mqtt_receive_max: 3,
-        mqtt_inflight_max: 2,
-        mqtt_aliases_max: 2,
-        ..Limits::default()
-    };
-    Bench::new(Settings {
-        shards: 1,
-        run: 0xa1,
-        epoch: 7,
-        anonymous: Some(rules),
-        listeners,
-        limits,
-        ..Settings::default()
-    })
+    let mut settings = little_room();
+    settings.listeners = vec![Listener { name: "mqtt".into(), role: "both".into(), ..Listener::default() }];
+    settings.limits.mqtt_receive_max = 3;
+    settings.limits.mqtt_inflight_max = 2;
+    settings.limits.mqtt_aliases_max = 2;
+    Bench::new(settings)
 }
 
 /// One connection: its answers are the same however its bytes are cut.

@@ -2,15 +2,30 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use godwit_core::limits::Limits;
 use godwit_core::node::Node;
 use godwit_core::position::Now;
-use godwit_core::settings::Settings;
+use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::shard::{Outlet, Sending, Shard};
 
 /// Turns a shard may want at once before it counts as hanging.
 const TURNS_MAX: usize = 10_000;
 /// What a socket that is not held back takes.
 const WIDE: usize = 1 << 30;
+
+/// A node with little room, on which everybody may do everything.
+pub(crate) fn little_room() -> Settings {
+    let limits = Limits {
+        log_messages_max: 4,
+        stream_window_bytes_max: 4096,
+        subscriptions_per_connection_max: 4,
+        reply_buffer_bytes_max: 4096,
+        message_bytes_max: 1024,
+        ..Limits::default()
+    };
+    let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
+    Settings { shards: 1, run: 0xa1, epoch: 7, anonymous: Some(rules), limits, ..Settings::default() }
+}
 
 #[derive(Default)]
 pub(crate) struct Net {

@@ -3,11 +3,9 @@
 
 use std::fmt::Write;
 
-use godwit_core::limits::Limits;
-use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::websocket::frame;
 
-use super::net::Bench;
+use super::net::{Bench, little_room};
 
 const CLIENTS: usize = 5;
 const NAMES: [&str; 8] = ["/a", "/a/b", "/a/b", "/b", "/a/*", "/a/**", "/a/**", "/*/b"];
@@ -25,18 +23,7 @@ struct Play {
 
 impl Play {
     fn new() -> Self {
-        let rules = vec![RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
-        let limits = Limits {
-            log_messages_max: 4,
-            stream_window_bytes_max: 4096,
-            subscriptions_per_connection_max: 4,
-            reply_buffer_bytes_max: 4096,
-            message_bytes_max: 1024,
-            ..Limits::default()
-        };
-        let settings =
-            Settings { shards: 1, run: 0xa1, epoch: 7, anonymous: Some(rules), limits, ..Settings::default() };
-        let mut play = Self { bench: Bench::new(settings), sockets: [0; CLIENTS] };
+        let mut play = Self { bench: Bench::new(little_room()), sockets: [0; CLIENTS] };
         (0..CLIENTS).for_each(|client| play.connect(client));
         play
     }

@@ -12,7 +12,6 @@ use crate::boot;
 use crate::catalog::Catalog;
 use crate::chain::read_chain;
 use crate::disk::Disk;
-use crate::gather::Gather;
 use crate::lane::Closed;
 use crate::progress::Progress;
 use crate::queue::Queue;
@@ -223,20 +222,12 @@ fn run_writer(
             let _ = to_sealer.send(Job::Seal(closed)); // without it the segment is sealed at the next start
         }
     };
-    let mut gather = Gather::default();
     loop {
         let until = Instant::now() + Duration::from_millis(writer.rest_ms(clock.now()));
-        let Some(waiting) = queue.take(until, gather.wait()) else { break };
-        let rows = waiting.messages.len();
-        gather.took(rows);
-        let syncing = writer.sync_time();
+        let Some(waiting) = queue.take(until) else { break };
         let has_changed = writer.turn(&waiting, clock.now(), &mut closed);
-        let needs_disk = waiting.needs_disk;
         drop(waiting);
-        let others = queue.set_unsynced_bytes(writer.unsynced_bytes());
-        if needs_disk {
-            gather.synced(writer.sync_time().saturating_sub(syncing), rows, others, Instant::now());
-        }
+        queue.set_unsynced_bytes(writer.unsynced_bytes());
         hand_over(&mut closed);
         if has_changed {
             notify();

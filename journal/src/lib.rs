@@ -12,7 +12,6 @@ mod check;
 mod decode;
 pub mod disk;
 mod encode;
-mod gather;
 mod index;
 mod journal;
 mod lane;

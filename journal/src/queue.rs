@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use godwit_core::journal::{AccessRow, DeliveryRow, LatencyRow, MessageRow, Rows, StatsRow};
 
-use crate::gather::Wait;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::{Lost, Stream};
@@ -40,8 +39,6 @@ struct State {
     is_closed: bool,
     /// Somebody waits for what is in it.
     is_urgent: bool,
-    /// So many messages are worth waking the writer for what is urgent.
-    rows_expected: usize,
     messages_since: Option<Instant>,
     rows_since: Option<Instant>,
 }
@@ -161,24 +158,19 @@ impl Queue {
         self.wake(state, true);
     }
 
-    /// What there is to be written: at once where it is urgent (and as much as `group` waits for) or waited long enough, or at
-    /// `until` at the latest. None: closed and empty.
-    pub(crate) fn take(&self, until: Instant, group: Option<Wait>) -> Option<Waiting> {
+    /// What there is to be written: at once where it is urgent or waited long enough, or at `until` at the latest. None: closed
+    /// and empty.
+    pub(crate) fn take(&self, until: Instant) -> Option<Waiting> {
         let mut state = self.state();
         loop {
             let now = Instant::now();
-            let mut due = state.due(self.shared.write_interval, self.shared.rows_interval).unwrap_or(until).min(until);
+            let due = state.due(self.shared.write_interval, self.shared.rows_interval).unwrap_or(until).min(until);
             if state.is_closed && state.is_empty() {
                 return None;
             }
-            let group = group.filter(|group| state.waiting.messages.len() < group.rows && now < group.until);
-            if state.is_urgent && group.is_none() || state.is_closed || due <= now {
+            if state.is_urgent || state.is_closed || due <= now {
                 return Some(state.take(now, self.shared.rows_interval));
             }
-            if let Some(group) = group {
-                due = due.min(group.until);
-            }
-            state.rows_expected = group.map_or(0, |group| group.rows);
             state.is_asleep = true;
             let wait = due.saturating_duration_since(now);
             state = self.shared.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
@@ -191,11 +183,8 @@ impl Queue {
         self.state().take_rows()
     }
 
-    /// Returns how many messages wait.
-    pub(crate) fn set_unsynced_bytes(&self, bytes: usize) -> usize {
-        let mut state = self.state();
-        state.unsynced_bytes = bytes;
-        state.waiting.messages.len()
+    pub(crate) fn set_unsynced_bytes(&self, bytes: usize) {
+        self.state().unsynced_bytes = bytes;
     }
 
     fn drop_messages(&self, state: &mut State, rows: &mut Vec<MessageRow>) {
@@ -211,8 +200,7 @@ impl Queue {
 
     /// Wakes the writer where that lets it begin, or where it has to count from now (`is_first`); else it wakes by itself.
     fn wake(&self, state: MutexGuard<'_, State>, is_first: bool) {
-        let is_enough = state.waiting.messages.len() >= state.rows_expected;
-        let must = state.is_asleep && (state.is_urgent && is_enough || is_first);
+        let must = state.is_asleep && (state.is_urgent || is_first);
         drop(state);
         if must {
             self.shared.wake.notify_one();

@@ -1,7 +1,7 @@
 //! The journal's hand: takes what waits, writes it, syncs it when somebody waits for that or it is time, and tries a failing disk again.
 //! Owns when; how a stream gets to the disk is its lane's. It is told the time and never waits: the thread around it does.
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::boot;
 use crate::catalog::Catalog;
@@ -173,11 +173,6 @@ impl Writer {
         let oldest = self.lanes.iter().filter_map(Lane::opened_ms).min();
         let seal = oldest.map(|opened| until(opened, self.settings.segment_age_ms_max));
         [sync, probe, seal].into_iter().flatten().min().unwrap_or(60_000).max(1)
-    }
-
-    /// How long syncs have taken so far.
-    pub(crate) fn sync_time(&self) -> Duration {
-        Duration::from_micros(self.progress.syncs().1)
     }
 
     /// Bytes of messages that are not known to be on the disk.

@@ -61,6 +61,21 @@ class Peer:
             assert (await peer.head()).startswith(b"HTTP/1.1 101 ")
             yield peer
 
+    @asynccontextmanager
+    async def dripping(self) -> AsyncIterator[None]:
+        """Says one byte more ten times a second."""
+
+        async def drip() -> None:
+            while True:
+                await asyncio.sleep(0.1)  # the pace of who drips, and nothing that is waited for
+                self.writer.write(b"x")
+
+        task = asyncio.create_task(drip())
+        try:
+            yield
+        finally:
+            task.cancel()
+
     async def head(self) -> bytes:
         """The head of the next answer; what there is of it where the connection ends."""
         try:

@@ -84,15 +84,8 @@ async def test_15_a_stream_that_is_never_read_costs_nothing_and_is_told_of_its_g
 async def test_16_who_drips_a_request_is_told_408(node: NodeProcess, first: bytes) -> None:
     async with asyncio.timeout(DEADLINE_S), Peer.open(node.host, node.port) as peer:
         await peer.say(first)
-
-        async def drip() -> None:
-            while True:
-                await asyncio.sleep(0.1)  # the pace of who drips, and nothing that is waited for
-                peer.writer.write(b"x")
-
-        dripping = asyncio.create_task(drip())
-        assert await peer.status() == 408
-        dripping.cancel()
+        async with peer.dripping():
+            assert await peer.status() == 408
 
 
 async def test_67_a_storm_on_the_mqtt_port_is_told_0x97_or_closed_and_who_is_there_stays() -> None:

@@ -106,15 +106,8 @@ async def test_15_who_never_reads_costs_nothing_and_is_told_of_its_gap_when_it_r
 async def test_16_who_drips_is_closed_at_its_deadline(node: NodeProcess, first: bytes) -> None:
     async with asyncio.timeout(DEADLINE_S), Peer.open(node.host, node.port) as peer:
         await peer.say(first)
-
-        async def drip() -> None:
-            while True:
-                await asyncio.sleep(0.1)  # the pace of who drips, and nothing that is waited for
-                peer.writer.write(b"x")
-
-        dripping = asyncio.create_task(drip())
-        await peer.rest()
-        dripping.cancel()
+        async with peer.dripping():
+            await peer.rest()
 
 
 @pytest.mark.asyncio(loop_scope="module")
