@@ -1,8 +1,9 @@
 """Holds `godwit plan` against `godwit bench`: measures this machine, plays some workloads, keeps both sides of each figure.
 
-    python -m benchmarks.planning [--takes 1]        writes benchmarks/results/plan/checks.json
+    python -m benchmarks.planning [--takes 3] [--add]        writes benchmarks/results/plan/checks.json
 
-Of several takes the median of each figure is kept, predicted and measured, so that one disturbance is not the result.
+Of several takes the median of each figure is shown, predicted and measured, so that one disturbance is not the result. `--add` puts
+takes beside those that are kept of the same commit: a take is a minute and a half that wants the machine for itself.
 """
 
 from __future__ import annotations
@@ -38,26 +39,40 @@ WORKLOADS = {
 }
 
 
-def take(takes: int) -> dict[str, Any]:
-    """Measures and plays so many times; the outcome as a JSON value."""
-    played: dict[str, list[list[Compared]]] = {name: [] for name in WORKLOADS}
-    machines = []
-    for _ in range(takes):
-        machine = measure_machine("auto", show_progress)
-        machines.append(machine.describe())
-        for name, workload in WORKLOADS.items():
-            played[name].append(check_prediction(workload, machine, show_progress))
+def take() -> dict[str, Any]:
+    """Measures and plays once; the outcome as a JSON value."""
+    machine = measure_machine("auto", show_progress)
+    played = {name: check_prediction(workload, machine, show_progress) for name, workload in WORKLOADS.items()}
     show_progress("")
+    compared = {name: [dataclasses.asdict(one) for one in found] for name, found in played.items()}
+    return {"figures": machine.describe(), "compared": compared}
+
+
+def describe_takes(takes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is kept: every take, and what they come to together."""
+    played = {name: [[Compared(**one) for one in each["compared"][name]] for each in takes] for name in WORKLOADS}
     return {
         "commit": find_commit(),
         "machine": describe_machine(),
-        "takes": takes,
-        "figures": machines,
+        "takes": len(takes),
+        "figures": [each["figures"] for each in takes],
         "workloads": {
             name: {"workload": dataclasses.asdict(WORKLOADS[name]), "compared": settle(found)}
             for name, found in played.items()
         },
+        "each": [each["compared"] for each in takes],
     }
+
+
+def read_takes(result: Path) -> list[dict[str, Any]]:
+    """The takes that are kept of this commit; none where it is another, or nothing is there."""
+    if not result.exists():
+        return []
+    kept = json.loads(result.read_text())
+    if kept["commit"] != find_commit() or any(set(each) != set(WORKLOADS) for each in kept.get("each", [])):
+        return []
+    pairs = zip(kept["figures"], kept.get("each", []), strict=False)
+    return [{"figures": figures, "compared": compared} for figures, compared in pairs]
 
 
 def settle(takes: list[list[Compared]]) -> list[dict[str, Any]]:
@@ -66,9 +81,9 @@ def settle(takes: list[list[Compared]]) -> list[dict[str, Any]]:
     settled = []
     for name in names:
         seen = [one for found in takes for one in found if one.name.split(",")[0] == name]
-        ratio = statistics.median(one.ratio for one in seen)
-        one = min(seen, key=lambda one: abs(one.ratio - ratio))
-        settled.append({**dataclasses.asdict(one), "ratio": one.ratio, "takes": len(seen)})
+        ratios = sorted(one.ratio for one in seen)
+        one = min(seen, key=lambda one: abs(one.ratio - statistics.median(ratios)))
+        settled.append({**dataclasses.asdict(one), "ratio": one.ratio, "ratios": ratios, "takes": len(seen)})
     return settled
 
 
@@ -84,24 +99,30 @@ def describe_checks(value: dict[str, Any]) -> list[str]:
         f"{near} of {len(rows)} figures are within {NEAR:.0%}. Commit {value['commit']}, median of {value['takes']}.",
         value.get("note", ""),
         "",
-        "| workload | figure | predicted | measured | ratio |",
-        "|---|---|---|---|---|",
+        "| workload | figure | predicted | measured | ratio | of each take |",
+        "|---|---|---|---|---|---|",
     ]
     for name, one in rows:
         cells = [f"{one[side]:,.3g}" if one[side] < 1e4 else f"{one[side]:,.0f}" for side in ("predicted", "measured")]
         ratio = f"{one['ratio']:.2f}" if abs(one["ratio"] - 1) <= NEAR else f"**{one['ratio']:.2f}**"
-        lines.append(f"| {name} | {one['name']}, {one['unit']} | {cells[0]} | {cells[1]} | {ratio} |")
+        ratios = one.get("ratios", [])
+        spread = f"{ratios[0]:.2f} – {ratios[-1]:.2f}" if len(ratios) > 1 else ""
+        lines.append(f"| {name} | {one['name']}, {one['unit']} | {cells[0]} | {cells[1]} | {ratio} | {spread} |")
     return [*lines, ""]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.planning", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--takes", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="beside the takes that are kept of this commit")
     parser.add_argument("--result", type=Path, default=RESULT)
     arguments = parser.parse_args()
-    value = take(arguments.takes)
+    takes = read_takes(arguments.result) if arguments.add else []
     arguments.result.parent.mkdir(parents=True, exist_ok=True)
-    arguments.result.write_text(json.dumps(value, indent=1) + "\n")
+    for _ in range(arguments.takes):
+        takes.append(take())  # each is kept as it comes: what stops the next one costs that one alone
+        value = describe_takes(takes)
+        arguments.result.write_text(json.dumps(value, indent=1) + "\n")
     print("\n".join(describe_checks(value)))
     return 0
 

@@ -74,8 +74,8 @@ def test_a_prediction_stands_beside_what_was_measured_and_one_that_is_off_is_mar
         )
 
     assert "1 of 1 figures are within 25%" in "\n".join(checks(9.0, 1.1, 0.9))
-    assert "| w | the workload, cores | 1.1 | 1 | 1.10 |" in checks(9.0, 1.1, 0.9)
-    assert "| w | the workload, cores | 1.5 | 1 | **1.50** |" in checks(1.5)
+    assert "| w | the workload, cores | 1.1 | 1 | 1.10 | 0.90 – 9.00 |" in checks(9.0, 1.1, 0.9)
+    assert "| w | the workload, cores | 1.5 | 1 | **1.50** |  |" in checks(1.5)
 
 
 def test_the_million_has_a_curve_and_a_row_for_each_size() -> None:

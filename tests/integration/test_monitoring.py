@@ -17,8 +17,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from godwit import testing
 from godwit.client import Client
+from godwit.monitoring.schema import list_metrics
 from godwit.monitoring.windows import WINDOWS
-from tests.raw_client import raw_client
+from tests.raw_client import RawClient, raw_client
 
 DEADLINE_S = 30
 FOLDER = Path("monitoring")
@@ -66,12 +67,23 @@ async def live(node: testing.RunningNode) -> None:
                 await anext(messages)
         assert (await raw.ask({"id": 1, "publish": "/$node/n1/now", "content": 1}))["error"] == 4101
         assert (await raw.ask({"id": 2, "subscribe": "/a", "after": str(positions[3])}))["outcome"] == "recovered"
+        assert (await next_message(raw))["at"] == str(positions[4])
         assert (await raw.ask({"id": 3, "subscribe": "/a", "after": str(positions[0])}))["outcome"] == "resync"
+        assert (await next_message(raw))["snapshot"]
         await gone.ask({"id": 1, "ping": True})
     reader, writer = await asyncio.open_connection(node.client.host, node.client.port)
     writer.write(b"no request at all\r\n\r\n")
     assert (await reader.read()).startswith(b"HTTP/1.1 400")
     writer.close()
+
+
+async def next_message(client: RawClient) -> dict[str, Any]:
+    """What comes is counted once it was sent, which may be after the answer."""
+    async with asyncio.timeout(DEADLINE_S):
+        while (told := await client.receive()) is not None:
+            if "message" in told:
+                return told
+    raise AssertionError("the connection ended")
 
 
 async def read_metrics(node: testing.RunningNode) -> dict[str, float]:
@@ -90,6 +102,18 @@ async def wait_for(node: testing.RunningNode, name: str, value: float) -> dict[s
         while (metrics := await read_metrics(node)).get(name) != value:
             pass
     return metrics
+
+
+async def test_every_metric_that_is_shown_is_in_the_reference(node: testing.RunningNode) -> None:
+    told = {name for name, *_ in list_metrics()}
+    shown = {
+        sample.name
+        for family in text_string_to_metric_families(await get(node, "/metrics"))
+        for sample in family.samples
+        if sample.name.startswith("godwit_")
+    }
+    assert len(shown) > 40
+    assert sorted(shown - told) == []
 
 
 async def test_metrics_count_what_happened(node: testing.RunningNode) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from godwit.config import Address, build_config, describe_config, load_config, show_config
 from godwit.config.changes import compare_configs
+from godwit.config.places import Places, find_places
 from godwit.config.tree import OPTIONS, SECTIONS, read_value
 from godwit.errors import ConfigInvalid
 from godwit.limits import LIMITS
@@ -18,7 +19,7 @@ TOKEN = "correct-horse-battery-staple"
 
 
 def build(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> Any:
-    return build_config(tomllib.loads(toml), environment or {}, flags or {}, file_name="godwit.toml")
+    return build_config(tomllib.loads(toml), environment or {}, flags or {}, places=Places("godwit.toml"))
 
 
 def refuse(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> str:
@@ -130,6 +131,47 @@ def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> 
     broken.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigInvalid, match="is not TOML"):
         load_config(None, {"GODWIT_CONFIG": str(broken)})
+
+
+def test_a_refusal_names_the_line_and_so_does_every_source(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    for toml, line in [
+        ('[node]\nname = "n"\n\n[limits]\nlog_mesages_max = 1\n', 5),
+        ('\n[patterns."/a/**"] # these\nsnapshot = true\n"log_messages_max" = 0\n', 4),
+        ("[node]\nshards = 1\nlimits.x = 1\n", 3),
+        ("node.shards = 99\n", 1),
+        ("\nnode = { shards = 99 }\n", 2),
+        ("[nodes]\n", 1),
+        ('[admin]\nhosts = [\n  "shards = 1",\n  2,\n]\n[node]\nshards = 1\n', 2),
+        ('[issuers."https://a.b/c"]\nkeys = 1\n', 2),
+    ]:
+        file.write_text(toml)
+        with pytest.raises(ConfigInvalid, match=rf"from file .*node\.toml:{line}\)"):
+            load_config(file)
+    file.write_text('[node]\nname = "n"\nshards = 2\n')
+    sources = load_config(file).sources
+    assert (sources["node.name"], sources["node.shards"]) == (f"file {file}:2", f"file {file}:3")
+
+
+def test_what_stands_within_a_long_text_is_no_key() -> None:
+    text = '[a]\nb = """\nc = 1\n[d]\n"""\nc = 2\n[[e]]\nf."g.h" = 3\n'
+    assert dict(find_places("file", text).lines) == {
+        ("a",): 1,
+        ("a", "b"): 2,
+        ("a", "c"): 6,
+        ("e",): 7,
+        ("e", "f"): 8,
+        ("e", "f", "g.h"): 8,
+    }
+
+
+@given(st.text(alphabet="ab.\"'=[]{},\n\\ #1"))
+def test_no_text_that_is_toml_breaks_the_finding_of_places(text: str) -> None:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    find_places("file", text)
 
 
 def test_addresses_of_both_families_round_trip() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ConfigInvalid, SubjectInvalid
 from .checks import check_config
 from .option import Option
+from .places import Places, find_places
 from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_issuer_options, list_pattern_options
 
 CONFIG_VARIABLE = "GODWIT_CONFIG"
@@ -39,14 +40,15 @@ def load_config(
     environment = environment or {}
     if file is None and CONFIG_VARIABLE in environment:
         file = Path(environment[CONFIG_VARIABLE])
-    table = read_file(file) if file is not None else {}
-    return build_config(table, environment, flags or {}, file_name=str(file), check=check)
+    table, places = read_file(file) if file is not None else ({}, None)
+    return build_config(table, environment, flags or {}, places=places, check=check)
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """A TOML file as it is; raises ConfigInvalid where it cannot be read."""
+def read_file(path: Path) -> tuple[dict[str, Any], Places]:
+    """A TOML file as it is, and where in it what stands; raises ConfigInvalid where it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text), find_places(str(path), text)
     except OSError as error:
         raise ConfigInvalid("--config", str(path), f"cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -58,13 +60,13 @@ def build_config(
     environment: Mapping[str, str],
     flags: Mapping[str, str],
     *,
-    file_name: str = "file",
+    places: Places | None = None,
     check: bool = True,
 ) -> Config:
     """The configuration of sources given as values; later ones win."""
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
-    patterns, issuers = _take_table(table, f"file {file_name}", values, sources)
+    patterns, issuers = _take_table(table, places or Places("file"), values, sources)
     for variable, text in environment.items():
         if variable.startswith("GODWIT_") and variable not in _NOT_OF_THE_TREE:
             if variable not in _BY_VARIABLE:
@@ -86,46 +88,50 @@ def build_config(
 
 
 def _take_table(
-    table: Mapping[str, Any], source: str, values: dict[str, Any], sources: dict[str, str]
+    table: Mapping[str, Any], places: Places, values: dict[str, Any], sources: dict[str, str]
 ) -> tuple[tuple[PatternConfig, ...], tuple[IssuerConfig, ...]]:
     patterns: tuple[PatternConfig, ...] = ()
     issuers: tuple[IssuerConfig, ...] = ()
     for name, section in table.items():
         if name not in ("patterns", "issuers") and name not in SECTIONS:
             hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
-            raise ConfigInvalid(name, section, "is no known section", hint=hint, source=source)
+            raise ConfigInvalid(name, section, "is no known section", hint=hint, source=places.tell(name))
         if not isinstance(section, dict):
-            raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=source)
+            raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=places.tell(name))
         if name == "patterns":
-            patterns = tuple(_take_pattern(pattern, given, source) for pattern, given in section.items())
+            patterns = tuple(_take_pattern(pattern, given, places) for pattern, given in section.items())
             continue
         if name == "issuers":
-            issuers = tuple(_take_issuer(issuer, given, source) for issuer, given in section.items())
+            issuers = tuple(_take_issuer(issuer, given, places) for issuer, given in section.items())
             continue
         for key, value in section.items():
+            source = places.tell(name, key)
             found = _find_option(f"{name}.{key}", value, source)
             values[found.key] = found.accept(value, source)
             sources[found.key] = source
     return patterns, issuers
 
 
-def _take_pattern(pattern: str, given: object, source: str) -> PatternConfig:
+def _take_pattern(pattern: str, given: object, places: Places) -> PatternConfig:
     try:
         known = list_pattern_options(pattern)
     except SubjectInvalid as error:
+        source = places.tell("patterns", pattern)
         raise ConfigInvalid("patterns", pattern, error.reason, hint="e.g. /stocks/**", source=source) from error
-    return PatternConfig(pattern=pattern, **_take_named(f'patterns."{pattern}"', known, given, source))
+    return PatternConfig(pattern=pattern, **_take_named(("patterns", pattern), known, given, places))
 
 
-def _take_issuer(issuer: str, given: object, source: str) -> IssuerConfig:
-    return IssuerConfig(issuer, **_take_named(f'issuers."{issuer}"', list_issuer_options(issuer), given, source))
+def _take_issuer(issuer: str, given: object, places: Places) -> IssuerConfig:
+    return IssuerConfig(issuer, **_take_named(("issuers", issuer), list_issuer_options(issuer), given, places))
 
 
-def _take_named(prefix: str, known: Mapping[str, Option], given: object, source: str) -> dict[str, Any]:
+def _take_named(path: tuple[str, str], known: Mapping[str, Option], given: object, places: Places) -> dict[str, Any]:
+    prefix = f'{path[0]}."{path[1]}"'
     if not isinstance(given, dict):
-        raise ConfigInvalid(prefix, given, "must be a table", source=source)
+        raise ConfigInvalid(prefix, given, "must be a table", source=places.tell(*path))
     taken = {}
     for name, value in given.items():
+        source = places.tell(*path, name)
         if name not in known:
             hint = _name_nearest(name, known)
             raise ConfigInvalid(f"{prefix}.{name}", value, "is no known key", hint=hint, source=source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REASON, SHARD, WIRE, Figure, Kind
+from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, WIRE, Figure, Kind
 from .windows import WINDOWS
 
 Schema = dict[str, Any]
@@ -128,14 +128,17 @@ def list_metrics() -> Iterator[tuple[str, str, str, str]]:
     """(name, kind, labels, meaning) of every metric, as metrics.py shows them."""
     for prefix, figures, suffix, labels in METRICS:
         for figure in figures:
-            if figure.name not in PROCESS:
+            if labels or figure.name not in PROCESS:  # of the node; a shard has its own cpu_seconds
                 total = "_total" if figure.kind is Kind.COUNTER else ""
                 kind = "counter" if figure.kind is Kind.COUNTER else "gauge"
                 yield f"godwit_{prefix}{figure.name}{suffix}{total}", kind, labels, figure.sentence
     yield "godwit_shard_failed", "gauge", "shard", FAILED.sentence
     yield "godwit_limit", "gauge", "limit", LIMIT.sentence
+    yield "godwit_limit_reached_total", "counter", "limit", REACHED.sentence
     for outcome in ("asked", "granted", "refused", "failed"):
         yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Questions to the authorizer that were {outcome}."
+    revoked = "Grants that were taken back before they were given: the token or its holder had been revoked meanwhile."
+    yield "godwit_authorizer_revoked_total", "counter", "", revoked
     yield "godwit_authorizer_waiting", "gauge", "", "Questions to the authorizer without an answer yet."
     yield "godwit_condition", "state set", "godwit_condition", "The node's condition: exactly one is 1."
     yield "godwit_info", "info", "node, version", "Which node this is."

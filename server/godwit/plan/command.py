@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..bench.command import show_progress
+from ..config.places import Places, find_places
 from ..errors import ConfigInvalid
 from .check import check_prediction
 from .machine import Machine, MachineInvalid, read_machine
@@ -56,7 +57,8 @@ def plan(
 
     FILE is a TOML file with the tables `workload` and `machine`; flags stand above it.
     """
-    workload, budget = read_workload(_read_document(file), flags)
+    document, places = _read_document(file)
+    workload, budget = read_workload(document, flags, places)
     machine = _read_figures(figures) if figures else measure_machine(driver, show_progress)
     if keep is not None:
         keep.write_text(json.dumps(machine.describe(), indent=1) + "\n")
@@ -71,11 +73,12 @@ def plan(
         sys.exit(1)
 
 
-def _read_document(file: Path | None) -> dict[str, Any]:
+def _read_document(file: Path | None) -> tuple[dict[str, Any], Places | None]:
     if file is None:
-        return {}
+        return {}, None
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        return tomllib.loads(text), find_places(str(file), text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigInvalid("FILE", str(file), f"cannot be read: {error}") from None
 

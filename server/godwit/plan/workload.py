@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..config.places import Places
 from ..errors import ConfigInvalid
 
 
@@ -66,40 +67,52 @@ T = TypeVar("T", Workload, Budget)
 TABLES: dict[str, type[Workload] | type[Budget]] = {"workload": Workload, "machine": Budget}
 
 
-def read_workload(document: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[Workload, Budget]:
+def read_workload(
+    document: Mapping[str, Any], flags: Mapping[str, Any], places: Places | None = None
+) -> tuple[Workload, Budget]:
     """From a TOML document's tables `workload` and `machine`, with flags (by field name; None: not given) over them.
 
     Raises ConfigInvalid."""
     for name in document:
         if name not in TABLES:
-            raise ConfigInvalid(name, document[name], "is no table of a workload", hint="known: workload, machine")
-    workload = _read(Workload, document.get("workload", {}), flags)
+            source = places.tell(name) if places else ""
+            hint = "known: workload, machine"
+            raise ConfigInvalid(name, document[name], "is no table of a workload", hint=hint, source=source)
+    workload = _read(Workload, document.get("workload", {}), flags, places)
     if workload.receivers > workload.connections:
         raise ConfigInvalid("fan_out", workload.fan_out, f"is more than the {workload.connections} connections")
-    return workload, _read(Budget, document.get("machine", {}), flags)
+    return workload, _read(Budget, document.get("machine", {}), flags, places)
 
 
-def _read(kind: type[T], table: Any, flags: Mapping[str, Any]) -> T:
+def _read(kind: type[T], table: Any, flags: Mapping[str, Any], places: Places | None) -> T:
     fields = {found.name: found for found in dataclasses.fields(kind)}
+    name = next(name for name, known in TABLES.items() if known is kind)
+
+    def tell(*path: str) -> str:
+        return places.tell(name, *path) if places else ""
+
     if not isinstance(table, Mapping):
-        raise ConfigInvalid(kind.__name__.lower(), table, "must be a table")
+        raise ConfigInvalid(name, table, "must be a table", source=tell())
     for key in table:
         if key not in fields:
             nearest = difflib.get_close_matches(key, fields, n=1)
-            raise ConfigInvalid(key, table[key], "is not known", hint=f"did you mean {nearest[0]}?" if nearest else "")
+            hint = f"did you mean {nearest[0]}?" if nearest else ""
+            raise ConfigInvalid(key, table[key], "is not known", hint=hint, source=tell(key))
     given = {**table, **{key: value for key, value in flags.items() if key in fields and value is not None}}
-    return kind(**{key: _check(fields[key], value) for key, value in given.items()})
+    sources = {key: "flag" if flags.get(key) is not None else tell(key) for key in given}
+    return kind(**{key: _check(fields[key], value, sources[key]) for key, value in given.items()})
 
 
-def _check(found: dataclasses.Field[Any], value: Any) -> Any:
+def _check(found: dataclasses.Field[Any], value: Any, source: str) -> Any:
     if isinstance(found.default, bool):
         if not isinstance(value, bool):
-            raise ConfigInvalid(found.name, value, "must be true or false")
+            raise ConfigInvalid(found.name, value, "must be true or false", source=source)
         return value
     is_whole = isinstance(found.default, int)
     if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
-        raise ConfigInvalid(found.name, value, "must be a whole number" if is_whole else "must be a number")
+        bound = "must be a whole number" if is_whole else "must be a number"
+        raise ConfigInvalid(found.name, value, bound, source=source)
     least, most = found.metadata["minimum"], found.metadata["maximum"]
     if not least <= value <= most:
-        raise ConfigInvalid(found.name, value, f"must be {least:g} to {most:,g}")
+        raise ConfigInvalid(found.name, value, f"must be {least:g} to {most:,g}", source=source)
     return value if is_whole else float(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from godwit.config.places import find_places
 from godwit.errors import ConfigInvalid
 from godwit.plan.workload import Budget, Workload, read_workload
 
@@ -37,6 +38,16 @@ def test_flags_stand_above_the_file() -> None:
 def test_what_cannot_be_is_refused_by_name(document: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigInvalid, match=said):
         read_workload(document, {})
+
+
+def test_a_refusal_names_the_line_of_the_file_or_the_flag() -> None:
+    text = "[workload]\nsubjects = 2\nconections = 1\n"
+    with pytest.raises(
+        ConfigInvalid, match=r"conections \(from file w\.toml:3\): 1 is not known; did you mean connections"
+    ):
+        read_workload({"workload": {"subjects": 2, "conections": 1}}, {}, find_places("w.toml", text))
+    with pytest.raises(ConfigInvalid, match=r"subjects \(from flag\): 0 must be 1 to"):
+        read_workload({"workload": {"subjects": 2}}, {"subjects": 0}, find_places("w.toml", text))
 
 
 def test_receivers_and_subscriptions_follow_from_each_other() -> None:

@@ -1,0 +1,64 @@
+"""Where in a TOML file each key stands, so that a refusal can name the line.
+
+Pure. The parser of the standard library tells values, not places: headers and keys are found by their form, and what stands
+within a text of several lines is passed over. A key that is not found so, in an inline table say, is placed where its table begins.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_DOTTED = rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*"
+_KEY = re.compile(rf"[ \t]*({_DOTTED})[ \t]*=(.*)")
+_HEADER = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*({_DOTTED})[ \t]*\]")
+_LONG_QUOTES = ('"""', "'''")
+
+
+class Places(NamedTuple):
+    """A file's name, and the line of each key by its path."""
+
+    name: str
+    lines: Mapping[tuple[str, ...], int] = MappingProxyType({})
+
+    def tell(self, *path: str) -> str:
+        """The source of one value, such as `file node.toml:12`; without a line where none is known."""
+        known = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+        return f"file {self.name}:{self.lines[known]}" if known else f"file {self.name}"
+
+
+def find_places(name: str, text: str) -> Places:
+    """The places of everything in a text that is TOML."""
+    lines: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    quotes = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if quotes:
+            quotes = "" if line.count(quotes) % 2 else quotes
+            continue
+        if header := _HEADER.match(line):
+            table = _split(header.group(1))
+            lines.setdefault(table, number)
+        elif key := _KEY.match(line):
+            names = _split(key.group(1))
+            for end in range(1, len(names) + 1):
+                lines.setdefault((*table, *names[:end]), number)
+            quotes = next((mark for mark in _LONG_QUOTES if key.group(2).count(mark) % 2), "")
+    return Places(name, MappingProxyType(lines))
+
+
+def _split(dotted: str) -> tuple[str, ...]:
+    """The names of a dotted key, as the parser reads them; none where it would not, within a text that looked like a key."""
+    try:
+        value: Any = tomllib.loads(f"{dotted} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    names = []
+    while isinstance(value, dict):
+        [(name, value)] = value.items()
+        names.append(name)
+    return tuple(names)
