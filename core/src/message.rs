@@ -7,7 +7,7 @@ use crate::mqtt::Qos;
 use crate::position::Position;
 
 /// What content is. Bytes are bytes; text is UTF-8; JSON was checked when it was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     Json,
     Text,

@@ -117,6 +117,57 @@ def test_what_a_client_sent_at_qos_2_and_did_not_release_is_no_message_twice(tmp
         assert listener.drain() == []
 
 
+@VERSIONS
+@pytest.mark.parametrize("expiry_s", [0, 100])
+def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
+    tmp_path: Path, version: int, expiry_s: int
+) -> None:
+    will = {"will": ("r/will/\u00e9", b"\0gone\xff"), "will_flags": 0x28}  # QoS 1, retained
+    with node(tmp_path) as first, Peer(first.mqtt, version) as peer, Peer(first.mqtt, version) as left:
+        properties = b"\x11" + expiry_s.to_bytes(4) if version == V5 else b""
+        peer.join(connect("lost", version, clean=not expiry_s, properties=properties, **will))
+        left.join(connect("left", version, will=("r/will/left", b"never")))
+        await_note(tmp_path, "will lost", '"due_ms":0')
+        await_note(tmp_path, "will left")
+        left.send(DISCONNECT)
+        left.ended()
+        await_note(tmp_path, "will left", end_is="will left")
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt, version) as watcher:
+        watcher.join(connect("watcher", version))
+        watcher.granted(("r/will/#", 1))
+        got = watcher.message()
+        assert (got.topic, got.payload, got.qos) == ("r/will/\u00e9", b"\0gone\xff", 1)
+        watcher.send(ack(4, got.packet_id))
+        await_note(tmp_path, "will lost", end_is="will lost")
+        send(second.mqtt, "r/other", range(1))  # what was accepted before its answer is on the disk
+        kill(second)
+    with node(tmp_path) as third, Peer(third.mqtt, version) as watcher:
+        watcher.join(connect("watcher", version))
+        watcher.granted(("r/will/#", 1))
+        assert watcher.message().retain, "what was published stays retained, and is not published again"
+        watcher.quiet()
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, returns: bool) -> None:
+    delayed = {"will": ("r/delayed", b"late"), "will_properties": b"\x18\0\0\0\x02", "properties": b"\x11\0\0\0\x64"}
+    with node(tmp_path) as first, Peer(first.mqtt) as peer:
+        peer.join(connect("delayed", clean=False, **delayed))
+        await_note(tmp_path, "will delayed", '"due_ms":0')
+        await_note(tmp_path, "session delayed")
+        kill(first)
+    with node(tmp_path) as second, Peer(second.mqtt) as watcher, Peer(second.mqtt) as peer:
+        watcher.join(connect("watcher"))
+        watcher.granted(("r/delayed", 0))
+        if returns:
+            assert peer.join(connect("delayed", clean=False, properties=b"\x11\0\0\0\x64"))[2] & 1
+            await_note(tmp_path, "will delayed", end_is="will delayed")
+            watcher.quiet()
+        else:
+            assert watcher.message().payload == b"late"
+
+
 def test_a_session_that_was_ended_or_ran_out_does_not_come_back(tmp_path: Path) -> None:
     with node(tmp_path) as first:
         for name in ("ended", "short"):

@@ -15,13 +15,17 @@ fn world(is_pending: bool) -> World {
     World::new(Settings { compresses: true, limits, ..open_settings() }, 1, is_pending)
 }
 
+fn head(offer: &str) -> String {
+    format!(
+        "GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: {offer}\r\n\r\n"
+    )
+}
+
 /// A client that offers this; the answer's field.
 fn connect(world: &mut World, offer: &str) -> (Place, Option<String>) {
     let place = world.accept(0);
-    let head = format!(
-        "GET /v1/live HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
-         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: {offer}\r\n\r\n"
-    );
+    let head = head(offer);
     world.bytes(place, head.as_bytes());
     world.turn(0);
     let answer = String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("a head");
@@ -142,4 +146,45 @@ fn a_node_that_does_not_compress_answers_no_offer() {
     assert_eq!(agreed, None);
     let heard: Vec<Value> = world.ask(place, r#"{"id":1,"ping":true}"#);
     assert_eq!(heard[0]["ok"], "pong");
+}
+
+/// What `protocol/vectors/deflate.json` calls `name`.
+fn vectors(name: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(include_str!("../../../protocol/vectors/deflate.json")).expect("JSON");
+    let cases = file[name].as_array().cloned().unwrap_or_default();
+    assert!(cases.len() > 10, "{name}");
+    cases
+}
+
+#[test]
+fn an_offer_is_answered_as_the_contract_says() {
+    for case in vectors("offers") {
+        let offer = case["offer"].as_str().expect("an offer");
+        if case["answer"].is_string() || case["answer"].is_null() {
+            assert_eq!(connect(&mut world(false), offer).1.as_deref(), case["answer"].as_str(), "{offer}");
+            continue;
+        }
+        let (mut world, status) = (world(false), case["answer"].as_u64().expect("a status"));
+        let place = world.accept(0);
+        let head = head(offer);
+        world.bytes(place, head.as_bytes());
+        world.turn(0);
+        let answer = String::from_utf8_lossy(&world.socket(place).taken).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{offer}: {answer}");
+    }
+}
+
+#[test]
+fn a_message_inflates_to_what_the_contract_says_or_closes() {
+    let mut inflater = Inflater::default();
+    for case in vectors("cases") {
+        let raw = case["deflated"].as_str().expect("hex").as_bytes();
+        let digits = raw.chunks(2).map(|pair| std::str::from_utf8(pair).expect("hex"));
+        let payload: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect();
+        let mut out = Vec::new();
+        match inflater.inflate(&payload, true, 4096, &mut out) {
+            Ok(()) => assert_eq!(Some(&*String::from_utf8_lossy(&out)), case["becomes"].as_str(), "{}", case["name"]),
+            Err(code) => assert_eq!(Some(u64::from(code as u16)), case["close"].as_u64(), "{}", case["name"]),
+        }
+    }
 }

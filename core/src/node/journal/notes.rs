@@ -1,9 +1,9 @@
-//! Notes: what is no event but the last word on something, to be known again after a restart: the session of an MQTT client, a purge. Owns
+//! Notes: what is no event but the last word on something, to be known again after a restart: an MQTT client's session, its will, a purge. Owns
 //! what waits to be written of them, by name: only the last counts. Bounded by what there is to note.
 use std::collections::BTreeMap;
 
 use super::super::Node;
-use super::super::mqtt::SESSION;
+use super::super::mqtt::{SESSION, WILL};
 use crate::position::Now;
 
 /// Before a subject in the name of its purge.
@@ -35,6 +35,14 @@ impl Node {
             let (Ok(arrival), Some(journal)) = (text.parse(), &mut self.journal) else { return false };
             journal.restore_purge(subject, arrival);
             return true;
+        }
+        if let Some(id) = name.strip_prefix(WILL) {
+            let pending = Self::restore_will(id, text);
+            let is_back = pending.is_some();
+            if let Some(restoring) = &mut self.restoring {
+                restoring.wills.extend(pending);
+            }
+            return is_back;
         }
         let Some(id) = name.strip_prefix(SESSION) else { return false };
         let pending = self.restore_session(id, text, now);

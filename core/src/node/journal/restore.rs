@@ -6,7 +6,7 @@ use super::super::Node;
 use super::super::append::clears_snapshot;
 use super::super::keys::Known;
 use super::super::log::Log;
-use super::super::mqtt::Pending;
+use super::super::mqtt::{Pending, PendingWill};
 use super::super::room::drop_snapshot;
 use super::super::snapshot::Room;
 use super::reigns::Reign;
@@ -44,6 +44,8 @@ pub(in crate::node) struct Restoring {
     told: Restored,
     /// Sessions whose messages have yet to come.
     pub(super) sessions: Vec<Pending>,
+    /// What was to be published for clients that the run before had.
+    pub(super) wills: Vec<PendingWill>,
 }
 
 impl Node {
@@ -51,8 +53,8 @@ impl Node {
     pub fn begin_restore(&mut self, reigns: Vec<Reign>) {
         let highest = reigns.iter().map(|reign| reign.epoch).max().unwrap_or(0);
         self.epoch = self.epoch.max(highest + 1);
-        let (seen, sessions) = (Vec::new(), Vec::new());
-        self.restoring = Some(Box::new(Restoring { reigns, seen, told: Restored::default(), sessions }));
+        let (seen, sessions, wills) = (Vec::new(), Vec::new(), Vec::new());
+        self.restoring = Some(Box::new(Restoring { reigns, seen, told: Restored::default(), sessions, wills }));
     }
 
     /// The next row.
@@ -143,6 +145,9 @@ impl Node {
         let sessions = restoring.sessions.len() as u64;
         for pending in std::mem::take(&mut restoring.sessions) {
             self.settle_session(pending, began);
+        }
+        for pending in std::mem::take(&mut restoring.wills) {
+            self.settle_will(pending, now);
         }
         self.ages.tick(now.mono_ms, held);
         self.time_ms = self.time_ms.max(now.wall_ms);

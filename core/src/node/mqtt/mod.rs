@@ -4,6 +4,7 @@
 mod groups;
 mod owed;
 mod saved;
+mod willed;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::rights::Rights;
 pub(super) use groups::Groups;
 pub(super) use owed::Owed;
 pub(super) use saved::{Pending, SESSION};
+pub(super) use willed::{PendingWill, WILL};
 
 /// What a shard is told of its connections' clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +120,16 @@ struct Client {
     kept: Option<Box<Kept>>,
     expires_ms: u64,
     will: Option<Box<(u64, Will)>>,
-    /// The journal's notes hold its session.
+    /// The journal's notes hold its session, and its will.
     has_note: bool,
+    has_will_note: bool,
+}
+
+impl Client {
+    fn new(serial: u32, identity: Arc<str>) -> Self {
+        let (has_note, has_will_note) = (false, false);
+        Self { serial, identity, owner: None, kept: None, expires_ms: 0, will: None, has_note, has_will_note }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -165,7 +175,7 @@ impl Node {
         let serial = clients.last_serial;
         let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| {
             let identity = Arc::clone(identity);
-            Box::new(Client { serial, identity, owner: None, kept: None, expires_ms: 0, will: None, has_note: false })
+            Box::new(Client::new(serial, identity))
         });
         if client.identity != *identity {
             let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
@@ -189,6 +199,9 @@ impl Node {
         let serial = client.serial;
         if is_clean {
             self.note_session(id, None, 0, 0);
+        }
+        if will.is_some() {
+            self.note_will(id, None);
         }
         if kept.is_some() {
             self.clients.away -= 1;
@@ -232,8 +245,10 @@ impl Node {
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
         let mut due = (0, None, serial);
         if kept.is_none() || delay_ms == 0 {
+            self.note_will(id, None);
             self.due_wills.extend(will);
         } else if let Some(will) = will {
+            self.note_will(id, Some((&will, now.wall_ms.saturating_add(delay_ms))));
             due.1 = Some(now.mono_ms + delay_ms);
             if let Some(client) = self.clients.by_id.get_mut(id) {
                 client.will = Some(Box::new((now.mono_ms + delay_ms, will)));
@@ -304,9 +319,10 @@ impl Node {
             {
                 self.clients.timers.remove(&(will.0, client.serial));
                 self.due_wills.push(will.1);
+                self.note_will(&id, None);
             }
             if is_over {
-                let kept = client.kept.take();
+                let kept = self.clients.by_id.get_mut(&id).and_then(|client| client.kept.take());
                 self.note_session(&id, None, 0, 0);
                 self.clients.by_id.remove(&id);
                 self.clients.away -= 1;

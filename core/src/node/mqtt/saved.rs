@@ -121,7 +121,7 @@ impl Node {
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let (serial, expires_ms) = (clients.last_serial, now.mono_ms.saturating_add(left_ms));
         let (identity, kept) = (Arc::from(&*saved.identity), Some(Box::new(kept)));
-        let client = Client { serial, identity, owner: None, kept, expires_ms, will: None, has_note: true };
+        let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, identity) };
         clients.by_id.insert(Arc::clone(&id), Box::new(client));
         clients.away += 1;
         self.restore_timers(&id, (expires_ms, None, serial));

@@ -206,6 +206,7 @@ impl Shard {
             self.resume_client(socket, kept);
         }
         self.save_session(socket);
+        self.save_will(socket);
     }
 
     /// The client that this connection waited for has gone, or must go itself.

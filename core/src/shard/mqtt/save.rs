@@ -34,6 +34,16 @@ impl Shard {
         node.save_client(&id, connection_id, Some(&kept), session_ms);
     }
 
+    /// Notes the will of a client that has come.
+    pub(super) fn save_will(&self, socket: u32) {
+        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+        if let Some(mqtt) = mqtt.filter(|_| self.settings.journal.is_some())
+            && let Some(will) = &mqtt.will
+        {
+            lock(&self.node).save_will(&mqtt.client_id, self.connection_id(socket), will);
+        }
+    }
+
     /// A number that is another when the session is.
     fn session_state(&self, socket: u32) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -1,0 +1,159 @@
+//! Wills of MQTT clients as notes of the journal: what was to be published for a client that this node loses with itself is published when
+//! it starts again, as both standards let a server do (3.1.2.5). Owns when: at once, or after its delay where the session came back too. A
+//! will was judged when its client came, and has come to the disk within the interval of the notes; after a kill in between it is none.
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::super::Node;
+use super::Will;
+use crate::command::Ack;
+use crate::message::{Draft, FromMqtt, Kind};
+use crate::mqtt::Qos;
+use crate::position::Now;
+use crate::report::ConnectionId;
+use crate::rights::Rights;
+use crate::settings::RuleSettings;
+
+/// Before a client's identifier in the name of its will's note.
+pub(in crate::node) const WILL: &str = "will ";
+
+/// The note of one will.
+#[derive(Debug, Serialize, Deserialize)]
+struct Willed {
+    subject: Box<str>,
+    delay_ms: u64,
+    /// When it is due (wall clock); 0: the client is connected.
+    due_ms: u64,
+    kind: Kind,
+    qos: u8,
+    is_retained: Option<bool>,
+    expiry_s: u32,
+    /// Of the bytes, how many are content, and how many the reply subject; properties are the rest.
+    content_bytes: u32,
+    reply_bytes: u16,
+    bytes: String,
+    identity: Box<str>,
+    tenant: Option<Box<str>>,
+}
+
+/// A will that is coming back, until the logs have.
+#[derive(Debug)]
+pub(in crate::node) struct PendingWill {
+    id: Arc<str>,
+    due_ms: u64,
+    will: Will,
+}
+
+impl Willed {
+    fn of(will: &Will, due_ms: u64) -> Option<Self> {
+        let draft = &will.draft;
+        let FromMqtt { qos, expiry_s, .. } = draft.mqtt?;
+        Some(Self {
+            subject: will.subject.clone(),
+            delay_ms: will.delay_ms,
+            due_ms,
+            kind: draft.kind,
+            qos: qos as u8,
+            is_retained: draft.is_retained,
+            expiry_s,
+            content_bytes: draft.content_bytes,
+            reply_bytes: draft.reply_bytes,
+            bytes: STANDARD.encode(&draft.bytes),
+            identity: Box::from(&*draft.identity),
+            tenant: draft.tenant.as_deref().map(Box::from),
+        })
+    }
+
+    fn read(self) -> Option<Will> {
+        let bytes = STANDARD.decode(self.bytes).ok()?;
+        if bytes.len() < self.content_bytes as usize + usize::from(self.reply_bytes) {
+            return None;
+        }
+        let rule = RuleSettings {
+            pattern: self.subject.to_string(),
+            actions: "publish".to_owned(),
+            verdict: "allow".to_owned(),
+        };
+        let publisher = 0; // nobody's: its client comes as another
+        let draft = Draft {
+            subject: 0..0,
+            kind: self.kind,
+            is_retained: self.is_retained,
+            is_guaranteed: true,
+            content_bytes: self.content_bytes,
+            reply_bytes: self.reply_bytes,
+            bytes: bytes.into(),
+            mqtt: Some(FromMqtt { qos: Qos::from_bits(self.qos)?, publisher, expiry_s: self.expiry_s }),
+            key: None,
+            ack: Ack::Cached,
+            identity: Arc::from(self.identity),
+            tenant: self.tenant.map(Arc::from),
+            connection: u32::MAX - 1,
+        };
+        Some(Will {
+            rights: Arc::new(Rights::compile(&[rule]).ok()?),
+            may_publish: true,
+            subject: self.subject,
+            delay_ms: self.delay_ms,
+            draft,
+        })
+    }
+}
+
+impl Node {
+    /// A client has come, with this will.
+    pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: &Will) {
+        if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {
+            self.note_will(id, Some((will, 0)));
+        }
+    }
+
+    /// Writes down a will and when it is due, or that there is none any more.
+    pub(super) fn note_will(&mut self, id: &str, will: Option<(&Will, u64)>) {
+        if self.journal.is_none() {
+            return;
+        }
+        let Some(client) = self.clients.by_id.get_mut(id) else { return };
+        let had_note = std::mem::replace(&mut client.has_will_note, will.is_some());
+        let willed = will.and_then(|(will, due_ms)| Willed::of(will, due_ms));
+        let text = willed.and_then(|willed| serde_json::to_string(&willed).ok());
+        if let Some(journal) = self.journal.as_mut().filter(|_| had_note || text.is_some()) {
+            journal.note(format!("{WILL}{id}"), text);
+        }
+    }
+
+    /// A will of an earlier run. None: it is none.
+    pub(in crate::node) fn restore_will(id: &str, text: &str) -> Option<PendingWill> {
+        let willed: Willed = serde_json::from_str(text).ok()?;
+        let due_ms = willed.due_ms;
+        Some(PendingWill { id: Arc::from(id), due_ms, will: willed.read()? })
+    }
+
+    /// The sessions are back: a will waits for its delay where its client's session is among them, and is due now elsewhere.
+    pub(in crate::node) fn settle_will(&mut self, pending: PendingWill, now: Now) {
+        let PendingWill { id, due_ms, will } = pending;
+        let client = self.clients.by_id.get_mut(&id).filter(|client| client.kept.is_some());
+        let left_ms = match &client {
+            None => 0,
+            Some(_) if due_ms > 0 => due_ms.saturating_sub(now.wall_ms),
+            Some(client) => will.delay_ms.min(client.expires_ms.saturating_sub(now.mono_ms)),
+        };
+        match client {
+            Some(client) if left_ms > 0 => {
+                let due_ms = now.mono_ms + left_ms;
+                client.has_will_note = true;
+                client.will = Some(Box::new((due_ms, will)));
+                self.clients.timers.insert((due_ms, client.serial), id);
+            }
+            _ => {
+                self.due_wills.push(will);
+                if let Some(journal) = &mut self.journal {
+                    journal.note(format!("{WILL}{id}"), None);
+                }
+            }
+        }
+    }
+}
