@@ -20,8 +20,8 @@ REFUSED3 = {
     "MQTT-3.1.2-15 will retain without a will": (packet(0x10, HEAD3 + b"\x22\0\0" + text("a")), b""),
     "MQTT-3.1.2-14 will QoS 3": (packet(0x10, HEAD3 + b"\x1e\0\0" + text("a") * 3), b""),
     "MQTT-3.1.2-22 password without a user name": (packet(0x10, HEAD3 + b"\x42\0\0" + text("a") * 2), b""),
-    "MQTT-3.1.2-20 a user name that is missing": (packet(0x10, HEAD3 + b"\x82\0\0" + text("a")), b""),
-    "bytes behind the end": (packet(0x10, HEAD3 + b"\2\0\0" + text("a") + b"x"), b""),
+    "MQTT-3.1.2-19 a user name that is missing": (packet(0x10, HEAD3 + b"\x82\0\0" + text("a")), b""),
+    "MQTT-3.1.2-20 bytes behind the end": (packet(0x10, HEAD3 + b"\2\0\0" + text("a") + b"x"), b""),
     "MQTT-3.1.0-1 the first packet is no CONNECT": (publish("a", version=V3), b""),
     "a first packet of 256 MB": (b"\x10\xff\xff\xff\x7f", b""),
 }
@@ -106,15 +106,15 @@ def test_mqtt_3_1_4_3_another_connection_takes_the_client_over(opened: Open) -> 
 
 def test_mqtt_3_14_4_3_a_disconnect_forgets_the_will_and_the_end_of_the_socket_does_not(opened: Open) -> None:
     watcher = opened("")
-    watcher.granted(("will/#", 1))
-    left = opened("", will=("will/a", b"never"))
+    watcher.granted(("parting/#", 1))
+    left = opened("", will=("parting/a", b"never"))
     left.send(DISCONNECT)
     left.ended()
-    asked = opened("", will=("will/b", b"asked"), will_flags=0x08)
+    asked = opened("", will=("parting/b", b"asked"), will_flags=0x08)
     asked.send(packet(0xE0, b"\4"))
     got = watcher.message()
-    assert (got.topic, got.payload, got.qos) == ("will/b", b"asked", 1)
-    opened("", V3, will=("will/c", b"lost")).socket.close()
+    assert (got.topic, got.payload, got.qos) == ("parting/b", b"asked", 1)
+    opened("", V3, will=("parting/c", b"lost")).socket.close()
     assert watcher.message().payload == b"lost"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 STANDARDS: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text("utf-8"))
-COUNTS = {"3_1_1": 136, "5_0": 253}
+COUNTS = {"3_1_1": 141, "5_0": 251}
 """As their appendices list them."""
 NONE = {"5_0": {"2.2.1-1"}}
 """Numbers that a standard passes over."""

@@ -243,6 +243,16 @@ def test_after_a_disconnect_nothing_is_answered(opened: Open, version: int) -> N
     peer.ended()
 
 
+@VERSIONS
+def test_an_identifier_that_was_acknowledged_is_free(opened: Open, version: int) -> None:
+    watcher, peer = opened("", version), opened("", version)
+    watcher.granted(("acknowledged", 0))
+    for payload, dup in ((b"one", False), (b"two", True), (b"three", False)):
+        peer.send(publish("acknowledged", payload, 1, 5, version, dup=dup))
+        peer.expect(ack(4, 5))
+        assert watcher.message().payload == payload, "also where it says that it comes again"
+
+
 def test_an_identifier_whose_message_was_refused_is_free(opened: Open) -> None:
     watcher, peer = opened(), opened()
     watcher.granted(("free", 0))

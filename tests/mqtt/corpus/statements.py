@@ -39,7 +39,7 @@ V3_ONLY = {
     "MQTT-3.8.3-3 SUBSCRIBE without a filter": b"\x82\2\0\1",
     "MQTT-3.8.3-4 reserved bits": b"\x82\6\0\1\0\1a\x04",
     "MQTT-3.8.3-4 QoS 3": b"\x82\6\0\1\0\1a\3",
-    "MQTT-3.8.3-1 filter without options": b"\x82\5\0\1\0\1a",
+    "MQTT-3.8.3-3 filter without options": b"\x82\5\0\1\0\1a",
     "MQTT-3.10.1-1 flags of UNSUBSCRIBE": b"\xa0\5\0\1\0\1a",
     "MQTT-3.10.3-2 UNSUBSCRIBE without a filter": b"\xa2\2\0\1",
     "MQTT-4.7.1-2 # not last": b"\x82\x0a\0\1\0\5a/#/b\0",
