@@ -1,0 +1,70 @@
+"""The client makes of the events of protocol/vectors/streams.json what their ids say: an event's `data` is what the JSON wire says, and
+who has taken it stands at its `id`. It opens no streams of events itself; the JavaScript client, the core and a node play the same scripts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from godwit.client.stand import Stand
+from godwit.client.standing import Standing, Verdict
+from godwit.client.wire.json import JsonWire
+from godwit.client.wire.push import Marked, Told
+from godwit.client.wire.reply import Reply
+from godwit.model import Gap, Message, Outcome, Position
+from godwit.subject import is_pattern
+
+CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/streams.json").read_text())["cases"]
+NAMES = {"s": "/v/1", "e": "7", "f": "8", "g": "9", "r": "a1"}
+HOLE = re.compile(r"\$\{(\w*)\}")
+
+
+def fill(text: str) -> str:
+    """A script with every name bound: marks count up by the digit in their name."""
+    text = text.replace('"time":"${}"', '"time":1795250000000')
+    return HOLE.sub(lambda hole: NAMES.get(hole[1], f"a1.{int(hole[1][1:] or 0) + 1}.1795250000000.0badcafe"), text)
+
+
+def streams_of(lines: list[str]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The streams of a script: what each asks for, and the events that it hears."""
+    streams: list[tuple[str, list[dict[str, Any]]]] = []
+    for line in (fill(line) for line in lines if line.startswith("s ")):
+        if line.startswith("s ? "):
+            streams.append((line[4:], []))
+        else:
+            streams[-1][1].append(json.loads(line[4:]))
+    return streams
+
+
+def tell(event: dict[str, Any]) -> Told:
+    [told] = JsonWire().decode(json.dumps(event["data"]))
+    return told
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
+def test_an_event_says_what_a_frame_says_and_its_id_where_its_reader_stands(case: dict[str, Any]) -> None:
+    for target, events in streams_of(case["lines"]):
+        selectors = re.findall(r"subject=([^&@ ]+)", target)
+        standings = {selector: Standing(selector, is_pattern(selector), 100, Stand()) for selector in selectors}
+        for event in events:
+            told = tell(event)
+            match told:
+                case Reply():
+                    standing = standings[event["data"]["subject"]]
+                    standing.joined(None if told.outcome is Outcome.RESYNC else told.position, told.count)
+                case Message():
+                    standing = standings[event["data"].get("pattern", told.subject)]
+                    assert standing.judge(told) is Verdict.NEW
+                case Gap():
+                    standing = standings[event["data"].get("pattern", told.subject)]
+                    standing.place(told)
+                case Marked():
+                    assert event["event"] == "mark" and event["id"]
+                    continue
+            if "id" in event and len(selectors) == 1 and not standing.is_pattern:
+                assert standing.position(selectors[0]) == Position.parse(event["id"])
