@@ -3,6 +3,8 @@
 Fixtures that only one folder needs live in that folder's own conftest. No test sleeps, and none uses a fixed port.
 """
 
+import faulthandler
+import os
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +12,25 @@ import pytest
 
 hypothesis.settings.register_profile("house", deadline=None)  # no test depends on how fast the machine is
 hypothesis.settings.load_profile("house")
+
+
+LONG_S = 1_800
+"""A test marked long that takes longer hangs; of the others pyproject.toml says when (faulthandler_timeout)."""
+told_to = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[told_to] = os.dup(2)  # pytest captures this one while a test runs
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    os.close(config.stash[told_to])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") is not None:
+        faulthandler.dump_traceback_later(LONG_S, exit=True, file=item.config.stash[told_to])
 
 
 @pytest.fixture(scope="session")

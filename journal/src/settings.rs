@@ -1,8 +1,9 @@
-//! What the operator decided about the journal. Owns the shape and the defaults; which of it may change while the node runs, and
+//! What the operator decided about the journal. Owns the shape; defaults are core's. Which of it may change while the node runs, and
 //! who may set it, is the server's.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use godwit_core::settings::JournalSettings;
 use serde::Deserialize;
 
 /// Everything a journal is told at start.
@@ -48,20 +49,22 @@ pub struct Retention {
 }
 
 impl Default for Settings {
+    /// Each bound is as core has it, which is what crosses from the configuration.
     fn default() -> Self {
+        let asked = JournalSettings::default();
         Self {
             directory: PathBuf::new(),
             node: String::new(),
             run: 0,
             epoch: 0,
-            messages_bytes_max: 64 << 20,
-            rows_bytes_max: 8 << 20,
-            write_interval_ms: 20,
-            sync_interval_ms: 200,
-            sync_bytes_max: 8 << 20,
-            segment_bytes_max: 64 << 20,
-            segment_age_ms_max: 60_000,
-            probe_interval_ms: 500,
+            messages_bytes_max: asked.messages_bytes_max,
+            rows_bytes_max: asked.rows_bytes_max,
+            write_interval_ms: asked.write_interval_ms,
+            sync_interval_ms: asked.sync_interval_ms,
+            sync_bytes_max: asked.sync_bytes_max,
+            segment_bytes_max: asked.segment_bytes_max,
+            segment_age_ms_max: asked.segment_age_ms_max,
+            probe_interval_ms: asked.probe_interval_ms,
             retention: BTreeMap::new(),
         }
     }

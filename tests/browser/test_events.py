@@ -5,6 +5,7 @@ cut under them again and again; each comes back by itself with its last id, and 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from random import Random
@@ -108,20 +109,26 @@ async def test_an_independent_event_source_misses_nothing(root: Path) -> None:
             cwd=root / "client",
             stdout=asyncio.subprocess.PIPE,
         )
-        heard = Heard()
+        heard, is_over = Heard(), False
 
         async def read() -> None:
             assert process.stdout is not None
             while line := await process.stdout.readline():
                 heard.note(json.loads(line))
+            assert is_over, "the client ended by itself: make .make/node_modules brings what it needs"
 
+        driving = asyncio.create_task(drive(node, proxy, heard))
         reading = asyncio.create_task(read())
         try:
-            await drive(node, proxy, heard)
+            await asyncio.wait([driving, reading], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            process.kill()
+            is_over = driving.done()
+            driving.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
             await reading
+        await driving
 
 
 @pytest.mark.long

@@ -36,12 +36,12 @@ async def publish_numbers(client: Client, subject: str, first: int, count: int) 
 
 async def test_five_lines_show_a_live_value(page: Page, serve: Serve, root: Path) -> None:
     async with testing.node() as node, Client(node.url) as client, asyncio.timeout(DEADLINE_S):
-        await client.publish(SUBJECT, 20.5)
+        await client.publish(SUBJECT, {"celsius": 20.5})
         html = (root / "examples/live_value.html").read_text()
         assert html.count("ws://127.0.0.1:8800") == 1
         await page.goto(await serve(html.replace("ws://127.0.0.1:8800", node.url)))
         await expect(page.locator("#temperature")).to_have_text("20.5")
-        await client.publish(SUBJECT, 21)
+        await client.publish(SUBJECT, {"celsius": 21})
         await expect(page.locator("#temperature")).to_have_text("21")
         await expect(page.locator("p")).to_have_text("In the kitchen it is 21 °C.")
 

@@ -13,6 +13,7 @@ from playwright.async_api import Page, expect
 
 from godwit import testing
 from godwit.children import follow_parent
+from godwit.client import Client
 from godwit.verify.brokers.broker import find_port
 
 DEADLINE_S = 60
@@ -53,12 +54,16 @@ async def test_the_live_page_shows_what_is_published_and_comes_back_with_the_nod
     try:
         async with asyncio.timeout(DEADLINE_S):
             async with testing.node() as node:
+                async with Client(node.url) as client:  # as section 3 left it
+                    await client.publish("/rooms/kitchen/temperature", {"celsius": 21.5})
+                    await client.publish("/rooms/kitchen/temperature", {"humidity": 40})
                 place = {"client": {"address": str(node.client)}}
                 html = shown.read_text(encoding="utf-8")
                 shown.write_text(html.replace("ws://127.0.0.1:8800", f"ws://{node.client}"), encoding="utf-8")
                 url = f"http://127.0.0.1:{port}/live_value.html"
                 await wait_for_page(url, web)
                 await page.goto(url)
+                await expect(page.locator("#temperature")).to_have_text("21.5")
                 await say(publish, node.url, tmp_path)
                 await expect(page.locator("#temperature")).to_have_text("22.5")
             async with testing.node(place) as node:

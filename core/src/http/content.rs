@@ -100,6 +100,9 @@ pub fn check_publishes(head: &Head<'_>, body: &[u8]) -> Result<(), Refusal> {
             "without a subject in the query, each publish says for itself what it wants",
         ));
     }
+    if head.idempotency_key.is_some() {
+        return Err(Refusal::new(Code::KeyInvalid, "without a subject in the query, each publish names its own key"));
+    }
     if kind_of(head.content_type)? != Kind::Json {
         return Err(Refusal::new(Code::MediaUnsupported, "several publishes are an array in application/json"));
     }

@@ -206,6 +206,9 @@ fn a_post_is_numbered_and_answered_with_its_position() {
     let rows: Vec<Value> = serde_json::from_str(&body).expect("JSON");
     assert_eq!((status, &rows[0]), (200, &serde_json::json!({"id": 1, "ok": "published", "at": "7.2"})));
     assert_eq!((&rows[1]["error"], &rows[2]["error"], &rows[3]["at"]), (&4101.into(), &4103.into(), &"7.1".into()));
+    let keyed = request.replacen("\r\n", "\r\nIdempotency-Key: 0123456789abcdef\r\n", 1);
+    let (status, body) = answer(&ask(&mut world, place, &keyed));
+    assert!(status == 400 && body.contains("4116"), "a key is one message's: {body}");
 }
 
 #[test]

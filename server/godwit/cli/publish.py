@@ -89,7 +89,9 @@ async def _send(client: Client, subject: str, content: Any, timeout_s: float, op
         async with asyncio.timeout(timeout_s):
             return await client.publish(subject, content, **options)
     except TimeoutError:
-        state = "it is connected" if client.is_connected else "it is not connected"
+        state = (
+            "it is connected" if client.is_connected else f"it is not connected: {client.loss or 'no server answered'}"
+        )
         raise GodwitError(f"no answer in {timeout_s:g} s; {state}") from None
 
 

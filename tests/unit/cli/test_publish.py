@@ -59,6 +59,7 @@ async def test_a_node_that_does_not_answer_is_said_and_exits_1() -> None:
         peer.is_mute = True
         outcome = await invoke(peer, "/a", "1", "--timeout", "0.05")
     assert outcome.exit_code == 1 and "no answer in 0.05 s" in outcome.stderr
+    assert "not connected: " in outcome.stderr
 
 
 def test_one_key_for_many_messages_is_refused() -> None:
