@@ -47,12 +47,11 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-# The Rust tests are built beside the engine: each leaves a core idle now and then.
+# Side by side, because each leaves cores idle now and then; from a clean clone the Rust tests are built beside the engine.
 test: tools-test tools-spark ## the fast tests
-	@cargo test --quiet --locked --no-run $(CRATES) & beside=$$!; failed=0; \
-	$(MAKE) .make/engine .make/console .make/node_modules .make/chromium .make/pipelines || failed=$$?; \
-	wait $$beside || failed=$$?; exit $$failed
-	@$(MAKE) test-rust test-javascript test-python test-pipelines
+	@.ci/beside "$(MAKE) test-rust" \
+		"$(MAKE) .make/engine .make/console .make/node_modules .make/chromium .make/pipelines && \
+		.ci/beside '$(MAKE) test-javascript' '$(MAKE) test-pipelines' '$(MAKE) test-python'"
 
 test-rust: tools-test
 	cargo test --quiet --locked $(CRATES)
@@ -60,8 +59,9 @@ test-rust: tools-test
 test-javascript: tools-test .make/engine .make/node_modules
 	cd client && npm run --silent test
 
+# The rules of the house are `make check`'s.
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
-	$(BIN)/pytest -q -m "not long" $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -q -m "not long" --ignore=tests/house $(PARALLEL) $(ARGS)
 
 test-pipelines: tools-spark .make/pipelines .make/engine
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
