@@ -27,6 +27,8 @@ pub struct Conflation {
     pub closed: u64,
     /// When the window under way closes (monotonic ms).
     pub closes_ms: u64,
+    /// Somebody waits for that.
+    pub is_awaited: bool,
 }
 
 impl Conflation {
@@ -46,6 +48,11 @@ impl Conflation {
                 });
             }
         }
+    }
+
+    /// Lets go of what was gathered.
+    pub fn clear(&mut self) {
+        self.parts.clear();
     }
 
     /// Closes the window at `arrival`: its parts in order of their last message.

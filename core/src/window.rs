@@ -31,6 +31,8 @@ struct Segment {
     frames: Vec<FrameEnd>,
     /// Which frames are no messages but marks; seldom any.
     asides: Vec<u32>,
+    /// Which frames are standard messages, without a place of their own.
+    standards: Vec<u32>,
     /// Which frames are several messages, and how many more than one.
     merged: Vec<(u32, u32)>,
 }
@@ -161,6 +163,7 @@ impl Window {
             large: None,
             frames: Vec::new(),
             asides: Vec::new(),
+            standards: Vec::new(),
             merged: Vec::new(),
         });
     }
@@ -229,6 +232,12 @@ impl Window {
         let earlier =
             self.place_after(before.arrival.saturating_sub(1)).map_or(self.front_settled, |found| found.arrival);
         Some(Boundary { arrival: earlier, ..before })
+    }
+
+    /// The boundary at or after `here` behind which frames begin that bring a subject's readers further than `sequence`.
+    pub fn place_behind(&self, here: Boundary, sequence: u64) -> Boundary {
+        let next = self.around(here.place + 1).map(|(_, next)| next).filter(|next| next.sequence <= sequence);
+        next.map_or(here, |next| self.place_behind(next, sequence))
     }
 
     fn end_before(&self, index: usize) -> Boundary {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::encode::{self, Item, Told};
 use super::gap::Missing;
-use super::outbound::{Frames, GATHER_BYTES, Note};
+use super::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use super::{Outlet, Shard, lock};
 use crate::conflation::Conflation;
 use crate::cursor::Stand;
@@ -81,7 +81,11 @@ impl Shard {
                 self.settings.limits.reply_buffer_bytes_max
             }
             (Stand::Behind(from), source) => {
-                if self.enter_window(id, from) {
+                if self.awaits_window(id) {
+                    self.await_window(id);
+                    return 0;
+                }
+                if self.enter_window(id, from, true) {
                     return 0;
                 }
                 let (frames, messages) = match &source {
@@ -105,7 +109,7 @@ impl Shard {
     fn queue_unless_at_head(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
         let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
-        if matches!(cursor.stand, Stand::Behind(_) | Stand::Joining) && !is_blocked {
+        if matches!(cursor.stand, Stand::Behind(_) | Stand::Joining) && !is_blocked && !self.awaits_window(id) {
             self.queue_behind(id);
         }
     }
@@ -116,15 +120,20 @@ impl Shard {
         conflation.filter(|c| !c.is_empty()).map_or(self.arrived, |c| c.closed)
     }
 
-    /// Moves a cursor that has been sent everything up to `from` into its stream's window, if the window reaches that far.
-    fn enter_window(&mut self, id: u32, from: u64) -> bool {
+    /// Moves a cursor that has been sent everything up to `from` into its stream's window, if the window reaches that far. Unless
+    /// it `is_apart`, a merged frame may hold some of that too.
+    fn enter_window(&mut self, id: u32, from: u64, is_apart: bool) -> bool {
         let Some(cursor) = self.cursors.get_mut(id) else { return true };
         cursor.settle(from);
         let Some(stream) = self.streams.get(cursor.stream) else { return true };
         let place = stream.window.as_ref().and_then(|w| Some((w, w.place_after(from)?)));
-        let Some((window, here)) = place else { return false };
+        let Some((window, mut here)) = place else { return false };
+        let is_merged = stream.conflate_ms > 0 && here.arrival != from && here.place < window.head();
+        if let (true, Source::Subject(_)) = (is_merged, &stream.source) {
+            here = window.place_behind(here, cursor.sequence);
+        }
         let is_known = stream.wire != Wire::Binary || window.is_in_newest(here.place);
-        if cursor.job.is_some() || cursor.owes_mark || !is_known {
+        if cursor.job.is_some() || cursor.owes_mark || !is_known || is_merged && is_apart {
             return false;
         }
         cursor.stand = Stand::Live(here.place);
@@ -144,13 +153,32 @@ impl Shard {
         true
     }
 
+    /// What the logs have let go of, a conflated stream's window may still have, merged with some of what its reader has.
+    fn enter_merged(&mut self, id: u32, from: u64) -> bool {
+        let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+        stream.is_some_and(|stream| stream.conflate_ms > 0) && self.enter_window(id, from, false)
+    }
+
     /// A cursor to which everything handed out has been sent: if that is all there is, it is at the head from now on.
     pub(super) fn arrive(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
         let Stand::Behind(from) = cursor.stand else { return };
         if from >= self.reach(cursor.stream) && self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked) {
-            self.enter_head(id);
+            if self.awaits_window(id) { self.await_window(id) } else { self.enter_head(id) }
         }
+    }
+
+    /// Places a cursor where all that there is ends: its client has it, was told that it is missing, or did not want it. `number`
+    /// is its subject's last; 0 of a pattern.
+    pub(super) fn stand_at_end(&mut self, id: u32, number: u64) {
+        let arrived = self.arrived;
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        let conflation = self.streams.get(cursor.stream).and_then(|stream| stream.conflation.as_ref());
+        if conflation.is_none_or(|conflation| conflation.is_empty()) {
+            return self.enter_head(id);
+        }
+        (cursor.stand, cursor.sequence) = (Stand::Behind(arrived), number);
+        self.arrive(id);
     }
 
     /// Places a cursor at the head of its stream: nothing before it is owed but what is told here.
@@ -183,6 +211,9 @@ impl Shard {
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
         if let Some(hole) = read.hole {
             let known = self.cursors.get(id).map_or(0, |cursor| cursor.sequence);
+            if hole.missed != Some(0) && self.enter_merged(id, from) {
+                return Step::default();
+            }
             if hole.missed != Some(0) && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
                 let at = if known > 0 { Some(node.position(log, known)) } else { hole.after };
                 self.read_back(id, from, at, Place::Arrival(from), false);
@@ -211,6 +242,9 @@ impl Shard {
             self.read_back(id, from, None, Place::Arrival(from), false);
             return (frames, Vec::new());
         }
+        if has_holes && self.enter_merged(id, from) {
+            return (frames, Vec::new());
+        }
         if walk.is_lost {
             self.restart_join(id);
             return (frames, Vec::new());
@@ -235,12 +269,12 @@ impl Shard {
         let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(walk.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = Stand::Behind(reached);
-            let mut merged = 0;
             messages.retain(|message| {
-                merged += u64::from(cursor.merges(message.log, message.sequence));
+                if cursor.merges(message.log, message.sequence) {
+                    frames.passed.push(Passed { cursor: id, arrival: message.arrival, sequence: 0 });
+                }
                 !cursor.skips(message.log, message.sequence)
             });
-            self.note_merged(id, merged);
         }
         (frames, messages)
     }
@@ -254,7 +288,7 @@ impl Shard {
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.caught_up += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
-        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>, merged: u32| {
+        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>, messages: u32| {
             let (arrival, sequence) = next.map_or((0, 0), |message| (message.arrival, message.sequence));
             let before = Stand::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
@@ -265,7 +299,7 @@ impl Shard {
                 sequence,
                 is_standard: false,
                 is_tracked: false,
-                merged,
+                messages,
             });
         };
         if stream.conflate_ms > 0 || stream.conflates_slow {
@@ -273,12 +307,12 @@ impl Shard {
             messages.iter().for_each(|message| merged.add(message));
             for part in merged.close(0) {
                 encode::private_frame(stream, next_number, &Item::part(&part), &mut told, &mut frames.bytes);
-                note(&frames.bytes, messages.first(), part.count - 1);
+                note(&frames.bytes, messages.first(), part.count);
             }
         } else {
             for message in messages {
                 encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
-                note(&frames.bytes, Some(message), 0);
+                note(&frames.bytes, Some(message), 1);
             }
         }
         if let Source::Subject(_) = stream.source {

@@ -177,7 +177,10 @@ fn append_frame(stream: &mut Stream, item: &Item<'_>, arrival: u64, is_anew: boo
     }
     let sequence = if item.at.is_some() { item.source.sequence } else { window.sequence() };
     window.append(buffer, arrival, stream.standard, sequence);
-    window.merge_last(item.conflated);
+    match item.at {
+        Some(_) => window.merge_last(item.conflated),
+        None => window.set_last_standard(),
+    }
     stream.window = Some(window);
 }
 

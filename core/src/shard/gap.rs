@@ -82,7 +82,7 @@ impl Shard {
                 }
                 self.queue_behind(id);
             }
-            None => self.enter_head(id),
+            None => self.stand_at_end(id, node.head(log).number),
         }
     }
 

@@ -24,7 +24,7 @@ impl Shard {
             cursor.stand = Stand::Joining;
             cursor.owes_mark = true;
         }
-        self.begin_open_range(id, bound);
+        self.begin_pattern_range(id, bound);
         self.queue_behind(id);
     }
 

@@ -111,6 +111,13 @@ impl Shard {
         let text = pattern.text();
         self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
         self.report_subscribed(socket, text, outcome, None, place_of(command));
+        // What is told below belongs to the range.
+        if let (Some(mark), Some(Ok(arrival)), Some(name)) = (command.since, mark, self.stream_name(cursor)) {
+            self.begin_pattern_range(cursor, arrival);
+            self.confirm(socket, &name, Range::Pattern { run: mark.run, from: None, to: mark.arrival });
+        } else {
+            self.begin_pattern_range(cursor, self.arrived);
+        }
         self.tell_since_gap(cursor, gap);
         if outcome == Outcome::Recovered && plan.is_none() {
             self.skip_known(cursor, command, pattern, node);
@@ -118,16 +125,10 @@ impl Shard {
         if let Some(cursor) = self.cursors.get_mut(cursor) {
             cursor.owes_mark = true;
         }
-        if let (Some(mark), Some(Ok(arrival)), Some(name)) = (command.since, mark, self.stream_name(cursor)) {
-            self.begin_pattern_range(cursor, arrival);
-            self.confirm(socket, &name, Range::Pattern { run: mark.run, from: None, to: mark.arrival });
-        } else {
-            self.begin_open_range(cursor, self.arrived);
-        }
         match plan {
             Some(plan) => self.begin_join(cursor, plan),
             None if outcome == Outcome::Recovered => self.queue_behind(cursor),
-            None => self.enter_head(cursor),
+            None => self.stand_at_end(cursor, 0),
         }
         if gap.is_some() {
             self.note_pattern_gap(cursor);

@@ -149,16 +149,20 @@ impl Shard {
         }
         let ids: Vec<u32> = self.streams.indices_from(0).collect();
         for id in ids {
+            let reach = self.reach(id);
             self.close_window(id);
-            let Some(stream) = self.streams.get(id) else { continue };
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            // What a conflation window would have gathered is not whole any more.
+            stream.conflation.iter_mut().for_each(|conflation| conflation.clear());
             for cursor_id in stream.cursors.clone() {
                 let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
                 if matches!(cursor.stand, Stand::Current | Stand::Live(_)) {
-                    cursor.stand = Stand::Behind(self.arrived);
+                    cursor.stand = Stand::Behind(reach);
                     cursor.sequence = 0;
                     self.queue_behind(cursor_id);
                 }
             }
+            self.release_waiting(id);
         }
     }
 }

@@ -11,6 +11,24 @@ impl Window {
         }
     }
 
+    /// Says of the frame that was appended last that it is a standard message, or several.
+    pub fn set_last_standard(&mut self) {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.standards.push(segment.frames.len() as u32 - 1);
+        }
+    }
+
+    /// How many frames that begin there are standard messages.
+    #[inline]
+    pub fn standards(&self, from: u64, to: u64) -> u64 {
+        if self.segments.iter().all(|segment| segment.standards.is_empty()) {
+            return 0;
+        }
+        let Some((segment, frames)) = self.between_places(from, to) else { return 0 };
+        let before = |frame: u32| segment.standards.partition_point(|standard| *standard < frame);
+        (before(frames.end) - before(frames.start)) as u64
+    }
+
     /// How many messages begin between the boundary `from` and the place `to` of the same segment.
     #[inline]
     pub fn messages(&self, from: u64, to: u64) -> u64 {
@@ -29,6 +47,11 @@ impl Window {
         segment.merged.iter().filter(|(frame, _)| frames.contains(frame)).map(|(_, more)| u64::from(*more)).sum()
     }
 
+    /// Messages with a place of their own that those frames were made of.
+    pub fn placed(&self, from: u64, to: u64) -> u64 {
+        self.messages(from, to) - self.standards(from, to) + self.merged(from, to)
+    }
+
     /// What lies between where a reader at `place` surely stands (`settled`) and that place: messages, how many more they were made
     /// of, and bytes.
     pub fn unsettled(&self, place: u64) -> (u64, u64, u64) {
@@ -40,7 +63,7 @@ impl Window {
             if end > before.place {
                 return false;
             }
-            messages += self.messages(here.place, end);
+            messages += self.messages(here.place, end) - self.standards(here.place, end);
             merged += self.merged(here.place, end);
             true
         });

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-fn journaling() -> Settings {
+pub(crate) fn journaling() -> Settings {
     let mut settings = open_settings();
     settings.journal = Some(JournalSettings { flush_interval_ms: 1_000, ..JournalSettings::default() });
     settings
@@ -32,7 +32,7 @@ fn subscribe(selector: &str, on_gap: &str, is_conflated: bool) -> Value {
     command
 }
 
-fn deliveries(rows: Vec<Rows>) -> Vec<DeliveryRow> {
+pub(crate) fn deliveries(rows: Vec<Rows>) -> Vec<DeliveryRow> {
     let found = rows.into_iter().filter_map(|rows| if let Rows::Deliveries(rows) = rows { Some(rows) } else { None });
     found.flatten().collect()
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
+mod conflation;
 mod counters;
 mod deflate;
 mod history;
@@ -13,6 +14,7 @@ mod model;
 mod mqtt;
 mod quota;
 mod recovery;
+mod reigns;
 mod restart;
 mod sessions;
 mod standard;

@@ -87,7 +87,11 @@ impl Shard {
         place: Place,
         is_history: bool,
     ) {
-        self.end_range(id);
+        let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+        if stream.is_some_and(|stream| stream.pattern().is_none()) {
+            // Its numbers are positions from here on; a pattern's range goes on, with what was told in it.
+            self.end_range(id);
+        }
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         let epoch = at.map_or(0, |at| at.epoch);
         cursor.stand = Stand::Reading(arrival);
@@ -231,7 +235,7 @@ impl Shard {
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: false,
                 is_tracked: false,
-                merged: 0,
+                messages: 1,
             });
         }
         if let Source::Subject(_) = stream.source {

@@ -7,6 +7,7 @@ use crate::cursor::Stand;
 use crate::journal::{KeptMessage, Place};
 use crate::node::Node;
 use crate::position::Position;
+use crate::shard::outbound::Passed;
 use crate::shard::{Outlet, Shard};
 use crate::subject::Pattern;
 use crate::wire;
@@ -30,21 +31,22 @@ impl Shard {
         };
         let (rows, taken): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|kept| kept.arrival > node.purged_until(&kept.subject));
-        let (mut messages, mut merged) = (Vec::with_capacity(rows.len()), 0);
+        let mut frames = self.buffer();
+        let mut messages = Vec::with_capacity(rows.len());
         for kept in rows {
             let log = node.log_for(&kept.subject);
             // Beside its mark a client may have said that it knows a subject further than that.
             let number = node.number(log, kept.at()).unwrap_or(0);
             if let Some(cursor) = self.cursors.get(id).filter(|cursor| cursor.skips(log, number)) {
-                merged += u64::from(cursor.merges(log, number));
+                if cursor.merges(log, number) {
+                    frames.passed.push(Passed { cursor: id, arrival: kept.arrival, sequence: 0 });
+                }
                 continue;
             }
             let follows = if kept.sequence == 1 { node.followed(&kept.subject, kept.epoch) } else { None };
             messages.push(revive(kept, log, follows));
         }
         drop(node);
-        self.note_merged(id, merged);
-        let mut frames = self.buffer();
         self.put_taken(id, &taken, &mut frames.bytes);
         frames.private = frames.bytes.len();
         self.encode_pages(id, &messages, &mut frames);

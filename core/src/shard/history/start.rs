@@ -82,7 +82,7 @@ impl Shard {
                 self.queue_behind(cursor);
             }
             None if is_reading => {}
-            None => self.enter_head(cursor),
+            None => self.stand_at_end(cursor, node.head(log).number),
         }
         if !is_reading {
             self.settle_range(cursor, log, node);

@@ -182,11 +182,12 @@ impl Shard {
         self.make_ready(socket);
     }
 
-    /// Whether a cursor of the connection is not at its stream's head.
+    /// Whether a cursor of the connection has yet to come to its stream's head. Who waits for a window's end has all before it.
     pub(super) fn is_behind(&self, socket: u32) -> bool {
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
-            if matches!(cursor.stand, Stand::Behind(_) | Stand::Reading(_) | Stand::Joining) {
+            let is_behind = matches!(cursor.stand, Stand::Behind(_) | Stand::Reading(_) | Stand::Joining);
+            if is_behind && !self.awaits_window(id) {
                 return true;
             }
             id = cursor.next;

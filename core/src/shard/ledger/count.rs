@@ -3,7 +3,7 @@
 use super::{Ledger, SLICES_EACH};
 use crate::cursor::Stand;
 use crate::journal::{LATENCY_BUCKETS, latency_bucket};
-use crate::shard::outbound::{Frames, Note};
+use crate::shard::outbound::{Frames, Note, Passed};
 use crate::shard::{Outlet, Shard};
 use crate::stream::Source;
 
@@ -36,10 +36,10 @@ impl Ledger {
                 start = note.end;
                 continue;
             }
-            let range = self.grow(note.cursor, 1, (note.end - start) as u64);
-            range.conflated += u64::from(note.merged);
-            if matches!(note.before, Stand::Behind(_) | Stand::Reading(_)) && !note.is_standard {
-                range.to = range.to.max(note.sequence + 1);
+            let range = self.grow(note.cursor, u64::from(note.messages.min(1)), (note.end - start) as u64);
+            range.conflated += u64::from(note.messages.saturating_sub(1));
+            if matches!(note.before, Stand::Behind(_) | Stand::Reading(_)) && note.messages > 0 {
+                range.to = range.to.max(note.sequence + u64::from(note.messages));
             }
             start = note.end;
         }
@@ -73,7 +73,34 @@ impl Ledger {
 }
 
 impl Shard {
-    /// Messages of a pattern's range that a cursor passed over, for what its client has holds them.
+    /// Messages that cursors passed over with what was sent: each counts once its cursor has come as far as that. One that a short
+    /// write set back is passed over again.
+    pub(in crate::shard) fn note_passed(&mut self, passed: &[Passed]) {
+        if self.written.ledger.is_none() {
+            return;
+        }
+        for &Passed { cursor: id, arrival, sequence } in passed {
+            let Some(cursor) = self.cursors.get(id) else { continue };
+            let reached = match cursor.stand {
+                Stand::Behind(reached) | Stand::Reading(reached) => reached,
+                Stand::Live(place) => {
+                    let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
+                    window.and_then(|window| window.around(place)).map_or(arrival, |(before, _)| before.arrival)
+                }
+                Stand::Current | Stand::Joining => arrival,
+            };
+            if arrival > reached {
+                continue;
+            }
+            self.note_merged(id, 1);
+            if let Some(ledger) = &mut self.written.ledger {
+                let range = ledger.at(id);
+                range.to = range.to.max(sequence);
+            }
+        }
+    }
+
+    /// Messages of a range that a cursor passed over, for what its client has holds them.
     pub(in crate::shard) fn note_merged(&mut self, id: u32, count: u64) {
         if let Some(ledger) = self.written.ledger.as_mut().filter(|ledger| ledger.keeps_deliveries && count > 0) {
             ledger.grow(id, 0, 0).conflated += count;

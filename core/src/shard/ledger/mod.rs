@@ -163,12 +163,6 @@ impl Shard {
         self.begin_range_in(id, arrival, 0, 0);
     }
 
-    /// The same of one that joins: a window under way holds what came since the last was closed.
-    pub(in crate::shard) fn begin_open_range(&mut self, id: u32, arrival: u64) {
-        let reach = self.cursors.get(id).map_or(arrival, |cursor| self.reach(cursor.stream));
-        self.begin_pattern_range(id, arrival.min(reach));
-    }
-
     /// Where a subject's cursor stands now that its subscription was answered.
     pub(in crate::shard) fn settle_range(&mut self, id: u32, log: LogId, node: &Node) {
         let is_open = self.written.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
@@ -317,8 +311,7 @@ impl Shard {
         let told = range.count + range.gap_count;
         let conflated = match span {
             Span::Subject { .. } if is_merging => (to - range.from).saturating_sub(told),
-            Span::Subject { .. } => 0,
-            Span::Pattern { .. } => range.conflated,
+            _ => range.conflated,
         };
         let selector = Arc::clone(&stream.name);
         let row = DeliveryRow {

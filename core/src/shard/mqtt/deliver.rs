@@ -10,7 +10,7 @@ use crate::node::Entry;
 use crate::node::InFlight;
 use crate::shard::Shard;
 use crate::shard::absorb::Single;
-use crate::shard::outbound::{Frames, GATHER_BYTES, Note};
+use crate::shard::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use crate::shard::streams::Streams;
 use crate::slab::Slab;
 use crate::wire::Wire;
@@ -173,7 +173,8 @@ impl Shard {
         let wall_ms = self.now.wall_ms;
         let Some(cursor) = self.cursors.get(id) else { return };
         let Stand::Live(from) = cursor.stand else { return };
-        let Some(window) = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref()) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        let (Some(window), is_subject) = (stream.window.as_ref(), stream.pattern().is_none()) else { return };
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let (first, Some(mqtt)) = (connection.first_cursor, connection.mqtt.as_mut()) else { return };
         let (mut place, mut is_stalled) = (from, false);
@@ -189,6 +190,14 @@ impl Shard {
                 return false;
             }
             place = before.place + bytes.len() as u64;
+            let messages = window.placed(before.place, place) as u32;
+            if put == Put::Passed
+                && messages > 0
+                && let Some((here, _)) = window.around(place)
+            {
+                let sequence = if is_subject { here.sequence } else { 0 };
+                frames.passed.push(Passed { cursor: id, arrival: here.arrival, sequence });
+            }
             if let Put::Sent { is_tracked } = put {
                 let before = Stand::Live(before.place);
                 let end = frames.bytes.len();
@@ -199,7 +208,7 @@ impl Shard {
                     sequence: 0,
                     is_standard: false,
                     is_tracked,
-                    merged: 0,
+                    messages,
                 });
             }
             frames.bytes.len() < GATHER_BYTES
@@ -247,6 +256,12 @@ impl Shard {
         let (first, Some(mqtt)) = (connection.first_cursor, connection.mqtt.as_mut()) else { return Put::Passed };
         let (wanted, out) = (Wanted::of(cursor), &mut frames.bytes);
         let put = mqtt.put_for(&self.cursors, &self.streams, first, id, &wanted, &parts, wall_ms, out);
+        if put == Put::Passed && message.sequence > 0 {
+            let is_subject = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+            let is_subject = is_subject.is_some_and(|stream| stream.pattern().is_none());
+            let sequence = if is_subject { message.sequence } else { 0 };
+            frames.passed.push(Passed { cursor: id, arrival: message.arrival, sequence });
+        }
         if let Put::Sent { is_tracked } = put {
             frames.notes.push(Note {
                 end: frames.bytes.len(),
@@ -255,7 +270,7 @@ impl Shard {
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: message.sequence == 0,
                 is_tracked,
-                merged: 0,
+                messages: u32::from(message.sequence > 0),
             });
         }
         put

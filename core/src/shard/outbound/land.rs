@@ -53,7 +53,8 @@ impl Shard {
             let messages = window.messages(from, from + count as u64);
             self.counters.of(connection).messages_out += messages;
             if let Some(ledger) = &mut self.written.ledger {
-                ledger.slice(cursor_id, messages, window.merged(from, from + count as u64), count);
+                let placed = messages - window.standards(from, from + count as u64);
+                ledger.slice(cursor_id, placed, window.merged(from, from + count as u64), count);
                 if count == bytes {
                     ledger.time(cursor.stream, stream.fresh_us, out);
                 }

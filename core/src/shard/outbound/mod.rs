@@ -50,6 +50,17 @@ pub(super) struct Frames {
     /// How many of the bytes are private.
     pub private: usize,
     pub notes: Vec<Note>,
+    /// Messages that cursors pass over with these frames: their clients have them, or do not want them.
+    pub passed: Vec<Passed>,
+}
+
+/// One message that a cursor passes over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub cursor: u32,
+    pub arrival: u64,
+    /// Of a subject's stream: its number in the log; else 0.
+    pub sequence: u64,
 }
 
 impl Frames {
@@ -73,8 +84,8 @@ pub(super) struct Note {
     pub is_standard: bool,
     /// MQTT: the client has yet to settle it.
     pub is_tracked: bool,
-    /// Of a frame that is several messages: how many more than one.
-    pub merged: u32,
+    /// How many messages with a place of their own the frame is; 0 of a standard one, and of a mark.
+    pub messages: u32,
 }
 
 impl Shard {
@@ -199,9 +210,11 @@ impl Shard {
     }
 
     pub(in crate::shard) fn recycle(&mut self, mut frames: Frames) {
+        self.note_passed(&frames.passed);
         if self.buffers.len() < POOLED_MAX && frames.bytes.capacity() <= POOLED_BYTES_MAX {
             frames.bytes.clear();
             frames.notes.clear();
+            frames.passed.clear();
             frames.private = 0;
             self.buffers.push(frames);
         }
@@ -332,7 +345,7 @@ impl Shard {
                     sequence: 0,
                     is_standard: false,
                     is_tracked: false,
-                    merged: window.merged(before.place, place) as u32,
+                    messages: window.placed(before.place, place) as u32,
                 };
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES

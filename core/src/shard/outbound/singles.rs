@@ -69,7 +69,7 @@ impl Shard {
             sequence: message.sequence.saturating_sub(1),
             is_standard: message.sequence == 0,
             is_tracked: false,
-            merged: 0,
+            messages: u32::from(message.sequence > 0),
         });
     }
 

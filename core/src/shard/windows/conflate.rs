@@ -1,5 +1,8 @@
-//! Streams with a clock: conflation windows that close, frames held back for company. Owns when; merging is `conflation`'s.
+//! Streams with a clock: conflation windows that close, frames held back for company. Owns when; merging is `conflation`'s. Owns
+//! also that nobody is sent again what a window gathered before he stood there: who has a part of the window under way already
+//! waits for its end, and is then sent the rest of it from the logs.
 use crate::conflation::Part;
+use crate::cursor::Stand;
 use crate::settings::Settings;
 use crate::shard::{Shard, encode};
 use crate::stream::Stream;
@@ -34,6 +37,50 @@ impl Shard {
             encode::append(stream, next_number, &encode::Item::part(part), arrived, &mut self.press);
         }
         self.appended(id);
+        self.release_waiting(id);
+    }
+
+    /// Whether a cursor waits for the end of its stream's window: some of what that has gathered its client has already.
+    pub(in crate::shard) fn awaits_window(&self, id: u32) -> bool {
+        let Some(cursor) = self.cursors.get(id) else { return false };
+        let Stand::Behind(from) = cursor.stand else { return false };
+        let conflation = self.streams.get(cursor.stream).and_then(|stream| stream.conflation.as_ref());
+        let Some(conflation) = conflation.filter(|conflation| !conflation.is_empty()) else { return false };
+        let known = cursor.job.as_ref().map_or(from, |job| job.skips_until.max(from));
+        from >= conflation.closed && known > conflation.closed
+    }
+
+    /// It is told what ends its join, and called again when the window has ended.
+    pub(in crate::shard) fn await_window(&mut self, id: u32) {
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        let Stand::Behind(from) = cursor.stand else { return };
+        let (socket, owes_mark) = (cursor.connection, std::mem::take(&mut cursor.owes_mark));
+        let stream = self.streams.get_mut(cursor.stream);
+        if let Some(conflation) = stream.and_then(|stream| stream.conflation.as_mut()) {
+            conflation.is_awaited = true;
+        }
+        if owes_mark {
+            self.tell_mark(id, from);
+        }
+        self.make_ready(socket);
+    }
+
+    /// A window has ended: who waited for it goes on from the logs.
+    pub(in crate::shard) fn release_waiting(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(conflation) = stream.conflation.as_mut() else { return };
+        if !std::mem::take(&mut conflation.is_awaited) {
+            return;
+        }
+        let cursors = std::mem::take(&mut stream.cursors);
+        for &cursor in &cursors {
+            if self.cursors.get(cursor).is_some_and(|cursor| matches!(cursor.stand, Stand::Behind(_))) {
+                self.queue_behind(cursor);
+            }
+        }
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.cursors = cursors;
+        }
     }
 
     pub(in crate::shard) fn mark_dirty(&mut self, id: u32) {

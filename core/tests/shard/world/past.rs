@@ -7,6 +7,8 @@ use super::World;
 
 #[derive(Debug, Default)]
 pub(crate) struct Past {
+    /// The run whose rows come; 0: that of a test with one.
+    pub run: u64,
     pub rows: Vec<KeptMessage>,
     /// Rows before this offset are no longer kept.
     pub first: usize,
@@ -26,7 +28,7 @@ impl Past {
         let mut rows = Vec::new();
         world.node.lock().expect("unpoisoned").take_rows(&mut rows);
         for row in &rows {
-            let kept = keep(row, self.rows.len() as u64);
+            let kept = keep(row, self.run, self.rows.len() as u64);
             self.rows.push(kept);
         }
     }
@@ -112,10 +114,10 @@ impl Past {
     }
 }
 
-fn keep(row: &MessageRow, offset: u64) -> KeptMessage {
+fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     let message = &row.message;
     let at = message.at().expect("only guaranteed messages are written down");
-    let mut kept = KeptMessage::new(0xa1, offset, message.subject.clone(), at);
+    let mut kept = KeptMessage::new(if run > 0 { run } else { 0xa1 }, offset, message.subject.clone(), at);
     (kept.arrival, kept.time_ms, kept.kind) = (message.arrival, message.time_ms, message.kind);
     (kept.is_retained, kept.qos, kept.is_mqtt, kept.expiry_s) =
         (message.is_retained, message.qos, row.is_mqtt, message.expiry_s);
