@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::Stream;
+use crate::boot;
 use crate::catalog::Catalog;
 use crate::decode::scan::{Wanted, scan};
 use crate::disk::Disk;
@@ -30,6 +31,7 @@ pub struct Checked {
 /// Looks through all files in the journal's directory, stream by stream, oldest first.
 pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
     let catalog = Catalog::new(directory, "");
+    let may_be_torn = !boot::is_same(disk, directory);
     let mut found = Vec::new();
     for stream in Stream::ALL {
         let segments = catalog.lock(stream);
@@ -51,7 +53,7 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
         let ends: Vec<u64> = files.iter().skip(1).map(|(first, _, _)| *first).chain([u64::MAX]).collect();
         for ((first, next, name), end) in files.iter().zip(ends) {
             let bounds = (*first, next.unwrap_or(end).min(end));
-            match check_file(disk, stream, &segments.path(name), name, bounds) {
+            match check_file(disk, (stream, name), &segments.path(name), bounds, may_be_torn && next.is_none()) {
                 // It was sealed, or let go, since the folder was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 checked => found.push(checked?),
@@ -69,20 +71,26 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
     Ok(found)
 }
 
-fn check_file(disk: &dyn Disk, stream: Stream, path: &Path, name: &str, bounds: (u64, u64)) -> io::Result<Checked> {
+fn check_file(
+    disk: &dyn Disk,
+    (stream, name): (Stream, &str),
+    path: &Path,
+    (first, next): (u64, u64),
+    may_be_torn: bool,
+) -> io::Result<Checked> {
     let file = disk.open(path)?;
-    let (bytes, (first, next)) = (file.length()?, bounds);
-    let scanned =
-        scan(&*file, Wanted { stream, limit: bytes, first, next, from: 0, is_verified: true }, &mut |_, _| {
-            ControlFlow::Continue(())
-        })?;
+    let limit = file.length()?;
+    let wanted = Wanted { stream, limit, first, next, from: 0, is_verified: true, may_be_torn };
+    let scanned = scan(&*file, wanted, &mut |_, _| ControlFlow::Continue(()))?;
+    let is_open = name.ends_with(".arrows");
     Ok(Checked {
         stream,
         file: name.to_owned(),
         first,
         next: if next == u64::MAX { scanned.next } else { next },
         rows: scanned.rows,
-        bytes,
+        // Room that was made ahead of the rows is none of theirs.
+        bytes: if is_open { scanned.bytes + scanned.torn_bytes } else { limit },
         damaged: scanned.damaged,
         torn_bytes: scanned.torn_bytes,
         is_missing: false,

@@ -27,6 +27,12 @@ pub trait Disk: Debug + Send + Sync {
 
     fn open(&self, file: &Path) -> io::Result<Box<dyn ReadAt>>;
 
+    /// An existing file, to be written over.
+    fn open_over(&self, file: &Path) -> io::Result<Box<dyn Overwrite>>;
+
+    /// How much the folder's disk still takes; none where it does not tell.
+    fn free_bytes(&self, folder: &Path) -> Option<u64>;
+
     /// Puts a file in the place of another, at once.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
@@ -46,6 +52,15 @@ pub trait Append: Debug + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// A file that is written over anywhere; it grows where that is behind its end.
+pub trait Overwrite: Debug + Send {
+    /// How many of the bytes it took; perhaps not all.
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<usize>;
+
+    /// As of a file that grows. What was written since the last time gets to the disk in any order, sector by sector.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
 /// A file that is read anywhere.
 pub trait ReadAt: Debug + Send + Sync {
     fn length(&self) -> io::Result<u64>;
@@ -55,11 +70,21 @@ pub trait ReadAt: Debug + Send + Sync {
 }
 
 /// Writes all of it, however often that takes.
-pub fn write_all(file: &mut dyn Append, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
+pub fn write_all(file: &mut dyn Append, bytes: &[u8]) -> io::Result<()> {
+    write_whole(bytes, &mut |_, rest| file.write(rest))
+}
+
+/// The same from a place on.
+pub fn write_all_at(file: &mut dyn Overwrite, place: u64, bytes: &[u8]) -> io::Result<()> {
+    write_whole(bytes, &mut |done, rest| file.write_at(place + done, rest))
+}
+
+fn write_whole(bytes: &[u8], write: &mut dyn FnMut(u64, &[u8]) -> io::Result<usize>) -> io::Result<()> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match write(done as u64, rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(taken) => bytes = bytes.get(taken..).unwrap_or(&[]),
+            Ok(taken) => done += taken,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -95,9 +95,10 @@ impl Journal {
         let catalog = Catalog::new(&settings.directory, &settings.node);
         let progress = Progress::default();
         let sealer = Sealer { disk: Arc::clone(&disk), catalog: catalog.clone(), progress: progress.clone() };
+        let was_cut = !boot::is_same(&*disk, &settings.directory);
         let mut recovered = Vec::with_capacity(Stream::ALL.len());
         for stream in Stream::ALL {
-            recovered.push(recover(stream, &*disk, &catalog)?);
+            recovered.push(recover(stream, &*disk, &catalog, was_cut)?);
         }
         let reader = Reader::new(&disk, &catalog, &progress);
         let mut past = Past {
@@ -106,8 +107,7 @@ impl Journal {
         };
         past.reigns = read_chain(&reader)?;
         past.follows = find_last(&past.reigns, &reader);
-        let is_whole =
-            past.follows.is_none_or(|follows| follows.is_clean) || boot::is_same(&*disk, &settings.directory);
+        let is_whole = past.follows.is_none_or(|follows| follows.is_clean) || !was_cut;
         for of in &mut recovered {
             of.settle(&*disk, &catalog, is_whole)?;
             // Before anything follows them, the rows that came back are copied to where a power cut leaves them: a sync of their file

@@ -13,7 +13,9 @@ use crate::catalog::Catalog;
 use crate::disk::Disk;
 use crate::encode::rows::{Origin, Row};
 use crate::encode::table::Table;
-use crate::segment::OpenSegment;
+use crate::room::Rooms;
+use crate::seal::remove_if_there;
+use crate::segment::{FileName, OpenSegment};
 
 /// A batch holds about this much at most.
 const BATCH_BYTES: usize = 4 << 20;
@@ -52,6 +54,10 @@ pub(crate) struct Lane {
     /// How many of the held are in the open segment.
     written: usize,
     segment: Option<OpenSegment>,
+    /// Room made ahead for the next segments; of streams that publishers wait for.
+    rooms: Option<Rooms>,
+    /// Bytes of the segment before the open one.
+    bytes_before: u64,
     /// A file that holds nothing that counts, and whose name is needed.
     refuse: Option<PathBuf>,
     /// A segment that was given up, with rows that stand.
@@ -81,11 +87,25 @@ impl Lane {
             held_bytes: 0,
             written: 0,
             segment: None,
+            rooms: None,
+            bytes_before: 0,
             refuse: None,
             abandoned: None,
             failure: None,
             journaled_arrival: 0,
             synced_arrival: 0,
+        }
+    }
+
+    /// From now on room is made ahead where it is asked for.
+    pub(crate) fn begin_rooms(&mut self) {
+        self.rooms = Rooms::begin(&self.disk, &self.folder).ok(); // it only saves time
+    }
+
+    /// A publisher waits for this stream: its next segment had better have room.
+    pub(crate) fn ask_room(&self, bytes_max: u64) {
+        if let Some(rooms) = &self.rooms {
+            rooms.ask(self.bytes_before, bytes_max);
         }
     }
 
@@ -133,38 +153,47 @@ impl Lane {
     }
 
     fn try_write(&mut self, now_ms: u64) -> io::Result<u64> {
-        let first = self.held.get(self.written).map_or(self.next, |held| held.first);
-        let segment = match &mut self.segment {
-            Some(segment) => segment,
-            None => {
-                if let Some(path) = self.refuse.take()
-                    && let Err(error) = self.disk.remove(&path)
-                    && error.kind() != io::ErrorKind::NotFound
-                {
-                    self.refuse = Some(path);
-                    return Err(error);
-                }
-                let schema = self.table.schema();
-                let path = self.folder.join(crate::segment::FileName::Open { first }.text());
-                // Should it be made and its name not be kept, the next try finds it in its way.
-                self.refuse = Some(path);
-                let segment = OpenSegment::create(&*self.disk, &self.folder, first, schema, now_ms)?;
-                self.refuse = None;
-                self.segment.insert(segment)
+        self.open(now_ms)?;
+        let before = self.segment.as_ref().map_or(0, |segment| segment.bytes);
+        while let (Some(held), Some(segment)) = (self.held.get(self.written), &mut self.segment) {
+            // A batch that overwrites zeros follows only what is on the disk: whatever a power cut leaves of it, it is the last one.
+            if segment.is_in_room() && self.written > 0 {
+                segment.sync()?;
+                self.settle();
+                continue;
             }
-        };
-        let before = segment.bytes;
-        for held in self.held.iter().skip(self.written) {
             segment.add(&held.batch)?;
-            if segment.encoded_bytes() >= BATCH_BYTES {
+            self.written += 1;
+            if segment.is_in_room() || segment.encoded_bytes() >= BATCH_BYTES {
                 segment.flush()?;
             }
         }
+        let Some(segment) = &mut self.segment else { return Ok(0) };
         segment.flush()?;
-        self.written = self.held.len();
         self.journaled_arrival = self.held.back().map_or(0, |held| held.arrival).max(self.journaled_arrival);
         self.catalog.lock(self.stream).set_open(segment.first, segment.bytes);
         Ok(segment.bytes - before)
+    }
+
+    /// Begins a segment where none is open.
+    fn open(&mut self, now_ms: u64) -> io::Result<()> {
+        if self.segment.is_some() {
+            return Ok(());
+        }
+        if let Some(path) = self.refuse.take()
+            && let Err(error) = remove_if_there(&*self.disk, &path)
+        {
+            self.refuse = Some(path);
+            return Err(error);
+        }
+        let first = self.held.get(self.written).map_or(self.next, |held| held.first);
+        // Should it be made and its name not be kept, the next try finds it in its way.
+        self.refuse = Some(self.folder.join(FileName::Open { first }.text()));
+        let spare = self.rooms.as_ref().and_then(Rooms::take);
+        let schema = self.table.schema();
+        self.segment = Some(OpenSegment::create(&*self.disk, &self.folder, first, schema, spare, now_ms)?);
+        self.refuse = None;
+        Ok(())
     }
 
     /// Makes sure of what was written. True when there was something and it is on the disk now.
@@ -177,18 +206,24 @@ impl Lane {
             self.fail(&error);
             return false;
         }
+        self.settle();
+        true
+    }
+
+    /// What was written is on the disk.
+    fn settle(&mut self) {
         for held in self.held.drain(..self.written) {
             self.held_bytes -= held.bytes;
             self.synced_arrival = self.synced_arrival.max(held.arrival);
         }
         self.written = 0;
-        true
     }
 
     /// Gives the segment up: what of it was synced stands, all else is written again once the disk takes it.
     fn fail(&mut self, error: &io::Error) {
         self.failure = Some(format!("{}: {error}", self.stream.name()));
         self.written = 0;
+        self.give_room_up();
         let Some(segment) = self.segment.take() else { return };
         let synced = self.held.front().map_or(self.next, |held| held.first);
         let mut segments = self.catalog.lock(self.stream);
@@ -224,7 +259,8 @@ impl Lane {
             return self.abandoned.take();
         }
         let segment = self.segment.as_ref()?;
-        let is_due = segment.bytes >= bytes_max || now_ms.saturating_sub(segment.opened_ms) >= age_ms_max || must;
+        let is_full = segment.bytes >= bytes_max || self.has_better_room(segment);
+        let is_due = is_full || now_ms.saturating_sub(segment.opened_ms) >= age_ms_max || must;
         if !is_due || self.failure.is_some() {
             return None;
         }
@@ -232,10 +268,23 @@ impl Lane {
             return None;
         }
         let segment = self.segment.take()?;
+        self.bytes_before = segment.bytes;
         let next = self.held.front().map_or(self.next, |held| held.first);
         let closed = Closed { stream: self.stream, first: segment.first, next, is_ours: true };
         self.catalog.lock(self.stream).close_open(closed.first, closed.next);
         Some(closed)
+    }
+
+    /// Little is left of the segment's room, and there is other.
+    fn has_better_room(&self, segment: &OpenSegment) -> bool {
+        segment.lacks_room() && self.rooms.as_ref().is_some_and(Rooms::is_ready)
+    }
+
+    /// The disk gets back what was made ahead: this stream, or another, needs it now.
+    pub(crate) fn give_room_up(&self) {
+        if let Some(rooms) = &self.rooms {
+            rooms.give_up();
+        }
     }
 
     pub(crate) fn stream(&self) -> Stream {

@@ -20,6 +20,7 @@ mod queue;
 mod reader;
 mod recover;
 mod reigns;
+mod room;
 mod schema;
 mod seal;
 mod segment;

@@ -161,7 +161,7 @@ impl Reader {
         let Source { stream, first: begin, next: end, .. } = *source;
         let found = scan(
             &*file,
-            Wanted { stream, limit, first: begin, next: end, from: first, is_verified: true },
+            Wanted { stream, limit, first: begin, next: end, from: first, is_verified: true, may_be_torn: false },
             &mut |batch, _| {
                 if let Some(batch) = page::cut(batch, first, next) {
                     flow = each(batch);

@@ -37,14 +37,16 @@ struct Search<'a> {
     disk: &'a dyn Disk,
     segments: MutexGuard<'a, Segments>,
     names: BTreeSet<String>,
+    /// The power may have been cut since the last run.
+    was_cut: bool,
     found: Recovered,
 }
 
-pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog) -> io::Result<Recovered> {
+pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog, was_cut: bool) -> io::Result<Recovered> {
     let segments = catalog.lock(stream);
     disk.create_folder(&segments.folder)?;
     let names = disk.list(&segments.folder)?.into_iter().collect();
-    let mut search = Search { stream, disk, segments, names, found: Recovered::default() };
+    let mut search = Search { stream, disk, segments, names, was_cut, found: Recovered::default() };
     for name in search.names.iter().filter(|name| name.ends_with(".new")) {
         search.remove(name)?;
     }
@@ -139,7 +141,8 @@ impl Search<'_> {
         let file = self.disk.open(&self.segments.path(name))?;
         let bytes = file.length()?;
         let mut facts = Facts::default();
-        let wanted = Wanted { stream: self.stream, limit: bytes, first, next, from: 0, is_verified: true };
+        let may_be_torn = self.was_cut && !name.ends_with(".arrow");
+        let wanted = Wanted { stream: self.stream, limit: bytes, first, next, from: 0, is_verified: true, may_be_torn };
         let scan = scan(&*file, wanted, &mut |batch, _| {
             facts.add(&batch);
             ControlFlow::Continue(())

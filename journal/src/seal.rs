@@ -150,7 +150,7 @@ impl Rewrite {
         let mut failed = Ok(());
         let found = scan(
             &*file,
-            Wanted { stream: self.stream, limit: self.limit, first, next, from: 0, is_verified },
+            Wanted { stream: self.stream, limit: self.limit, first, next, from: 0, is_verified, may_be_torn: false },
             &mut |batch, frame| {
                 failed = self.add(batch, frame.body_bytes);
                 if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -8,10 +8,14 @@ use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::disk::{Append, Disk, write_all};
+use crate::disk::{Append, Disk, Overwrite, write_all, write_all_at};
+use crate::room::Spare;
 
 /// Offsets stand in a signed column; nothing larger is believed, so that there is always room to go on.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
+
+/// What begins a frame of an IPC stream: a mark and a length.
+const MARK_BYTES: usize = 8;
 
 /// What a file in a stream's folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,8 +80,16 @@ pub(crate) struct OpenSegment {
     /// Bytes written, all of them whole batches.
     pub(crate) bytes: u64,
     pub(crate) opened_ms: u64,
-    file: Box<dyn Append>,
+    sink: Sink,
     encoder: Encoder,
+}
+
+/// Where a segment's bytes go.
+#[derive(Debug)]
+enum Sink {
+    Growing(Box<dyn Append>),
+    /// So many zeros of it were on the disk before anything was written over them.
+    Room(Box<dyn Overwrite>, u64),
 }
 
 /// Batches as bytes of one IPC stream.
@@ -109,21 +121,43 @@ impl Encoder {
 }
 
 impl OpenSegment {
-    /// A new file with the schema; its name outlasts a power cut.
+    /// A new file with the schema, of the spare room where there is some; its name outlasts a power cut.
     pub(crate) fn create(
         disk: &dyn Disk,
         folder: &Path,
         first: u64,
         schema: &SchemaRef,
+        spare: Option<Spare>,
         now_ms: u64,
     ) -> io::Result<Self> {
         let path = folder.join(FileName::Open { first }.text());
         let encoder = Encoder::new(schema).map_err(to_io)?;
-        let file = disk.create(&path)?;
-        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, file, encoder };
+        // Room that went away is no loss.
+        let room = spare.filter(|spare| disk.rename(&spare.path, &path).is_ok());
+        let sink = match room {
+            Some(spare) => Sink::Room(disk.open_over(&path)?, spare.bytes),
+            None => Sink::Growing(disk.create(&path)?),
+        };
+        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, sink, encoder };
         segment.flush()?;
+        if segment.is_in_room() {
+            segment.sync()?;
+        }
         disk.sync_folder(folder)?;
         Ok(segment)
+    }
+
+    /// What is written next overwrites zeros: until a sync it may be on the disk in part, and in any order.
+    pub(crate) fn is_in_room(&self) -> bool {
+        matches!(self.sink, Sink::Room(_, room) if self.bytes < room)
+    }
+
+    /// Little is left of its room, or it never had any.
+    pub(crate) fn lacks_room(&self) -> bool {
+        match self.sink {
+            Sink::Growing(_) => true,
+            Sink::Room(_, room) => self.bytes >= room - room / 16,
+        }
     }
 
     /// Encodes a batch; `flush` writes what was encoded.
@@ -138,15 +172,28 @@ impl OpenSegment {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let bytes = self.encoder.bytes();
-        write_all(&mut *self.file, bytes)?;
+        match &mut self.sink {
+            Sink::Growing(file) => write_all(&mut **file, bytes)?,
+            Sink::Room(file, _) => write_over(&mut **file, self.bytes, bytes)?,
+        }
         self.bytes += bytes.len() as u64;
         self.encoder.clear();
         Ok(())
     }
 
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        self.file.sync()
+        match &mut self.sink {
+            Sink::Growing(file) => file.sync(),
+            Sink::Room(file, _) => file.sync(),
+        }
     }
+}
+
+/// A frame's mark comes last: up to then a reader finds zeros there, which end a stream, and never half a batch.
+fn write_over(file: &mut dyn Overwrite, place: u64, frames: &[u8]) -> io::Result<()> {
+    let (mark, rest) = frames.split_at(frames.len().min(MARK_BYTES));
+    write_all_at(file, place + mark.len() as u64, rest)?;
+    write_all_at(file, place, mark)
 }
 
 #[cfg(test)]

@@ -43,7 +43,11 @@ impl Writer {
     ) -> Self {
         let origin = Arc::new(Origin { node: settings.node.clone(), run: format!("{:x}", settings.run) });
         let written = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
-        let lanes = written.zip(next).map(|(stream, next)| Lane::new(stream, &origin, disk, catalog, *next)).collect();
+        let lane = |(stream, next): (Stream, &u64)| Lane::new(stream, &origin, disk, catalog, *next);
+        let mut lanes: Vec<Lane> = written.zip(next).map(lane).collect();
+        if let Some(messages) = lanes.first_mut() {
+            messages.begin_rooms();
+        }
         Self {
             settings: settings.clone(),
             progress: progress.clone(),
@@ -80,6 +84,9 @@ impl Writer {
             self.sync(now, is_due || is_much);
         }
         let (bytes_max, age_ms_max) = (self.settings.segment_bytes_max, self.settings.segment_age_ms_max);
+        if waiting.needs_disk && !self.is_failing() {
+            self.lane(Stream::Messages).ask_room(bytes_max);
+        }
         closed.extend(self.lanes.iter_mut().filter_map(|lane| lane.rotate(now.mono_ms, bytes_max, age_ms_max, false)));
         self.tell()
     }
@@ -193,6 +200,7 @@ impl Writer {
         let reason = self.lanes.iter().find_map(Lane::failure).map(str::to_owned);
         let is_news = self.progress.set_failing(reason.as_deref());
         if is_news && reason.is_some() {
+            self.lane(Stream::Messages).give_room_up();
             boot::forget(&*self.disk, &self.settings.directory);
         }
         let (journaled, synced) = self.lanes.first().map_or((0, 0), Lane::arrivals);

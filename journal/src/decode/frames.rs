@@ -14,6 +14,8 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX: usize = 8;
 /// A description of our batches is some 2 kB; nothing larger is believed.
 const DESCRIPTION_MAX: usize = 1 << 20;
+/// Room made ahead is passed over in such steps.
+const ZEROS: [u8; 4096] = [0; 4096];
 /// How much is read at once by who reads on, …
 const WINDOW: usize = 1 << 20;
 /// … and by who leaves something out.
@@ -44,6 +46,15 @@ pub(crate) enum Found {
     End,
     /// Something that is no whole frame.
     Broken,
+}
+
+/// What is behind a place where no frame is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behind {
+    /// The next.
+    pub(crate) frame: Option<Frame>,
+    /// Without one: where the last byte that is no zero ends. Zeros are room that nothing was written to yet.
+    pub(crate) end: u64,
 }
 
 /// Reads frames of one file up to a limit.
@@ -103,18 +114,37 @@ impl<'a> Frames<'a> {
         Ok(if fits { Found::Frame(frame) } else { Found::Broken })
     }
 
-    /// The next frame behind a place where none is; frames begin at multiples of eight bytes.
-    pub(crate) fn find_behind(&mut self, at: u64) -> io::Result<Option<Frame>> {
-        let mut at = (at | 7) + 1;
-        while at + PREFIX as u64 <= self.limit {
-            if self.bytes(at, PREFIX)?.is_some_and(|prefix| prefix.starts_with(&CONTINUATION))
-                && let Found::Frame(frame) = self.find(at)?
-            {
-                return Ok(Some(frame));
+    /// What is behind a place where no frame is; frames begin at multiples of eight bytes.
+    pub(crate) fn look_behind(&mut self, at: u64) -> io::Result<Behind> {
+        let (mut place, mut end) = (at, at);
+        while place < self.limit {
+            if place.is_multiple_of(8) && self.bytes(place, ZEROS.len())?.is_some_and(|bytes| bytes == ZEROS) {
+                place += ZEROS.len() as u64;
+                continue;
             }
-            at += 8;
+            let step = (8 - place % 8).min(self.limit - place);
+            let Some(word) = self.bytes(place, step as usize)? else { break };
+            let last = word.iter().rposition(|byte| *byte != 0);
+            let has_mark = word.starts_with(&CONTINUATION);
+            end = last.map_or(end, |last| place + last as u64 + 1);
+            if place > at
+                && has_mark
+                && let Found::Frame(frame) = self.find(place)?
+            {
+                return Ok(Behind { frame: Some(frame), end });
+            }
+            place += step;
         }
-        Ok(None)
+        Ok(Behind { frame: None, end })
+    }
+
+    /// Whether no frame is behind this one, and where the last byte that is no zero ends.
+    pub(crate) fn look_past(&mut self, frame: &Frame) -> io::Result<(bool, u64)> {
+        if matches!(self.find(frame.end())?, Found::Frame(_)) {
+            return Ok((false, frame.end()));
+        }
+        let behind = self.look_behind(frame.end())?;
+        Ok((behind.frame.is_none(), behind.end))
     }
 
     /// Description and body of a frame.

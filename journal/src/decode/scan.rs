@@ -21,7 +21,7 @@ pub(crate) struct Scan {
     pub(crate) next: u64,
     /// Where the last whole batch ends.
     pub(crate) bytes: u64,
-    /// Bytes behind it that make no batch.
+    /// Bytes behind it that make no batch; zeros at the end are room, and none of them.
     pub(crate) torn_bytes: u64,
     /// Rows whose checksum does not fit, and batches that are broken with good ones behind them.
     pub(crate) damaged: u64,
@@ -40,6 +40,8 @@ pub(crate) struct Wanted {
     pub(crate) next: u64,
     /// Every row is held against its checksum. Else whoever reads next does it.
     pub(crate) is_verified: bool,
+    /// A power cut may have left any part of the last batch: then it never was on the disk as a whole, and is a torn tail.
+    pub(crate) may_be_torn: bool,
     /// Batches that end before this offset need not be looked at.
     pub(crate) from: u64,
 }
@@ -56,22 +58,22 @@ pub(crate) fn scan(
     let Head { schema, mut at, is_bent } = read_head(&mut frames, wanted.stream)?;
     scan.damaged += u64::from(is_bent);
     scan.bytes = at;
-    let mut is_torn = false;
+    let mut end = at;
     while at < frames.limit() {
         let frame = match frames.find(at)? {
             Found::Frame(frame) => frame,
-            found => match frames.find_behind(at)? {
-                Some(frame) => {
-                    scan.damaged += 1;
-                    frame
-                }
-                None => {
-                    is_torn = found == Found::Broken;
+            found => {
+                let behind = frames.look_behind(at)?;
+                let Some(frame) = behind.frame else {
+                    end = if found == Found::Broken { behind.end } else { at };
                     break;
-                }
-            },
+                };
+                scan.damaged += 1;
+                frame
+            }
         };
         at = frame.end();
+        end = at;
         // Offsets only rise, so the batch ends no later than this if it is where it should be, and is not wanted.
         if scan.next.saturating_add(frame.rows) <= from && !frame.is_schema {
             scan.next += frame.rows;
@@ -82,19 +84,25 @@ pub(crate) fn scan(
             Some(bytes) if !frame.is_schema => decode(&schema, &bytes, &frame),
             _ => None,
         };
+        let damage = batch.as_ref().filter(|_| wanted.is_verified).and_then(find_damage);
+        if wanted.may_be_torn && (batch.is_none() || damage.is_some()) {
+            let (is_last, behind) = frames.look_past(&frame)?;
+            if is_last {
+                end = behind;
+                break;
+            }
+        }
         let Some(batch) = batch else {
             scan.damaged += 1;
             continue;
         };
-        let Some(batch) = scan.judge(&batch, next, wanted.is_verified) else { continue };
+        let Some(batch) = scan.judge(&batch, damage.as_ref(), next) else { continue };
         scan.bytes = at;
         if each(batch, &frame).is_break() {
             return Ok(scan);
         }
     }
-    if is_torn || at > scan.bytes {
-        scan.torn_bytes = frames.limit() - scan.bytes;
-    }
+    scan.torn_bytes = end.saturating_sub(scan.bytes);
     Ok(scan)
 }
 
@@ -111,7 +119,9 @@ pub(crate) fn read_head(frames: &mut Frames<'_>, stream: Stream) -> io::Result<H
     let ours = schema_of(stream);
     let start = frames.start()?;
     let Found::Frame(frame) = frames.find(start)? else {
-        return Ok(Head { schema: ours, at: start, is_bent: frames.limit() > start });
+        // Without anything behind it, it is a file that a power cut left before its beginning was on the disk.
+        let is_bent = frames.look_behind(start)?.frame.is_some();
+        return Ok(Head { schema: ours, at: start, is_bent });
     };
     let bytes = if frame.is_schema { frames.read(&frame)? } else { None };
     let schema = bytes.and_then(|bytes| decode_schema(&bytes)).filter(|schema| fits(schema, &ours));
@@ -136,8 +146,7 @@ impl Scan {
     }
 
     /// The rows of a batch that count; none where none does.
-    fn judge(&mut self, batch: &RecordBatch, next: u64, is_verified: bool) -> Option<RecordBatch> {
-        let damage = if is_verified { find_damage(batch) } else { None };
+    fn judge(&mut self, batch: &RecordBatch, damage: Option<&BooleanArray>, next: u64) -> Option<RecordBatch> {
         let offsets = offsets(batch)?;
         let mut expected = self.next;
         let mut holes = Vec::new();
@@ -146,7 +155,7 @@ impl Scan {
             .iter()
             .enumerate()
             .map(|(row, offset)| {
-                if damage.as_ref().is_some_and(|good| !good.value(row)) {
+                if damage.is_some_and(|good| !good.value(row)) {
                     damaged += 1;
                     return false;
                 }

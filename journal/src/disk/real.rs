@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Append, Disk, ReadAt};
+use super::{Append, Disk, Overwrite, ReadAt};
 
 /// Files as the operating system has them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +40,15 @@ impl Disk for RealDisk {
         Ok(Box::new(File::open(file)?))
     }
 
+    fn open_over(&self, file: &Path) -> io::Result<Box<dyn Overwrite>> {
+        Ok(Box::new(OpenOptions::new().write(true).open(file)?))
+    }
+
+    fn free_bytes(&self, folder: &Path) -> Option<u64> {
+        let told = rustix::fs::statvfs(folder).ok()?;
+        told.f_bavail.checked_mul(told.f_frsize)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -56,6 +65,16 @@ impl Disk for RealDisk {
 impl Append for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Write::write(self, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Overwrite for File {
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::write_at(self, bytes, place)
     }
 
     fn sync(&mut self) -> io::Result<()> {

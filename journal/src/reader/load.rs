@@ -128,7 +128,7 @@ impl Reader {
         while at < frames.limit() {
             let frame = match frames.find(at)? {
                 Found::Frame(frame) => frame,
-                _ => match frames.find_behind(at)? {
+                _ => match frames.look_behind(at)?.frame {
                     Some(frame) => frame,
                     None => break,
                 },

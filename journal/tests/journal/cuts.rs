@@ -29,14 +29,17 @@ fn load(journal: &Journal) -> Vec<KeptMessage> {
     rows
 }
 
-/// Rows in groups of one to seven, each waited for, over several segments, and an end in order.
+/// Rows in groups of one to seven, each waited for, over several segments, and an end in order. Every other group asks for the disk, so that
+/// room is made ahead for it.
 fn live(disk: &SimulatedDisk, run: u64, first: u64, promised: &Arc<AtomicU64>) {
     let journal = open(disk, run);
     let (mut next, last) = (first, first + ROWS);
     while next < last {
         let group = next..last.min(next + 1 + next % 7);
         next = group.end;
-        let mut rows = group.map(|arrival| message("/s", run, arrival, arrival)).collect();
+        let needs_disk = next.is_multiple_of(2);
+        let mut rows: Vec<_> = group.map(|arrival| message("/s", run, arrival, arrival)).collect();
+        rows.iter_mut().for_each(|row| row.needs_disk = needs_disk);
         journal.queue().push_messages(&mut rows, true);
         wait_until("the group is on the disk", || {
             let synced = journal.progress().synced_arrival();
@@ -71,7 +74,7 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
     live(&whole, 1, 1, &Arc::default());
     let operations = whole.operations();
     assert!(operations > 80, "a life has many operations: {operations}");
-    let mut lost_something = 0;
+    let (mut lost_something, mut overwritten) = (0, 0);
     for cut in 0..number("CUTS").unwrap_or(CUTS) {
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (at, disk, promised) = ((chance >> 33) % operations, SimulatedDisk::default(), Arc::new(AtomicU64::new(0)));
@@ -79,6 +82,7 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
         let look = Arc::clone(&promised);
         disk.keep_at(at, move || look.load(Ordering::SeqCst));
         live(&disk, 1, 1, &promised);
+        overwritten += disk.overwritten();
         let Some((kept, promised)) = disk.kept() else { continue };
         let after = if chance.is_multiple_of(3) { kept } else { kept.cut_power(chance) };
         let mut seen = BTreeMap::new();
@@ -94,5 +98,6 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
         let last = check(&rows, held + ROWS, &mut seen, &what);
         assert_eq!(last, held + ROWS, "{what}");
     }
+    assert!(overwritten > 0, "no life had room made ahead");
     assert!(lost_something > 0, "no cut took anything: the disk does not lie");
 }

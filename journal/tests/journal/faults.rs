@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::room::{await_disk, in_room, publish_into_room};
 use crate::world::disk::{Faults, SimulatedDisk};
-use crate::world::{EVERYTHING, content, message, quick, wait_until};
-use godwit_core::journal::{AccessKind, AccessRow, KeptMessage, Peer, Rows};
-use godwit_core::report::ConnectionId;
+use crate::world::{EVERYTHING, access_rows, content, message, quick, wait_until};
+use godwit_core::journal::KeptMessage;
 use godwit_journal::{Journal, Past, Settings, Stream};
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
@@ -118,21 +118,8 @@ fn rows_that_nobody_waits_for_are_dropped_and_counted_while_the_disk_fails() {
     let small = Settings { rows_bytes_max: 10_000, ..quick(1) };
     let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
     disk.set_faults(Faults { is_read_only: true, ..Faults::default() });
-    let row = AccessRow {
-        time_ms: 1,
-        kind: AccessKind::Connected,
-        peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
-        address: "127.0.0.1:1".parse().unwrap(),
-        wire: "json",
-        selector: None,
-        outcome: None,
-        at: None,
-        code: None,
-        reason: None,
-        lived_ms: None,
-    };
     wait_until("rows are dropped", || {
-        journal.queue().push(Rows::Access(vec![row.clone(); 20]));
+        journal.queue().push(access_rows(20));
         journal.progress().lost(Stream::Access) > 0
     });
     disk.set_faults(Faults::default());
@@ -190,6 +177,19 @@ fn a_flipped_bit_in_an_open_segment_is_found_and_never_served() {
     let [path] = &segments(&disk, ".arrows")[..] else { panic!("one segment is open") };
     let header_rows = 40; // a bent schema makes the file unreadable
     flip_bits(&disk, path, 40, header_rows);
+}
+
+#[test]
+fn a_flipped_bit_in_a_segment_with_room_ahead_is_found_and_never_served() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = Journal::open(&in_room(1), Arc::new(disk.clone()), || {}).unwrap();
+    let mut rows = publish_into_room(&journal, &disk, 0);
+    for _ in 0..20 {
+        rows += 1;
+        await_disk(&journal, rows);
+    }
+    let path = segments(&disk, ".arrows").pop().unwrap();
+    flip_bits(&disk, &path, rows, rows);
 }
 
 #[test]

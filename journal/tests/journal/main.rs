@@ -4,4 +4,5 @@ mod crashes;
 mod cuts;
 mod faults;
 mod life;
+mod room;
 mod world;

@@ -1,12 +1,15 @@
 //! A disk that does what disks do: it fills up, takes half of a write, fails to sync and then claims that all is well, loses what was not synced
-//! when the power goes. Names outlast a power cut only once their folder was synced.
+//! when the power goes: of what was written over, any sectors, in any order. Names outlast a power cut only once their folder was synced.
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use godwit_journal::disk::{Append, Disk, ReadAt};
+use godwit_journal::disk::{Append, Disk, Overwrite, ReadAt};
+
+/// What a power cut leaves whole, or takes.
+const SECTOR: usize = 512;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimulatedDisk {
@@ -39,16 +42,47 @@ struct State {
     boot: u64,
     faults: Faults,
     written: u64,
+    /// Bytes that took the place of others.
+    overwritten: u64,
     failed_syncs: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
-    /// So much outlasts a power cut.
-    synced: usize,
+    /// What outlasts a power cut.
+    synced: Vec<u8>,
     /// A sync has failed: what was there then is believed to be clean, and is never written.
     is_forgotten: bool,
+}
+
+fn throw(chance: &mut u64) -> u64 {
+    *chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *chance
+}
+
+impl Content {
+    /// A power cut: nothing of what was not synced is left, or a part of what was added and any sectors of what was written over.
+    fn lose(&mut self, chance: &mut u64) {
+        let (thrown, was) = (throw(chance), self.synced.len());
+        let mut left = std::mem::take(&mut self.synced);
+        if thrown >> 62 > 1 {
+            let kept = (thrown >> 33) as usize % (self.bytes.len() - was + 1);
+            left.extend_from_slice(&self.bytes[was..was + kept]);
+        }
+        if thrown >> 61 & 1 == 1 {
+            // The length was kept, and not what was written there.
+            left.resize(self.bytes.len(), 0);
+        }
+        if thrown >> 60 & 1 == 1 {
+            for at in (0..was).step_by(SECTOR).filter(|_| throw(chance) >> 63 == 1) {
+                let sector = at..was.min(at + SECTOR);
+                left[sector.clone()].copy_from_slice(&self.bytes[sector]);
+            }
+        }
+        self.bytes.clone_from(&left);
+        (self.synced, self.is_forgotten) = (left, false);
+    }
 }
 
 /// What is wrong with it at present.
@@ -71,6 +105,11 @@ impl SimulatedDisk {
 
     pub(crate) fn failed_syncs(&self) -> u64 {
         self.state().failed_syncs
+    }
+
+    /// Bytes that were written over others: room that was made ahead is in use.
+    pub(crate) fn overwritten(&self) -> u64 {
+        self.state().overwritten
     }
 
     /// The disk as the next process finds it when this one is killed now.
@@ -120,18 +159,7 @@ impl SimulatedDisk {
             state.names = state.kept_names.clone();
             let mut chance = chance | 1;
             for content in &mut state.files {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let unsynced = content.bytes.len() - content.synced;
-                let kept = match chance >> 62 {
-                    0 | 1 => 0,
-                    _ => (chance >> 33) as usize % (unsynced + 1),
-                };
-                content.bytes.truncate(content.synced + kept);
-                if chance >> 61 & 1 == 1 {
-                    // The length was kept, and not what was written there.
-                    content.bytes.resize(content.synced + unsynced, 0);
-                }
-                (content.synced, content.is_forgotten) = (content.bytes.len(), false);
+                content.lose(&mut chance);
             }
         }
         after
@@ -209,6 +237,14 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(self.file(file)?))
     }
 
+    fn open_over(&self, file: &Path) -> io::Result<Box<dyn Overwrite>> {
+        Ok(Box::new(self.file(file)?))
+    }
+
+    fn free_bytes(&self, _: &Path) -> Option<u64> {
+        self.state().faults.room
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.change_names(|state| {
             let number = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
@@ -253,27 +289,34 @@ struct File {
     number: usize,
 }
 
-impl Append for File {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+impl File {
+    /// A full disk takes what is written over what is there, and nothing behind it.
+    fn put(&self, place: Option<u64>, bytes: &[u8]) -> io::Result<usize> {
         self.disk.count();
         let mut state = self.disk.state();
         if state.faults.is_read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
-        let room = usize::try_from(state.faults.room.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let length = state.files[self.number].bytes.len();
+        let place = place.map_or(length, |place| place as usize);
+        let there = length.saturating_sub(place) as u64;
+        let room = usize::try_from(state.faults.room.unwrap_or(u64::MAX).saturating_add(there)).unwrap_or(usize::MAX);
         let count = bytes.len().min(room).min(state.faults.bytes_a_write.unwrap_or(usize::MAX));
-        if count == 0 {
+        if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         if let Some(room) = &mut state.faults.room {
-            *room -= count as u64;
+            *room -= (count as u64).saturating_sub(there);
         }
         state.written += count as u64;
-        state.files[self.number].bytes.extend_from_slice(&bytes[..count]);
+        state.overwritten += (count as u64).min(there);
+        let content = &mut state.files[self.number].bytes;
+        content.resize(length.max(place + count), 0);
+        content[place..place + count].copy_from_slice(&bytes[..count]);
         Ok(count)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync_file(&self) -> io::Result<()> {
         self.disk.count();
         let mut state = self.disk.state();
         let fails = state.faults.fails_syncs;
@@ -284,9 +327,29 @@ impl Append for File {
             return Err(io::Error::other("input/output error"));
         }
         if !content.is_forgotten {
-            content.synced = content.bytes.len();
+            content.synced.clone_from(&content.bytes);
         }
         Ok(())
+    }
+}
+
+impl Append for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(None, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_file()
+    }
+}
+
+impl Overwrite for File {
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.put(Some(place), bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_file()
     }
 }
 

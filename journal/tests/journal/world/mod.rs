@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_core::journal::{KeptMessage, MessageRow};
+use godwit_core::journal::{AccessKind, AccessRow, KeptMessage, MessageRow, Peer, Rows};
 use godwit_core::message::{Kind, LogId};
 use godwit_core::position::Position;
+use godwit_core::report::ConnectionId;
 use godwit_journal::{Budget, Settings};
 
 /// However old they are, as long as they have a time: a segment without rows, which has none, hides no others.
@@ -71,6 +72,24 @@ pub(crate) fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) ->
         is_mqtt: false,
         needs_disk: false,
     }
+}
+
+/// Rows of another stream.
+pub(crate) fn access_rows(count: usize) -> Rows {
+    let row = AccessRow {
+        time_ms: 1,
+        kind: AccessKind::Connected,
+        peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
+        address: "127.0.0.1:1".parse().unwrap(),
+        wire: "json",
+        selector: None,
+        outcome: None,
+        at: None,
+        code: None,
+        reason: None,
+        lived_ms: None,
+    };
+    Rows::Access(vec![row; count])
 }
 
 pub(crate) fn content(subject: &str, epoch: u64, sequence: u64) -> String {

@@ -1,0 +1,171 @@
+//! Room made ahead: a file of zeros that is on the disk before anybody writes over it. A sync of what overwrites them has no length and no
+//! blocks to put down, and takes half the time. Owns the thread that makes it, how large it is, and that it goes when a disk runs out: it
+//! only saves time, so whatever goes wrong with it is nobody's failure.
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::disk::{Disk, write_all};
+use crate::seal::remove_if_there;
+
+/// In the stream's folder. A start removes what ends like this.
+const NAME: &str = "room.new";
+const BYTES_MIN: u64 = 1 << 20;
+/// The next room is so many times what its last was used for.
+const GROWTH: u64 = 4;
+/// Zeros written at once, and synced: more would hold up those whom publishers wait for.
+const STEP_BYTES: u64 = 256 << 10;
+/// A step is followed by a rest of so many times as long.
+const REST: u32 = 1;
+/// Nothing is made on a disk that has not so many times its size to spare.
+const FREE_TIMES: u64 = 4;
+/// How long nothing is made after a disk refused.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// A file of zeros, to be renamed to what it becomes.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+/// The room of one stream, and its thread.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// There is none; not before this moment.
+    None(Option<Instant>),
+    Asked(u64),
+    /// While its thread works at it.
+    Making,
+    Ready(u64),
+    Closed,
+}
+
+impl Rooms {
+    pub(crate) fn begin(disk: &Arc<dyn Disk>, folder: &Path) -> io::Result<Self> {
+        let state = Mutex::new(State::None(None));
+        let shared =
+            Arc::new(Shared { disk: Arc::clone(disk), folder: folder.to_owned(), state, news: Condvar::new() });
+        let thread = {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name("journal-room".to_owned()).spawn(move || shared.run())?
+        };
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Has room made for the segment after this, if none is there or on its way: the last took `used` bytes, none takes more than `bytes_max`.
+    pub(crate) fn ask(&self, used: u64, bytes_max: u64) {
+        let mut state = self.shared.state();
+        if let State::None(pause) = *state
+            && pause.is_none_or(|until| until <= Instant::now())
+        {
+            *state = State::Asked((used * GROWTH).max(BYTES_MIN).min(bytes_max));
+            self.shared.news.notify_one();
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(*self.shared.state(), State::Ready(_))
+    }
+
+    pub(crate) fn take(&self) -> Option<Spare> {
+        let mut state = self.shared.state();
+        let State::Ready(bytes) = *state else { return None };
+        *state = State::None(None);
+        Some(Spare { path: self.shared.path(), bytes })
+    }
+
+    /// The disk refuses something: it gets back what is not used yet.
+    pub(crate) fn give_up(&self) {
+        let mut state = self.shared.state();
+        if !matches!(*state, State::Making | State::Closed) {
+            self.shared.remove();
+        }
+        if *state != State::Closed {
+            *state = State::None(Some(Instant::now() + PAUSE));
+        }
+    }
+}
+
+impl Drop for Rooms {
+    fn drop(&mut self) {
+        *self.shared.state() = State::Closed;
+        self.shared.news.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic there has been printed; the next start removes what it left
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(NAME)
+    }
+
+    fn remove(&self) {
+        let _ = remove_if_there(&*self.disk, &self.path()); // else the next start does
+    }
+
+    fn run(&self) {
+        loop {
+            let waited = self.news.wait_while(self.state(), |state| !matches!(state, State::Asked(_) | State::Closed));
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+            let State::Asked(bytes) = *state else { break };
+            *state = State::Making;
+            drop(state);
+            let is_made = self.make(bytes).unwrap_or(false);
+            let mut state = self.state();
+            let is_wanted = *state == State::Making;
+            if is_wanted && is_made {
+                *state = State::Ready(bytes);
+                continue;
+            }
+            self.remove();
+            if is_wanted {
+                *state = State::None(Some(Instant::now() + PAUSE));
+            }
+        }
+        self.remove();
+    }
+
+    /// True when it is there, whole and on the disk.
+    fn make(&self, bytes: u64) -> io::Result<bool> {
+        self.remove();
+        let mut file = self.disk.create(&self.path())?;
+        let zeros = vec![0; usize::try_from(STEP_BYTES.min(bytes)).unwrap_or(0)];
+        let mut done = 0;
+        while done < bytes {
+            let free = self.disk.free_bytes(&self.folder);
+            if free.is_some_and(|free| free / FREE_TIMES < bytes) || *self.state() != State::Making {
+                return Ok(false);
+            }
+            let began = Instant::now();
+            let step = (bytes - done).min(STEP_BYTES);
+            write_all(&mut *file, zeros.get(..usize::try_from(step).unwrap_or(0)).unwrap_or(&zeros))?;
+            file.sync()?;
+            done += step;
+            std::thread::sleep(began.elapsed() * REST);
+        }
+        Ok(true)
+    }
+}
