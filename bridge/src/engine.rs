@@ -4,8 +4,8 @@ use crate::{journal, orders, reports, rows};
 use godwit_core::message::Kind;
 use godwit_core::report::{ConnectionId, ConnectionList};
 use godwit_core::subject::Pattern;
-use godwit_engine::{Question, Sort};
-use pyo3::exceptions::{PyOSError, PyTimeoutError, PyValueError};
+use godwit_engine::{JournalUnusable, Question, Sort};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -172,8 +172,11 @@ impl Engine {
     }
 }
 
-/// The error with its number, so that Python sees what it is.
+/// The error with its number, so that Python sees what it is; a journal's is none of the ports'.
 fn os_error(error: std::io::Error) -> PyErr {
+    if error.get_ref().is_some_and(|inner| inner.is::<JournalUnusable>()) {
+        return PyRuntimeError::new_err(error.to_string());
+    }
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, std::io::Error::from_raw_os_error(number).to_string())),
         None => PyOSError::new_err(error.to_string()),

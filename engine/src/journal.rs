@@ -50,6 +50,18 @@ pub struct JournalFigures {
     pub waiting_bytes: usize,
 }
 
+/// A node does not begin without the journal that it was told to keep.
+#[derive(Debug)]
+pub struct JournalUnusable(String);
+
+impl std::fmt::Display for JournalUnusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JournalUnusable {}
+
 /// An open journal.
 #[derive(Debug)]
 pub(crate) struct Journaling {
@@ -75,7 +87,9 @@ pub(crate) fn begin(
 ) -> io::Result<Option<Resumed>> {
     match &settings.journal {
         None => Ok(None),
-        Some(asked) => begin_with(settings, asked, disk, node, board, now).map(Some),
+        Some(asked) => begin_with(settings, asked, disk, node, board, now)
+            .map(Some)
+            .map_err(|error| io::Error::other(JournalUnusable(error.to_string()))),
     }
 }
 
@@ -104,7 +118,8 @@ fn begin_with(
     let (journal, past) = Journal::open(&translate(settings, asked), Arc::clone(&disk), notify)
         .map_err(|error| io::Error::other(error.to_string()))?;
     lock(node).begin_restore(chain(&past));
-    let keep = |name: &str, text: &str| lock(node).restore_note(name, text, now());
+    let kept_from = journal.reader().first_arrival();
+    let keep = |name: &str, text: &str| lock(node).restore_note(name, text, kept_from, now());
     let notes = NotesFile::open(disk, Path::new(&asked.directory), keep)?;
     let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
     board.begin_journal(Journaling {

@@ -22,6 +22,6 @@ pub use board::Figures;
 pub use clock::Clock;
 pub use engine::{Engine, Named, Started, Stats};
 pub use godwit_journal::Checked;
-pub use journal::{JournalFigures, Resumed, check_journal};
+pub use journal::{JournalFigures, JournalUnusable, Resumed, check_journal};
 pub use publications::Publications;
 pub use survey::{Found, Question, Sort, Surveyed};

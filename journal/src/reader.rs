@@ -3,10 +3,11 @@
 mod load;
 mod page;
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
@@ -28,6 +29,8 @@ pub struct Reader {
     disk: Arc<dyn Disk>,
     catalog: Catalog,
     progress: Progress,
+    /// Damage that was counted, by the stream and the first offset of its file.
+    damaged: Arc<Mutex<HashMap<(Stream, u64), u64>>>,
 }
 
 /// One file that has rows.
@@ -49,7 +52,7 @@ pub(crate) struct Source {
 
 impl Reader {
     pub(crate) fn new(disk: &Arc<dyn Disk>, catalog: &Catalog, progress: &Progress) -> Self {
-        Self { disk: Arc::clone(disk), catalog: catalog.clone(), progress: progress.clone() }
+        Self { disk: Arc::clone(disk), catalog: catalog.clone(), progress: progress.clone(), damaged: Arc::default() }
     }
 
     /// The offset from which on rows of a stream are kept, and the one after the last that is written.
@@ -69,6 +72,13 @@ impl Reader {
     pub fn holes(&self, stream: Stream) -> Vec<(u64, u64)> {
         let segments = self.catalog.lock(stream);
         segments.manifest.segments.iter().flat_map(|sealed| sealed.holes.clone()).collect()
+    }
+
+    /// The first arrival that may be kept; past all of them where no message is.
+    pub fn first_arrival(&self) -> u64 {
+        let sources = self.sources(Stream::Messages);
+        let with_rows = sources.iter().find(|source| source.rows > 0 || !source.is_sealed);
+        with_rows.map_or(u64::MAX, |source| source.arrivals.map_or(0, |(first, _)| first))
     }
 
     /// The last arrival of a run that the journal holds.
@@ -170,8 +180,19 @@ impl Reader {
             },
         )?;
         let is_short = flow.is_continue() && first <= begin && source.is_sealed && found.rows < source.rows;
-        self.progress.add_damaged(if is_short { source.rows - found.rows } else { found.damaged });
+        let damaged = if is_short { source.rows - found.rows } else { found.damaged };
+        self.count_damage((stream, begin), damaged);
         Ok(flow)
+    }
+
+    /// What is read again is not damaged again.
+    fn count_damage(&self, file: (Stream, u64), damaged: u64) {
+        if damaged > 0 {
+            let mut counted = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = counted.entry(file).or_default();
+            self.progress.add_damaged(damaged.saturating_sub(*known));
+            *known = damaged.max(*known);
+        }
     }
 
     /// The file of a source and how much of it counts; none where it has been let go.

@@ -147,9 +147,9 @@ class Listening:
 class Engine:
     """The engine of one node, built from its settings and not yet listening."""
 
-    def __init__(self, compiled: CompiledEngine, address: Address) -> None:
+    def __init__(self, compiled: CompiledEngine, address: Address, data_directory: str = "") -> None:
         self.compiled = compiled
-        self._address = address
+        self._address, self._data_directory = address, data_directory
         self.report_fd = compiled.report_fd
         self.reports = compiled.reports
         self.stats = compiled.stats
@@ -164,9 +164,11 @@ class Engine:
         self.stop = compiled.stop
 
     def start(self) -> Listening:
-        """Opens the port and starts the shards; raises ListenFailed."""
+        """Reads the journal, opens the port and starts the shards; raises ConfigInvalid, ListenFailed."""
         try:
             told = self.compiled.start()
+        except RuntimeError as error:
+            raise ConfigInvalid("node.data_directory", self._data_directory, f"cannot be used: {error}") from error
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
         reason = str(told.get("driver_reason") or "")
@@ -219,7 +221,7 @@ def open_engine(config: Config, start: Start) -> Engine:
 
     settings = make_settings(config, start)
     try:
-        return Engine(_engine.Engine(json.dumps(settings)), config.client.address)
+        return Engine(_engine.Engine(json.dumps(settings)), config.client.address, config.node.data_directory)
     except ValueError as error:
         if str(error).startswith("tls"):  # files that only it reads
             raise ConfigInvalid("tls", "", str(error)) from error

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
-from tests.node_process import NodeProcess
+
+class Place(Protocol):
+    """Where a node listens."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
 
 
-async def read_all(node: NodeProcess, subject: str) -> list[tuple[str, Any]]:
+async def read_all(node: Place, subject: str) -> list[tuple[str, Any]]:
     """Position and content of every message that the node has of a subject, in order."""
     found: list[tuple[str, Any]] = []
     query = {"subject": subject, "last": "1000000", "limit": "1000"}

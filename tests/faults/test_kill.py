@@ -18,8 +18,8 @@ from godwit.client import AnswerLost, Client, Gap, GapReason, Item, Message
 from godwit.model import Ack
 from tests.faults.cutting_proxy import CuttingProxy
 from tests.faults.kept import read_all
+from tests.faults.nursery import kill, open_nursery
 from tests.faults.ways import QUICK
-from tests.node_process import NodeProcess, running_node
 
 DEADLINE_S = 120
 LONG_DEADLINE_S = 1_800
@@ -78,8 +78,10 @@ async def test_the_same_after_two_hundred_kills(tmp_path: Path, random: Random) 
 async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
     scene = Scene()
     settings = _settings(directory)
-    async with running_node(settings) as first, CuttingProxy(random, (first.host, first.port), 0) as proxy:
+    async with open_nursery() as nursery:
+        node = await nursery.start(settings)
         async with (
+            CuttingProxy(random, (node.host, node.port), 0) as proxy,
             Client(proxy.url, settings=QUICK) as reader,
             Client(proxy.url, wire="binary", settings=QUICK) as client,
         ):
@@ -88,11 +90,11 @@ async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
             heard: list[Item] = []
             reading = asyncio.create_task(_listen(subscription.items(), heard))
             working = [asyncio.create_task(_publish(client, scene)) for _ in range(WORKERS)]
-            node = first
             for _ in range(kills):
                 await scene.grow(random.randrange(1, 120))
-                await node.kill()
-                node = await _start(settings, proxy)
+                kill(node)
+                node = await nursery.start(settings)
+                proxy.redirect((node.host, node.port))
             await scene.grow(50)
             for task in working:
                 task.cancel()
@@ -100,17 +102,9 @@ async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
         kept = {subject: await read_all(node, subject) for subject in SUBJECTS}
-        await node.kill()
+        kill(node)
     _check_kept(scene, kept)
     _check_heard(scene, heard, dict(kept[SUBJECTS[0]]))
-
-
-async def _start(settings: dict[str, object], proxy: CuttingProxy) -> NodeProcess:
-    from tests.node_process import start_node
-
-    node = await start_node(settings)
-    proxy.redirect((node.host, node.port))
-    return node
 
 
 async def _publish(client: Client, scene: Scene) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import aiohttp
+import pyarrow as pa
 from click.testing import CliRunner
 
-from godwit.cli.journal import journal
+from godwit.cli.journal import count_bytes, journal
 from godwit.client import Client, Gap, Message, Status
 from godwit.model import Ack
 from tests.faults.ways import QUICK
 from tests.node_process import running_node
 
 DEADLINE_S = 60
+ROOM_BYTES = 1 << 20
 
 
 async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_order(tmp_path: Path) -> None:
@@ -51,3 +54,42 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     sealed.write_bytes(content)
     bent = CliRunner().invoke(journal, ["check", str(tmp_path)])
     assert bent.exit_code == 1 and "damaged" in bent.output, bent.output
+
+
+async def test_an_open_segment_with_room_ahead_is_read_as_it_is_and_its_room_is_no_row_s(tmp_path: Path) -> None:
+    settings: dict[str, object] = {"node.data_directory": tmp_path, "node.shards": 1, "drain.grace_ms": 200}
+    messages = tmp_path / "journal" / "messages"
+    async with asyncio.timeout(DEADLINE_S):
+        async with running_node(settings) as node, Client(node.url, settings=QUICK) as client:
+            published = 0
+            while not any(file.stat().st_size == ROOM_BYTES for file in messages.glob("*.arrows")):
+                await client.publish("/a/b", {"n": published}, ack=Ack.DISK)
+                published += 1
+            await client.publish("/a/b", {"n": published}, ack=Ack.DISK)
+            opened = max(messages.glob("*.arrows"))
+            with pa.memory_map(str(opened)) as mapped:
+                rows = pa.ipc.open_stream(mapped).read_all().to_pylist()
+            assert rows[-1]["offset"] == published and opened.stat().st_size == ROOM_BYTES
+            assert 0 < count_bytes(opened) < ROOM_BYTES // 2
+            checked = CliRunner().invoke(journal, ["check", str(tmp_path)])
+            assert checked.exit_code == 0 and "no batch" not in checked.output, checked.output
+            await node.kill()
+        async with running_node(settings) as node, aiohttp.ClientSession() as session:
+            query = {"subject": "/a/b", "last": "1"}
+            async with session.get(f"http://{node.host}:{node.port}/v1/messages", params=query) as answer:
+                told = [item for item in await answer.json() if "message" in item]
+            assert told[0]["content"] == {"n": published}
+            assert await node.terminate() == 0
+
+
+async def test_a_data_directory_whose_journal_cannot_be_opened_is_named_before_a_port_opens(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("in the way")
+    command = (sys.executable, "-m", "godwit", "serve", "--data", str(tmp_path), "--client", "127.0.0.1:0")
+    command += ("--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    async with asyncio.timeout(DEADLINE_S):
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        said, error = await process.communicate()
+    assert process.returncode == 2 and not said
+    assert f"node.data_directory: '{tmp_path}' cannot be used" in error.decode()

@@ -49,3 +49,24 @@ def test_the_manifest_and_the_open_segment_follow_each_other(stream: str) -> Non
     folder.look()
     assert (folder.first, len(folder.sealed), len(folder.open), folder.node) == (0, 1, 1, "n1")
     assert folder.next == sum(table.num_rows for table in read_files(stream))
+
+
+@pytest.mark.parametrize("room", [8, 4096, 1 << 20])
+def test_zeros_behind_the_rows_of_an_open_segment_end_it(room: int, tmp_path: Path) -> None:
+    rows = [table.num_rows for table in read_files("messages")]
+    for path in (SAMPLE / "messages").iterdir():
+        content = path.read_bytes()
+        (tmp_path / path.name).write_bytes(content + bytes(room) if path.suffix == ".arrows" else content)
+    opened = max(tmp_path.glob("*.arrows"))
+    with pa.memory_map(str(opened)) as mapped:
+        assert pa.ipc.open_stream(mapped).read_all().num_rows == rows[1]
+    folder = StreamFolder(tmp_path, "messages")
+    folder.look()
+    assert folder.next == sum(rows) and not folder.open[0].broken
+    # The next batch overwrites the zeros: what was looked through already is gone on from.
+    whole = (SAMPLE / "messages" / opened.name).read_bytes()
+    end = folder.open[0].batches[-1].end
+    batch = whole[folder.open[0].batches[0].start : end]
+    opened.write_bytes(whole[:end] + batch + bytes(room))
+    folder.open[0].look()
+    assert len(folder.open[0].batches) == 2

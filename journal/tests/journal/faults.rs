@@ -7,7 +7,7 @@ use crate::room::{await_disk, in_room, publish_into_room};
 use crate::world::disk::{Faults, SimulatedDisk};
 use crate::world::{EVERYTHING, access_rows, content, message, quick, wait_until};
 use godwit_core::journal::KeptMessage;
-use godwit_journal::{Journal, Past, Settings, Stream};
+use godwit_journal::{Journal, Past, Room, Settings, Stream};
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
     Journal::open(&quick(run), Arc::new(disk.clone()), || {}).unwrap()
@@ -200,4 +200,21 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_and_never_served() {
     assert!(journal.close(200));
     let [path] = &segments(&disk, ".arrow")[..] else { panic!("one segment is sealed") };
     flip_bits(&disk, path, 200, 200);
+}
+
+#[test]
+fn damage_that_is_read_again_is_counted_once() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    publish(&journal, 1..=200);
+    assert!(journal.close(200));
+    let [path] = &segments(&disk, ".arrow")[..] else { panic!("one segment is sealed") };
+    let bent = disk.kill();
+    bent.flip(path, 20_000, 1);
+    let (journal, _) = open(&bent, 2);
+    let read = || journal.reader().read_matching(0, Room { messages: 1000, bytes: 1 << 20 }, &mut |_| true).unwrap();
+    let (rows, damaged) = (read().messages.len() as u64, journal.progress().damaged());
+    assert!(damaged > 0 && rows + damaged == 200, "{rows} rows, {damaged} damaged");
+    read();
+    assert_eq!(journal.progress().damaged(), damaged);
 }

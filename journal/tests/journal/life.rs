@@ -107,7 +107,7 @@ fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
     let got: Vec<_> = page.messages.iter().map(|kept| (kept.run, kept.arrival)).collect();
     assert_eq!(got, [(2, 392), (2, 394), (2, 396), (2, 398)]);
     assert_eq!(reader.find_arrival(7, 1).unwrap(), None);
-    assert_eq!(reader.last_arrival_of(2), Some(400));
+    assert_eq!((reader.first_arrival(), reader.last_arrival_of(2)), (1, Some(400)));
 
     let mut snapshots = Vec::new();
     let end = reader.span(Stream::Messages).1;

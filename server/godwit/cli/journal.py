@@ -7,6 +7,7 @@ against its checksum and exits 1 where one is damaged or a segment is missing.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +18,17 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_DAMAGED = 1
+_LOOK_BYTES = 1 << 20
 _DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 
 
 @click.group()
 def journal() -> None:
-    """Look at what a node has written down in its data directory."""
+    """Look at what a node has written down in its data directory.
+
+    Each stream is a folder of Arrow files. Beside them stand `notes`, the last word on what is no event (sessions of MQTT clients,
+    purges), as lines of checksum, name and text.
+    """
 
 
 @journal.command()
@@ -91,12 +97,28 @@ def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
             "stream": folder.name,
             "segments": len(segments) + len(open_files),
             "rows": sum(segment["rows"] for segment in segments),
-            "bytes": sum(segment["bytes"] for segment in segments) + sum(file.stat().st_size for file in open_files),
+            "bytes": sum(segment["bytes"] for segment in segments) + sum(map(count_bytes, open_files)),
             "first": manifest.get("first", 0),
             "next": manifest.get("next", 0),
             "oldest": _time(segments[0]["time_min"]) if segments else None,
             "newest": _time(segments[-1]["time_max"]) if segments else None,
         }
+
+
+def count_bytes(file: Path) -> int:
+    """How long an open segment is without the zeros that were made ahead of its rows."""
+    try:
+        with file.open("rb") as opened:
+            end = opened.seek(0, os.SEEK_END)
+            while end:
+                start = max(0, end - _LOOK_BYTES)
+                opened.seek(start)
+                if found := opened.read(end - start).rstrip(b"\0"):
+                    return start + -(-len(found) // 8) * 8
+                end = start
+    except FileNotFoundError:  # sealed since the folder was read
+        pass
+    return 0
 
 
 def _read_manifest(folder: Path) -> Mapping[str, Any]:

@@ -29,12 +29,15 @@ impl Node {
         self.journal.as_mut().map(|journal| std::mem::take(&mut journal.notes.0)).unwrap_or_default()
     }
 
-    /// A note of an earlier run, before its messages come back; false where it is over, or says nothing.
-    pub fn restore_note(&mut self, name: &str, text: &str, now: Now) -> bool {
+    /// A note of an earlier run, before its messages come back; false where it is over, or says nothing: that of a purge once the journal keeps
+    /// nothing from before `kept_from`, of which it spoke.
+    pub fn restore_note(&mut self, name: &str, text: &str, kept_from: u64, now: Now) -> bool {
         if let Some(subject) = name.strip_prefix(PURGE) {
             let (Ok(arrival), Some(journal)) = (text.parse(), &mut self.journal) else { return false };
-            journal.restore_purge(subject, arrival);
-            return true;
+            if arrival >= kept_from {
+                journal.restore_purge(subject, arrival);
+            }
+            return arrival >= kept_from;
         }
         if let Some(id) = name.strip_prefix(WILL) {
             let pending = Self::restore_will(id, text);
@@ -56,5 +59,21 @@ impl Node {
     /// Whether somebody who is away is owed messages, however old they are.
     pub fn owes(&self) -> bool {
         !self.owed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Node;
+    use crate::position::Now;
+    use crate::settings::{JournalSettings, Settings};
+
+    #[test]
+    fn a_purge_is_over_once_the_journal_keeps_nothing_that_it_took() {
+        let settings = Settings { journal: Some(JournalSettings::default()), ..Settings::default() };
+        let mut node = Node::new(&settings);
+        assert!(!node.restore_note("purge /a", "5", 6, Now::default()));
+        assert!(node.restore_note("purge /b", "6", 6, Now::default()));
+        assert_eq!((node.purged_until("/a"), node.purged_until("/b")), (0, 6));
     }
 }
