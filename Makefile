@@ -20,7 +20,7 @@ TARGET ?=
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run pipeline fmt check test test-all test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline picture fmt check test test-all test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,11 +84,15 @@ pipeline: .make/engine .make/console .make/pipelines ## a node under faults for 
 	@rm -rf $(PIPELINE) && mkdir -p $(PIPELINE); broken=0; \
 	echo "1 of 3: a node under faults, its journal in $(PIPELINE)/data"; \
 	$(BIN)/godwit verify --minutes 1 --subscribers 60 --without clock --set node.data_directory=$(CURDIR)/$(PIPELINE)/data \
-		--set journal.flush_interval_ms=1000 --html $(PIPELINE)/verify.html $(ARGS) || broken=1; \
+		--set journal.flush_interval_ms=1000 --set journal.statistics_interval_ms=1000 --html $(PIPELINE)/verify.html $(ARGS) || broken=1; \
 	echo "2 of 3: the jobs, their tables in $(PIPELINE)/lake"; \
 	$(SPARK)/godwit-pipelines run all --journal $(PIPELINE)/data --lake $(PIPELINE)/lake || broken=1; \
 	echo "3 of 3: the report"; \
 	$(SPARK)/godwit-pipelines report --lake $(PIPELINE)/lake --page $(PIPELINE)/report.html --open || broken=1; exit $$broken
+
+picture: .make/engine .make/console .make/chromium ## the README's picture of the report, from the page of the last `make pipeline`
+	cp $(PIPELINE)/report.html docs/reports/pipeline.html
+	KEEP_SCREENSHOT=1 $(BIN)/pytest -q tests/console/test_report.py
 
 bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
 	$(BIN)/python -m benchmarks.run $(ARGS)

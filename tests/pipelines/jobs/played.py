@@ -87,8 +87,8 @@ class Play:
         for second in range(int(begin), int(end)):
             values = {
                 "connections": self.clients,
-                "messages_out": self.rate * 3.0,
-                "messages_in": self.rate,
+                "messages_out_per_second": self.rate * 3.0,
+                "messages_in_per_second": self.rate,
                 "cpu": 0.02,
                 "memory_bytes": 6e7,
             }

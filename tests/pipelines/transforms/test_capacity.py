@@ -19,7 +19,7 @@ def test_a_line_is_recovered_within_5_percent(spark: SparkSession) -> None:
     for minute in range(200):
         connections, delivered = lots.randint(1_000, 9_000), lots.randint(1_000, 90_000)
         values = {
-            **{"connections": connections, "messages_out": delivered, "messages_in": 10},
+            **{"connections": connections, "messages_out_per_second": delivered, "messages_in_per_second": 10},
             **{
                 "memory_bytes": 5e7 + connections * 400 * lots.uniform(0.98, 1.02),
                 "cpu": 0.05 + delivered * 5e-6 * lots.uniform(0.98, 1.02),

@@ -17,7 +17,7 @@ from ..lake import Lake
 from ..settings import Config
 
 _STARTED_SLOWLY = "Python worker failed to connect back"
-_STARTS_MAX = 5
+_STARTS_MAX = 10
 
 
 @dataclass(frozen=True)

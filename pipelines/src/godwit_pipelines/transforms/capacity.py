@@ -9,8 +9,8 @@ INDICATORS = {
     "connections": "connections",
     "cpu": "cpu",
     "memory_bytes": "memory_bytes",
-    "published": "messages_in",
-    "delivered": "messages_out",
+    "published": "messages_in_per_second",
+    "delivered": "messages_out_per_second",
 }
 """Our columns and the indicators of /v1/stats that they are."""
 
