@@ -15,13 +15,14 @@ const DOORS = {
 
 /** A connected client, and a queue of what it is sent. */
 async function come(url, options = {}) {
-  const client = await mqtt.connectAsync(url, { ca, reconnectPeriod: 0, ...options });
+  const client = mqtt.connect(url, { ca, reconnectPeriod: 0, ...options });
   const messages = [];
   let wake = () => {};
   client.on("message", (topic, payload, packet) => {
     messages.push({ topic, payload, packet });
     wake();
   });
+  await once(client, "connect"); // what a session was owed may come with the CONNACK
   const next = async () => {
     while (messages.length === 0) await new Promise((resolve) => (wake = resolve));
     return messages.shift();
