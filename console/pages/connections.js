@@ -9,6 +9,7 @@ import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 
 const PAGE_ROWS = 50;
+const behindBy = (row) => (row.behind_bytes ? ` by ${bytes(row.behind_bytes)}` : row.behind_arrivals ? ` by ${exact(row.behind_arrivals)} messages` : "");
 
 export class Connections {
   constructor({ query, refresh }) {
@@ -35,8 +36,7 @@ export class Connections {
         { key: "shard", label: "Shard", isNumber: true },
         { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
         { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
-        { key: "behind", label: "Where it stands", kind: "nowrap", show: standOf, tone: toneOf },
-        { key: "behind_bytes", label: "Behind by", isNumber: true, show: (row) => (row.behind_bytes ? bytes(row.behind_bytes) : row.behind_arrivals ? `${exact(row.behind_arrivals)} msgs` : "–") },
+        { key: "behind", label: "Where it stands", kind: "nowrap", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
         { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },
       ],
     });

@@ -37,7 +37,7 @@ export class Chart {
 
   draw(width, height) {
     const options = {
-      width, height, padding: [8, 6, 0, 0], legend: { show: false },
+      width, height, padding: [8, 22, 0, 0], legend: { show: false },
       cursor: { sync: { key: CURSOR.key, setSeries: false }, y: false, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
         x: { time: true, range: (_, low, high) => (this.span ? [high - this.span, high] : [low, high]) },

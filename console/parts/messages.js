@@ -5,6 +5,7 @@ import { element } from "../element.js";
 import { clock } from "../format.js";
 
 const ROWS_MAX = 200;
+const NUMBERS = new Set(["Time", "Position"]); // as the cells below them: set to the right
 const CONTENT_CHARACTERS_MAX = 2000;
 
 export class Messages {
@@ -15,7 +16,7 @@ export class Messages {
     this.nothing = element("div", { class: "empty" }, "Nothing yet.");
     this.root = element("div", {}, element("div", { class: "wide tall", tabindex: 0, role: "region", "aria-label": label },
       element("table", {}, element("caption", { class: "unseen" }, label),
-        element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))), this.body)), this.nothing);
+        element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col", class: NUMBERS.has(head) ? "number" : null }, head)))), this.body)), this.nothing);
     this.clear();
   }
 

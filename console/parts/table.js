@@ -58,7 +58,7 @@ export class Table {
     const line = element("tr");
     line.row = row;
     for (const column of this.columns) {
-      const kind = [column.isNumber && "number", column.kind, column.meter && "bar"].filter(Boolean).join(" ");
+      const kind = [column.isNumber && "number", column.kind, column.meter && "bar", column.action && "action"].filter(Boolean).join(" ");
       const cell = element("td", { class: kind || null });
       if (column.href) cell.append(element("a"));
       if (column.action) cell.append(element("button", { type: "button", class: column.action.kind, onclick: () => column.action.run(line.row) }, column.action.label));

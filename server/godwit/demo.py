@@ -22,6 +22,9 @@ from .logs import read_logger
 SEGMENT_CHARACTERS_MAX = 64
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
+CPU_S_MIN = 0.1
+"""Over less time the kernel's ticks say nothing: a round that was late and the next one come together, and 0 % would be told."""
+
 
 class Demo:
     """Publishes every `interval_ms` from start to stop."""
@@ -63,13 +66,15 @@ class Telemetry:
         self._before: dict[str, float] = {}
         self._measured_s = time.monotonic()
         psutil.cpu_percent(percpu=True)  # the first call only sets where the next one counts from
+        self._cores: list[float] = []
+        self._cores_s = self._measured_s
 
     def measure(self) -> list[Draft]:
         """One round."""
         now_s = time.monotonic()
         elapsed_s, self._measured_s = max(now_s - self._measured_s, 0.001), now_s
         parts = (
-            _read_cpu(),
+            self._read_cpu(now_s),
             _read_memory(),
             _read_load(),
             _read_temperatures(),
@@ -81,6 +86,14 @@ class Telemetry:
             for part in parts
             for name, fields in part
         ]
+
+    def _read_cpu(self, now_s: float) -> Iterator[tuple[str, dict[str, Any]]]:
+        if now_s - self._cores_s >= CPU_S_MIN or not self._cores:
+            self._cores, self._cores_s = psutil.cpu_percent(percpu=True), now_s
+        cores = self._cores
+        yield "cpu", {"percent": round(sum(cores) / max(len(cores), 1), 1), "cores": len(cores)}
+        for number, percent in enumerate(cores):
+            yield f"cpu/{number}", {"percent": percent}
 
     def _read_disk(self, elapsed_s: float) -> Iterator[tuple[str, dict[str, Any]]]:
         usage = psutil.disk_usage("/")
@@ -116,13 +129,6 @@ class Telemetry:
 def make_segment(text: str) -> str:
     """A text as one segment of a subject: letters, digits, dot, dash and underscore stay."""
     return _UNFIT.sub("-", text)[:SEGMENT_CHARACTERS_MAX].strip("-") or "unnamed"
-
-
-def _read_cpu() -> Iterator[tuple[str, dict[str, Any]]]:
-    cores = psutil.cpu_percent(percpu=True)
-    yield "cpu", {"percent": round(sum(cores) / max(len(cores), 1), 1), "cores": len(cores)}
-    for number, percent in enumerate(cores):
-        yield f"cpu/{number}", {"percent": percent}
 
 
 def _read_memory() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,6 +22,20 @@ def test_a_round_holds_cpu_memory_disk_network_and_load_of_this_host() -> None:
         assert fields and all(isinstance(value, int | float) for value in fields.values())
 
 
+def test_rounds_that_come_together_tell_the_load_that_was_measured_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = iter([[0.0], [40.0], [60.0]])
+    now_s = [100.0]
+    monkeypatch.setattr("psutil.cpu_percent", lambda percpu: next(measured))
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    telemetry, told = Telemetry("h"), []
+    for at in (101.0, 101.001, 101.2):
+        now_s[0] = at
+        told += [
+            json.loads(draft.content)["percent"] for draft in telemetry.measure() if draft.subject == "/host/h/cpu"
+        ]
+    assert told == [40.0, 40.0, 60.0]
+
+
 @pytest.mark.parametrize(
     ("text", "segment"), [("a.b-c_1", "a.b-c_1"), ("a b/c", "a-b-c"), ("*", "unnamed"), ("", "unnamed")]
 )
