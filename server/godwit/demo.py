@@ -74,7 +74,7 @@ class Telemetry:
         now_s = time.monotonic()
         elapsed_s, self._measured_s = max(now_s - self._measured_s, 0.001), now_s
         parts = (
-            self._read_cpu(now_s),
+            self._read_cpu(),
             _read_memory(),
             _read_load(),
             _read_temperatures(),
@@ -87,9 +87,10 @@ class Telemetry:
             for name, fields in part
         ]
 
-    def _read_cpu(self, now_s: float) -> Iterator[tuple[str, dict[str, Any]]]:
-        if now_s - self._cores_s >= CPU_S_MIN or not self._cores:
-            self._cores, self._cores_s = psutil.cpu_percent(percpu=True), now_s
+    def _read_cpu(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if time.monotonic() - self._cores_s >= CPU_S_MIN or not self._cores:
+            self._cores = psutil.cpu_percent(percpu=True)
+            self._cores_s = time.monotonic()  # not the round's: the thread may have waited for a core since
         cores = self._cores
         yield "cpu", {"percent": round(sum(cores) / max(len(cores), 1), 1), "cores": len(cores)}
         for number, percent in enumerate(cores):
