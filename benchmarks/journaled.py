@@ -10,8 +10,8 @@ RESTART_S_MAX = 5.0
 FANOUT_MAX = 1.05
 
 
-def describe_journal(outcomes: dict[str, dict[str, Any]]) -> list[str]:
-    """The section, in Markdown; `outcomes` are those of benchmarks.journal, by their names."""
+def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str, str]) -> list[str]:
+    """The section, in Markdown; `outcomes` are those of benchmarks.journal, by their names, as are the explanations."""
     lines = [
         "## The journal",
         "",
@@ -45,6 +45,8 @@ def describe_journal(outcomes: dict[str, dict[str, Any]]) -> list[str]:
             f"| fan-out, CPU a delivered message, with the journal over without | ≤ {FANOUT_MAX:g} × | {ratio:.2f} × | "
             f"{min(rounds):.2f} – {max(rounds):.2f} | {_verdict(ratio <= FANOUT_MAX)} |"
         )
+    if commit and min(commit["against_floor"].values()) < COMMIT_MIN:
+        lines += ["", f"**commit**: {explanations.get('commit', 'not yet explained.').strip()}"]
     commits = ", ".join(dict.fromkeys(outcome["commit"] for outcome in outcomes.values()))
     return [*lines, "", f"Commit {commits}.", ""]
 

@@ -134,7 +134,7 @@ def build_files(results: Path) -> dict[Path, str]:
     io, audit = (json.loads(path.read_text()) if path.exists() else {} for path in kept)
     page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
     if journal := read_outcomes(results / "journal"):
-        page += "\n" + "\n".join(describe_journal(journal)).rstrip() + "\n"
+        page += "\n" + "\n".join(describe_journal(journal, explanations)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)
