@@ -200,6 +200,8 @@ async def test_38_a_key_again_is_the_same_answer_and_one_message(node: NodeProce
     bodies = {one.partition("\r\n\r\n")[2] for one in told}
     assert len(bodies) == 1 and all(one.startswith("HTTP/1.1 201 ") for one in told)
     assert await status(node, request("POST", "/v1/messages?subject=/keyed", TEXT, key, body=b"other")) == 409
+    array = request("POST", "/v1/messages", "Content-Type: application/json", key, body=b"[]")
+    assert await status(node, array) == 400, "of several each has its own"
     listed = await whole(node, request("GET", "/v1/messages?subject=/keyed&last=10", "Connection: close"))
     assert len(json.loads(listed.partition("\r\n\r\n")[2])) == 1
 
