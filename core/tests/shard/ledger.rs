@@ -1,10 +1,11 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
 //! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
 
+use crate::mqtt::{connect, packet, text};
 use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, Range, Rows};
 use godwit_core::node::Progress;
-use godwit_core::settings::{JournalSettings, Settings};
+use godwit_core::settings::{JournalSettings, Listener, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -217,6 +218,44 @@ fn a_row_reaches_as_far_as_its_reader_was_sent_though_the_window_is_gone() {
     let rows = deliveries(world.take_rows(0));
     let spans: Vec<_> = rows.iter().map(|row| (&row.range, row.count)).collect();
     assert_eq!(spans, [(&Range::Subject { epoch: 7, from: Some(1), to: 3 }, 3); 2]);
+}
+
+#[test]
+fn what_an_mqtt_client_is_not_to_have_is_passed_over_in_its_rows() {
+    let mut settings = journaling();
+    let listeners =
+        ["all", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() });
+    settings.listeners = listeners.into();
+    let mut world = World::new(settings, 1, false);
+    let (publisher, client) = (world.connect(0), world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1));
+    let say = |world: &mut World, bytes: &[u8]| {
+        world.bytes(client, bytes);
+        world.turn(0);
+        world.settle();
+    };
+    say(&mut world, &connect("itself", true));
+    // No Local (4), at QoS 0 and 1.
+    for (number, filter, options) in [(1, "a/x", 4), (2, "a/+", 5), (3, "b", 5)] {
+        let body = [&[0, number, 0][..], &text(filter), &[options]].concat();
+        say(&mut world, &packet(0x82, &body));
+    }
+    for number in 0..9 {
+        let topic = ["a/x", "b"][number % 2];
+        say(&mut world, &packet(0x30, &[text(topic).as_slice(), &[0], b"own"].concat()));
+        if number % 3 == 0 {
+            world.ask(publisher, &json!({"publish": format!("/{topic}"), "content": number}).to_string());
+        }
+    }
+    world.gone(client);
+    let rows = deliveries(world.take_rows(0));
+    let (mut given, mut passed) = (0, 0);
+    for row in &rows {
+        if let Range::Subject { from: Some(from), to, .. } = row.range {
+            assert_eq!(row.count + row.conflated, to + 1 - from, "{row:?}");
+        }
+        (given, passed) = (given + row.count, passed + row.conflated);
+    }
+    assert!(given >= 3 && passed >= 9, "{rows:?}");
 }
 
 #[test]

@@ -12,16 +12,16 @@ const TOPICS: [&str; 3] = ["a/x", "a/y", "b"];
 const FILTERS: [&str; 5] = ["a/x", "a/+", "a/#", "#", "b"];
 const QOS: [&str; 3] = ["none", "1", "2"];
 
-fn packet(first: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
     assert!(body.len() < 128);
     [&[first, body.len() as u8], body].concat()
 }
 
-fn text(text: &str) -> Vec<u8> {
+pub(crate) fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
 }
 
-fn connect(name: &str, is_five: bool) -> Vec<u8> {
+pub(crate) fn connect(name: &str, is_five: bool) -> Vec<u8> {
     let level = if is_five { 5 } else { 4 };
     let keep: &[u8] = if is_five { &[5, 0x11, 0, 0, 0xff, 0xff] } else { &[] };
     packet(0x10, &[text("MQTT").as_slice(), &[level, 0, 0, 0], keep, &text(name)].concat())
