@@ -64,6 +64,11 @@ class Lane:
         for pair in list(self._pairs):
             pair.reset()
 
+    @property
+    def openings(self) -> list[asyncio.Task[None]]:
+        """What still connects to the broker."""
+        return [pair.opening for pair in self._pairs if pair.opening is not None and not pair.opening.done()]
+
     def add(self, pair: _Pair) -> None:
         self._pairs.add(pair)
 
@@ -88,8 +93,10 @@ class Proxy:
             lane.cut()
 
     async def close(self) -> None:
+        openings = [opening for lane in self.lanes.values() for opening in lane.openings]
         for lane in self.lanes.values():
             lane.close()
+        await asyncio.gather(*openings, return_exceptions=True)  # one that is cancelled closes its socket as it ends
         await asyncio.sleep(0)  # the transports that were aborted end in the next turn
 
     @property
@@ -108,12 +115,12 @@ class _Pair:
         self.lane = lane
         self.near, self.far = _Side(self, is_near=True), _Side(self, is_near=False)
         self.is_swallowed = False
-        self._opening: asyncio.Task[None] | None = None
+        self.opening: asyncio.Task[None] | None = None
 
     def opened(self) -> None:
         self.lane.add(self)
         self.near.pause()
-        self._opening = asyncio.get_running_loop().create_task(self._open_far())
+        self.opening = asyncio.get_running_loop().create_task(self._open_far())
 
     async def _open_far(self) -> None:
         target = self.lane.proxy.target
@@ -160,8 +167,8 @@ class _Pair:
         self.reset()
 
     def reset(self) -> None:
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
+        if self.opening is not None and not self.opening.done():
+            self.opening.cancel()
         self.lane.remove(self)
         self.near.abort()
         self.far.abort()
