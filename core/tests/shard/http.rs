@@ -15,7 +15,7 @@ fn taken(world: &mut World, place: Place) -> String {
     String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8")
 }
 
-fn ask(world: &mut World, place: Place, request: &str) -> String {
+pub(crate) fn ask(world: &mut World, place: Place, request: &str) -> String {
     world.bytes(place, request.as_bytes());
     world.turn_all();
     taken(world, place)
@@ -28,18 +28,18 @@ fn post(subject: &str, body: &str) -> String {
     )
 }
 
-fn get(target: &str, id: Option<&str>) -> String {
+pub(crate) fn get(target: &str, id: Option<&str>) -> String {
     let field = id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n")
 }
 
 /// Status and body of one answer.
-fn answer(text: &str) -> (u16, String) {
+pub(crate) fn answer(text: &str) -> (u16, String) {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     (head[9..12].parse().expect("a status"), body.to_owned())
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 

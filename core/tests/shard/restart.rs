@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::http::{answer, field, get};
 use crate::world::{World, open_settings};
 use godwit_core::journal::KeptMessage;
 use godwit_core::message::Kind;
@@ -81,5 +82,52 @@ fn beside_a_mark_that_is_served_a_place_beyond_the_journal_is_told() {
         let gap = if on_gap == "oldest" { "8.0" } else { "8.1" };
         assert_eq!(told(&heard, "gap"), [(&json!(gap), &json!("7.9"))], "{heard:?}");
         assert_eq!(told(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{heard:?}");
+    }
+}
+
+/// A node of many runs before it, each of which gave `/a` two messages; the last ten of them nothing.
+fn restarted_often(runs: u64) -> World {
+    let world = World::new(open_settings(), 1, false);
+    let now = world.now;
+    let mut node = world.node.lock().unwrap();
+    let reign = |n| Reign { run: RUN + n, epoch: 7 + n, epoch_end: 8 + n, began: 1 + 3 * n, last: 3 + 3 * n };
+    node.begin_restore((0..runs + 10).map(reign).collect());
+    for n in 0..runs {
+        for sequence in [1, 2] {
+            let at = Position { epoch: 7 + n, sequence };
+            let mut kept = KeptMessage::new(RUN + n, 2 * n + sequence, Arc::from("/a"), at);
+            (kept.arrival, kept.time_ms, kept.is_retained) = (1 + 3 * n + sequence, now.wall_ms, true);
+            kept.kind = Kind::Json;
+            node.restore(kept.carry(b"{}", "", &[]), now);
+        }
+    }
+    assert_eq!(node.finish_restore(now).messages, 2 * runs);
+    drop(node);
+    world
+}
+
+#[test]
+fn pages_and_places_go_on_over_any_number_of_reigns_that_are_kept() {
+    let runs = 40;
+    let mut world = restarted_often(runs);
+    let all: Vec<String> = (0..runs).flat_map(|n| [format!("{}.1", 7 + n), format!("{}.2", 7 + n)]).collect();
+    let place = world.accept(0);
+    let (mut read, mut from) = (Vec::new(), "last=1000".to_owned());
+    loop {
+        let text = crate::http::ask(&mut world, place, &get(&format!("/v1/messages?subject=/a&limit=3&{from}"), None));
+        let page: Vec<Value> = serde_json::from_str(&answer(&text).1).unwrap();
+        let ats = page.iter().filter(|item| item.get("message").is_some());
+        let before = read.len();
+        read.extend(ats.map(|item| item["at"].as_str().unwrap().to_owned()));
+        if read.len() == before {
+            break;
+        }
+        from = format!("after={}", field(&text, "Godwit-Position").unwrap());
+    }
+    assert_eq!(read, all);
+    for (index, at) in all.iter().enumerate() {
+        let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": "/a", "after": at}));
+        let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
+        assert_eq!(ats, all[index + 1..].iter().collect::<Vec<_>>(), "after {at}");
     }
 }

@@ -7,7 +7,8 @@ use super::Log;
 use crate::message::Follows;
 use crate::position::Position;
 
-/// Reigns remembered of one log; positions of older ones are unknown.
+/// Reigns remembered of one log whatever it keeps of them; of older ones those whose messages it still has. Positions of others
+/// are unknown.
 const REIGNS_MAX: usize = 16;
 
 /// A reign that has ended.
@@ -82,9 +83,11 @@ impl Log {
         let reign = Reign { epoch: self.epoch, before: self.before(), last: self.sequence, ended: arrival };
         let mut reigns = self.past.take().map_or_else(Vec::new, |past| past.reigns);
         reigns.push(reign);
-        if reigns.len() > REIGNS_MAX {
-            reigns.remove(0);
-        }
+        let (old, base, mut index) = (reigns.len().saturating_sub(REIGNS_MAX), self.base(), 0);
+        reigns.retain(|reign| {
+            index += 1;
+            index > old || reign.last >= base && reign.last > reign.before
+        });
         let at = place_in(&reigns, self.sequence).unwrap_or(reign.end());
         self.past = Some(Box::new(Past { reigns, follows: Arc::new(Follows { number: self.sequence, at }) }));
         self.epoch = epoch;
@@ -95,7 +98,8 @@ impl Log {
         if number > self.before() {
             return Position { epoch: self.epoch, sequence: number - self.before() };
         }
-        place_in(self.reigns(), number).unwrap_or(Position { epoch: self.epoch, sequence: 0 })
+        let before_all = self.reigns().first().map_or(self.epoch, |reign| reign.epoch);
+        place_in(self.reigns(), number).unwrap_or(Position { epoch: before_all, sequence: 0 })
     }
 
     /// What a client's position means here.
