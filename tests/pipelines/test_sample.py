@@ -63,10 +63,11 @@ def test_zeros_behind_the_rows_of_an_open_segment_end_it(room: int, tmp_path: Pa
     folder = StreamFolder(tmp_path, "messages")
     folder.look()
     assert folder.next == sum(rows) and not folder.open[0].broken
-    # The next batch overwrites the zeros: what was looked through already is gone on from.
+    # The next batches overwrite the zeros: what was looked through already is gone on from.
     whole = (SAMPLE / "messages" / opened.name).read_bytes()
+    before = len(folder.open[0].batches)
     end = folder.open[0].batches[-1].end
-    batch = whole[folder.open[0].batches[0].start : end]
-    opened.write_bytes(whole[:end] + batch + bytes(room))
+    batches = whole[folder.open[0].batches[0].start : end]
+    opened.write_bytes(whole[:end] + batches + bytes(room))
     folder.open[0].look()
-    assert len(folder.open[0].batches) == 2
+    assert len(folder.open[0].batches) == 2 * before
