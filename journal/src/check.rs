@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Stream;
 use crate::boot;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Manifest, Segments};
 use crate::decode::scan::{Wanted, scan};
 use crate::disk::Disk;
 use crate::segment::FileName;
@@ -50,25 +50,53 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
         // A sealed segment stands before the open one that it was.
         files.sort_by_key(|(first, next, _)| (*first, next.is_none()));
         files.dedup_by_key(|(first, _, _)| *first);
+        let mut checked = Vec::new();
         let ends: Vec<u64> = files.iter().skip(1).map(|(first, _, _)| *first).chain([u64::MAX]).collect();
         for ((first, next, name), end) in files.iter().zip(ends) {
             let bounds = (*first, next.unwrap_or(end).min(end));
             match check_file(disk, (stream, name), &segments.path(name), bounds, may_be_torn && next.is_none()) {
                 // It was sealed, or let go, since the folder was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                checked => found.push(checked?),
+                of => checked.push(of?),
             }
         }
-        let manifest = segments.read_manifest(disk);
-        for sealed in manifest.iter().flat_map(|manifest| &manifest.segments) {
-            if files.iter().all(|(_, _, name)| *name != sealed.file) {
-                let (file, first, next, rows) = (sealed.file.clone(), sealed.first, sealed.next, sealed.rows);
-                let (bytes, damaged, torn_bytes, is_missing) = (0, 0, 0, true);
-                found.push(Checked { stream, file, first, next, rows, bytes, damaged, torn_bytes, is_missing });
+        add_sealed(disk, &segments, stream, &files, &mut checked)?;
+        checked.sort_by_key(|of| of.first);
+        found.append(&mut checked);
+    }
+    Ok(found)
+}
+
+/// What the manifest names and the folder did not list: it was sealed meanwhile, or it is missing.
+fn add_sealed(
+    disk: &dyn Disk,
+    segments: &Segments,
+    stream: Stream,
+    listed: &[(u64, Option<u64>, String)],
+    checked: &mut Vec<Checked>,
+) -> io::Result<()> {
+    let named = |manifest: Option<Manifest>| manifest.into_iter().flat_map(|manifest| manifest.segments);
+    for sealed in named(segments.read_manifest(disk)) {
+        if listed.iter().any(|(_, _, name)| *name == sealed.file) {
+            continue;
+        }
+        let bounds = (sealed.first, sealed.next);
+        match check_file(disk, (stream, &sealed.file), &segments.path(&sealed.file), bounds, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Unless it was let go just now.
+                if named(segments.read_manifest(disk)).any(|still| still.file == sealed.file) {
+                    let (file, first, next, rows) = (sealed.file, sealed.first, sealed.next, sealed.rows);
+                    let (bytes, damaged, torn_bytes, is_missing) = (0, 0, 0, true);
+                    checked.push(Checked { stream, file, first, next, rows, bytes, damaged, torn_bytes, is_missing });
+                }
+            }
+            of => {
+                checked.retain(|open| open.first != sealed.first);
+                checked.push(of?);
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn check_file(

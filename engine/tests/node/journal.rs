@@ -140,6 +140,19 @@ fn is_failing(node: &Node) -> bool {
     node.engine.stats().journal.is_some_and(|journal| journal.is_failing)
 }
 
+/// What the node reports of its disk next: why it fails, or that it does no more.
+fn await_alarm(node: &Node) -> Vec<Option<String>> {
+    let mut heard = Vec::new();
+    node.until("it is reported", |engine| {
+        let reports = engine.reports().into_iter();
+        heard.extend(
+            reports.filter_map(|report| if let Report::Journal { reason } = report { Some(reason) } else { None }),
+        );
+        !heard.is_empty()
+    });
+    heard
+}
+
 pub(crate) fn a_failing_disk_refuses_who_needs_it_and_holds_nobody_else(driver: &str) {
     let kinds = [
         ("full", Faults { room: Some(700), ..Faults::default() }),
@@ -176,25 +189,12 @@ pub(crate) fn a_failing_disk_refuses_who_needs_it_and_holds_nobody_else(driver: 
             let message: Value = serde_json::from_str(&reader.read()).unwrap();
             assert_eq!(message["content"], number, "{kind}: everybody else goes on");
         }
-        let alarms = |reports: Vec<Report>| {
-            reports
-                .into_iter()
-                .filter_map(|report| if let Report::Journal { reason } = report { Some(reason) } else { None })
-        };
         // Whichever stream met the fault first: messages may still have room that was made ahead.
-        let mut raised = Vec::new();
-        node.until("the alarm begins", |engine| {
-            raised.extend(alarms(engine.reports()));
-            !raised.is_empty()
-        });
+        let raised = await_alarm(&node);
         assert!(matches!(&raised[..], [Some(reason)] if !reason.is_empty()), "{kind}: {raised:?}");
         disk.set_faults(Faults::default());
         node.until("the disk is well", |_| !is_failing(&node));
-        let mut lowered = Vec::new();
-        node.until("the alarm ends", |engine| {
-            lowered.extend(alarms(engine.reports()));
-            lowered == [None]
-        });
+        assert_eq!(await_alarm(&node), [None], "{kind}");
         last += 1;
         let answer = publish_one(&mut client, last, "disk");
         assert_eq!((&answer["at"], &answer["ack"]), (&Value::from(format!("1.{last}")), &Value::Null), "{kind}");

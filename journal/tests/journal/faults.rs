@@ -95,7 +95,8 @@ fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     }
     assert!(!journal.queue().holds_publishers(), "a disk that fails holds nobody");
     let lost = journal.progress().lost(Stream::Messages);
-    assert!(lost > 0 && journal.progress().hole_arrival() == 1000, "{lost}");
+    // A row may still have found room that the writer had just made.
+    assert!(lost > 0 && (7..=1000).contains(&journal.progress().hole_arrival()), "{lost}");
     assert!(journal.queue().bytes() < 50_000);
     disk.set_faults(Faults::default());
     wait_until("the disk is well", || !journal.progress().is_failing());
