@@ -168,22 +168,8 @@ fn tell(board: &Board) {
 }
 
 fn translate(settings: &Settings, asked: &JournalSettings) -> godwit_journal::Settings {
-    let bounds = |(age_ms_max, bytes_max): (u64, u64)| godwit_journal::Retention { age_ms_max, bytes_max };
-    godwit_journal::Settings {
-        directory: asked.directory.clone().into(),
-        node: settings.node.clone(),
-        run: settings.run,
-        epoch: settings.epoch,
-        messages_bytes_max: asked.messages_bytes_max,
-        rows_bytes_max: asked.rows_bytes_max,
-        write_interval_ms: asked.write_interval_ms,
-        sync_interval_ms: asked.sync_interval_ms,
-        sync_bytes_max: asked.sync_bytes_max,
-        segment_bytes_max: asked.segment_bytes_max,
-        segment_age_ms_max: asked.segment_age_ms_max,
-        probe_interval_ms: asked.probe_interval_ms,
-        retention: asked.retention.iter().map(|(stream, kept)| (stream.clone(), bounds(*kept))).collect(),
-    }
+    let bounds = godwit_journal::Settings::from(asked);
+    godwit_journal::Settings { node: settings.node.clone(), run: settings.run, epoch: settings.epoch, ..bounds }
 }
 
 /// Gives the node back what the journal holds and its limits let it keep.

@@ -48,12 +48,12 @@ pub struct Retention {
     pub bytes_max: u64,
 }
 
-impl Default for Settings {
-    /// Each bound is as core has it, which is what crosses from the configuration.
-    fn default() -> Self {
-        let asked = JournalSettings::default();
+impl From<&JournalSettings> for Settings {
+    /// What crosses from the configuration; whose run it is the node adds.
+    fn from(asked: &JournalSettings) -> Self {
+        let kept = |&(age_ms_max, bytes_max): &(u64, u64)| Retention { age_ms_max, bytes_max };
         Self {
-            directory: PathBuf::new(),
+            directory: PathBuf::from(&asked.directory),
             node: String::new(),
             run: 0,
             epoch: 0,
@@ -65,7 +65,13 @@ impl Default for Settings {
             segment_bytes_max: asked.segment_bytes_max,
             segment_age_ms_max: asked.segment_age_ms_max,
             probe_interval_ms: asked.probe_interval_ms,
-            retention: BTreeMap::new(),
+            retention: asked.retention.iter().map(|(stream, asked)| (stream.clone(), kept(asked))).collect(),
         }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::from(&JournalSettings::default())
     }
 }

@@ -6,6 +6,7 @@ What dies is a process like any other, with its threads and its files; only load
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -76,9 +77,8 @@ async def open_nursery() -> AsyncIterator[Nursery]:
 
 def main() -> None:
     """A node for each line of words; it ends before the next begins."""
-    import godwit.engine
-    import godwit.logs
-    import godwit.server  # noqa: F401  # loaded here, once, for all nodes
+    for name in ("godwit.engine", "godwit.logs", "godwit.server"):
+        importlib.import_module(name)  # here, once, for all nodes
     from godwit.cli.serve import serve
 
     follow = follow_parent()

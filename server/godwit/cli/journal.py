@@ -26,8 +26,8 @@ _DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_t
 def journal() -> None:
     """Look at what a node has written down in its data directory.
 
-    Each stream is a folder of Arrow files. Beside them stand `notes`, the last word on what is no event (sessions of MQTT clients,
-    purges), as lines of checksum, name and text.
+    Each stream is a folder of Arrow files. Beside them stand `notes`, the last word on what is no event (sessions and wills of MQTT
+    clients, purges), as lines of checksum, name and text.
     """
 
 

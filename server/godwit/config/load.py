@@ -44,15 +44,15 @@ def load_config(
     return build_config(table, environment, flags or {}, places=places, check=check)
 
 
-def read_file(path: Path) -> tuple[dict[str, Any], Places]:
-    """A TOML file as it is, and where in it what stands; raises ConfigInvalid where it cannot be read."""
+def read_file(path: Path, option: str = "--config") -> tuple[dict[str, Any], Places]:
+    """A TOML file as it is, and where in it what stands; raises ConfigInvalid, naming the option, where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text), find_places(str(path), text)
     except OSError as error:
-        raise ConfigInvalid("--config", str(path), f"cannot be read: {error.strerror}") from error
+        raise ConfigInvalid(option, str(path), f"cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigInvalid("--config", str(path), f"is not TOML: {error}") from error
+        raise ConfigInvalid(option, str(path), f"is not TOML: {error}") from error
 
 
 def build_config(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from typing import Any
 import click
 
 from ..bench.command import show_progress
-from ..config.places import Places, find_places
-from ..errors import ConfigInvalid
+from ..config.load import read_file
 from .check import check_prediction
 from .machine import Machine, MachineInvalid, read_machine
 from .measure import measure_machine
@@ -57,7 +55,7 @@ def plan(
 
     FILE is a TOML file with the tables `workload` and `machine`; flags stand above it.
     """
-    document, places = _read_document(file)
+    document, places = read_file(file, "FILE") if file else ({}, None)
     workload, budget = read_workload(document, flags, places)
     machine = _read_figures(figures) if figures else measure_machine(driver, show_progress)
     if keep is not None:
@@ -71,16 +69,6 @@ def plan(
         show_plan(told)
     if compared is not None and not all(one.is_near for one in compared):
         sys.exit(1)
-
-
-def _read_document(file: Path | None) -> tuple[dict[str, Any], Places | None]:
-    if file is None:
-        return {}, None
-    try:
-        text = file.read_text(encoding="utf-8")
-        return tomllib.loads(text), find_places(str(file), text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigInvalid("FILE", str(file), f"cannot be read: {error}") from None
 
 
 def _read_figures(file: Path) -> Machine:

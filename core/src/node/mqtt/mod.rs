@@ -88,6 +88,9 @@ pub struct Kept {
     pub owed_after: u64,
 }
 
+/// The connection of a will's draft, nobody's: an outcome that nobody waits for is told to nobody.
+pub const NOBODY: u32 = u32::MAX - 1;
+
 /// What is published when a client is lost: judged anew when that happens.
 #[derive(Debug)]
 pub struct Will {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::super::Node;
-use super::Will;
+use super::{NOBODY, Will};
 use crate::command::Ack;
 use crate::message::{Draft, FromMqtt, Kind};
 use crate::mqtt::Qos;
@@ -91,7 +91,7 @@ impl Willed {
             ack: Ack::Cached,
             identity: Arc::from(self.identity),
             tenant: self.tenant.map(Arc::from),
-            connection: u32::MAX - 1,
+            connection: NOBODY,
         };
         Some(Will {
             rights: Arc::new(Rights::compile(&[rule]).ok()?),

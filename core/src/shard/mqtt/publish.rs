@@ -10,7 +10,7 @@ use crate::json;
 use crate::limits::Limits;
 use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
 use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, subject_of};
-use crate::node::Outcome;
+use crate::node::{NOBODY, Outcome};
 use crate::rights::{Action, Verdict};
 use crate::shard::Shard;
 use crate::shard::session::Step;
@@ -272,8 +272,7 @@ pub(super) fn draft_of(
 ) -> Draft {
     let reply_to = carried.response_topic.map(subject_of).unwrap_or_default();
     let mqtt = FromMqtt { qos, publisher, expiry_s: carried.expiry_s.unwrap_or(NO_EXPIRY) };
-    // Nobody's connection: an outcome that nobody waits for is told to nobody.
-    let draft = Draft::new(kind, payload, &reply_to, Arc::from(""), u32::MAX - 1);
+    let draft = Draft::new(kind, payload, &reply_to, Arc::from(""), NOBODY);
     let mut draft = draft.from_mqtt(mqtt, |out| carried.put_forwarded(out));
     draft.is_retained = Some(is_retained);
     draft
