@@ -267,7 +267,7 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
         // What cannot be sealed now is tried again, in order; it can be read as it is.
         let mut is_well = true;
         waiting.retain(|closed| {
-            is_well = is_well && sealer.seal(*closed).is_ok();
+            is_well = is_well && sealer.seal_beside(*closed).is_ok();
             !is_well
         });
         if retained.elapsed() >= RETAIN_EVERY {

@@ -223,7 +223,6 @@ impl Lane {
     fn fail(&mut self, error: &io::Error) {
         self.failure = Some(format!("{}: {error}", self.stream.name()));
         self.written = 0;
-        self.give_room_up();
         let Some(segment) = self.segment.take() else { return };
         let synced = self.held.front().map_or(self.next, |held| held.first);
         let mut segments = self.catalog.lock(self.stream);
@@ -280,11 +279,9 @@ impl Lane {
         segment.lacks_room() && self.rooms.as_ref().is_some_and(Rooms::is_ready)
     }
 
-    /// The disk gets back what was made ahead: this stream, or another, needs it now.
-    pub(crate) fn give_room_up(&self) {
-        if let Some(rooms) = &self.rooms {
-            rooms.give_up();
-        }
+    /// The disk gets back what was made ahead: this stream, or another, needs it now. True when there was some.
+    pub(crate) fn give_room_up(&self) -> bool {
+        self.rooms.as_ref().is_some_and(Rooms::give_up)
     }
 
     pub(crate) fn stream(&self) -> Stream {

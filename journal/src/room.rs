@@ -91,15 +91,17 @@ impl Rooms {
         Some(Spare { path: self.shared.path(), bytes })
     }
 
-    /// The disk refuses something: it gets back what is not used yet.
-    pub(crate) fn give_up(&self) {
+    /// The disk refuses something: it gets back what is not used yet. True when there was some, and it has it.
+    pub(crate) fn give_up(&self) -> bool {
         let mut state = self.shared.state();
-        if !matches!(*state, State::Making | State::Closed) {
+        let had_some = matches!(*state, State::Ready(_));
+        if had_some {
             self.shared.remove();
         }
         if *state != State::Closed {
-            *state = State::None(Some(Instant::now() + PAUSE));
+            *state = State::None(Some(Instant::now() + PAUSE)); // who makes some removes it himself
         }
+        had_some
     }
 }
 

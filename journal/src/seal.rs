@@ -2,7 +2,7 @@
 //! removed. And letting the oldest go. Owns the order of these steps, in which a crash between any two loses nothing.
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
@@ -28,6 +28,8 @@ const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES: usize = 2 << 20;
 /// A sealed file is synced bit by bit: one sync of all of it would hold up those whom publishers wait for.
 const SYNC_BYTES: usize = 4 << 20;
+/// Nothing is copied on a disk that has not so many times its size to spare: the last of it is for those whom publishers wait for.
+const FREE_TIMES: u64 = 2;
 
 /// What sealing works on.
 #[derive(Clone, Debug)]
@@ -38,15 +40,25 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
+    /// Makes a sealed segment of a closed one while others write.
+    pub(crate) fn seal_beside(&self, closed: Closed) -> io::Result<()> {
+        let has_room = self
+            .find(closed)
+            .is_none_or(|(folder, bytes)| self.disk.free_bytes(&folder).is_none_or(|free| free / FREE_TIMES >= bytes));
+        if has_room { self.seal(closed) } else { Err(io::ErrorKind::StorageFull.into()) }
+    }
+
+    /// The folder and the bytes of a closed segment; none where it is sealed or gone.
+    fn find(&self, closed: Closed) -> Option<(PathBuf, u64)> {
+        let segments = self.catalog.lock(closed.stream);
+        let open = segments.unsealed.iter().find(|open| open.first == closed.first)?;
+        Some((segments.folder.clone(), open.bytes))
+    }
+
     /// Makes a sealed segment of a closed one.
     pub(crate) fn seal(&self, closed: Closed) -> io::Result<()> {
         let Closed { stream, first, next, is_ours } = closed;
-        let (folder, limit) = {
-            let segments = self.catalog.lock(stream);
-            let known = segments.unsealed.iter().find(|open| open.first == first).map(|open| open.bytes);
-            let Some(limit) = known else { return Ok(()) };
-            (segments.folder.clone(), limit)
-        };
+        let Some((folder, limit)) = self.find(closed) else { return Ok(()) };
         let from = folder.join(FileName::Open { first }.text());
         let name = FileName::Sealed { first, next }.text();
         let beside = folder.join(format!("{name}.new"));

@@ -72,9 +72,7 @@ impl Writer {
         self.take(waiting, now);
         if self.is_failing() && now.mono_ms.saturating_sub(self.probed_ms) >= self.settings.probe_interval_ms {
             self.probed_ms = now.mono_ms;
-            for lane in &mut self.lanes {
-                lane.probe(now.mono_ms);
-            }
+            self.probe(now);
         }
         self.write(now);
         let interval = self.settings.sync_interval_ms;
@@ -82,6 +80,9 @@ impl Writer {
         let is_much = self.held_bytes() >= self.settings.sync_bytes_max;
         if is_due || is_much || waiting.needs_disk {
             self.sync(now, is_due || is_much);
+        }
+        if self.is_failing() && self.lane(Stream::Messages).give_room_up() {
+            self.probe(now); // it fails only if that did not help
         }
         let (bytes_max, age_ms_max) = (self.settings.segment_bytes_max, self.settings.segment_age_ms_max);
         if waiting.needs_disk && !self.is_failing() {
@@ -127,6 +128,12 @@ impl Writer {
         }
     }
 
+    fn probe(&mut self, now: Moment) {
+        for lane in &mut self.lanes {
+            lane.probe(now.mono_ms);
+        }
+    }
+
     fn write(&mut self, now: Moment) {
         for lane in &mut self.lanes {
             let bytes = lane.write(now.mono_ms);
@@ -152,9 +159,7 @@ impl Writer {
     /// closed. True when the run ended in order.
     pub(crate) fn end(&mut self, waiting: &Waiting, arrival: u64, now: Moment, closed: &mut Vec<Closed>) -> bool {
         self.take(waiting, now);
-        for lane in &mut self.lanes {
-            lane.probe(now.mono_ms);
-        }
+        self.probe(now);
         self.write(now);
         self.sync(now, true);
         let mut is_settled = self.lanes.iter().all(Lane::is_settled);
@@ -200,7 +205,6 @@ impl Writer {
         let reason = self.lanes.iter().find_map(Lane::failure).map(str::to_owned);
         let is_news = self.progress.set_failing(reason.as_deref());
         if is_news && reason.is_some() {
-            self.lane(Stream::Messages).give_room_up();
             boot::forget(&*self.disk, &self.settings.directory);
         }
         let (journaled, synced) = self.lanes.first().map_or((0, 0), Lane::arrivals);

@@ -254,7 +254,12 @@ impl Disk for SimulatedDisk {
     }
 
     fn remove(&self, file: &Path) -> io::Result<()> {
-        self.change_names(|state| state.names.remove(file).map(drop).ok_or(io::ErrorKind::NotFound.into()))
+        self.change_names(|state| {
+            let number = state.names.remove(file).ok_or(io::ErrorKind::NotFound)?;
+            let bytes = state.files[number].bytes.len() as u64;
+            state.faults.room = state.faults.room.map(|room| room + bytes);
+            Ok(())
+        })
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
