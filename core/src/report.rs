@@ -202,7 +202,8 @@ pub enum Order {
         code: Code,
         reason: String,
     },
-    /// Answers `Ask` with a rule that is added to the connection's rights.
+    /// Answers `Ask` with a rule that is added to the connection's rights; one that says `ask` too: there is no answer now, and
+    /// the command is refused as one that may be sent again.
     Answer {
         connection: ConnectionId,
         rule: Rule,

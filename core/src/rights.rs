@@ -126,7 +126,7 @@ impl Rule {
         Ok(Self { pattern: Pattern::parse_levels(&settings.pattern)?, subscribe, publish, verdict })
     }
 
-    fn concerns(&self, action: Action) -> bool {
+    pub fn concerns(&self, action: Action) -> bool {
         match action {
             Action::Subscribe => self.subscribe,
             Action::Publish => self.publish,

@@ -51,6 +51,7 @@ class Code(IntEnum):
     RATE_EXCEEDED = 4122
     NODE_BUSY = 4123
     NODE_DRAINING = 4124
+    AUTHORIZER_SILENT = 4125
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
     METHOD_FORBIDDEN = 4152
@@ -246,6 +247,10 @@ CODES: dict[int, CodeFacts] = {
     Code.NODE_DRAINING: CodeFacts(
         4124, "NodeDraining", True, 503,
         "The node is draining and takes no new publish or subscription.",
+    ),
+    Code.AUTHORIZER_SILENT: CodeFacts(
+        4125, "AuthorizerSilent", True, 503,
+        "The authorizer did not answer for this command: it was not executed, and may be sent again.",
     ),
     Code.REQUEST_MALFORMED: CodeFacts(
         4150, "RequestMalformed", False, 400,

@@ -127,21 +127,29 @@ impl Writer {
         self.put_vec(out, first, &body);
     }
 
-    /// SUBACK (9), with one code for each filter.
-    pub fn suback(self, out: &mut Vec<u8>, packet_id: u16, codes: &[u8]) {
-        self.answer_filters(out, 0x90, packet_id, codes);
+    /// SUBACK (9), with one code for each filter; 3.1.1 has no place for a text.
+    pub fn suback(self, out: &mut Vec<u8>, packet_id: u16, codes: &[u8], text: &str) {
+        self.answer_filters(out, 0x90, packet_id, codes, text);
     }
 
     /// UNSUBACK (11), which in 3.1.1 has no codes.
     pub fn unsuback(self, out: &mut Vec<u8>, packet_id: u16, codes: &[u8]) {
-        self.answer_filters(out, 0xb0, packet_id, if self.version == Version::V3 { &[] } else { codes });
+        self.answer_filters(out, 0xb0, packet_id, if self.version == Version::V3 { &[] } else { codes }, "");
     }
 
-    fn answer_filters(self, out: &mut Vec<u8>, first: u8, packet_id: u16, codes: &[u8]) {
-        let properties: &[u8] = if self.version == Version::V5 { &[0] } else { &[] };
+    fn answer_filters(self, out: &mut Vec<u8>, first: u8, packet_id: u16, codes: &[u8], text: &str) {
+        let mut properties = Vec::new();
+        if self.version == Version::V5 {
+            let mut inner = Vec::new();
+            if !text.is_empty() {
+                put_string(&mut inner, REASON_STRING, text);
+            }
+            put_varint(&mut properties, inner.len() as u32);
+            properties.extend_from_slice(&inner);
+        }
         self.put(out, first, 2 + properties.len() + codes.len(), |out| {
             out.extend_from_slice(&packet_id.to_be_bytes());
-            out.extend_from_slice(properties);
+            out.extend_from_slice(&properties);
             out.extend_from_slice(codes);
         });
     }

@@ -13,7 +13,7 @@ use crate::address::Networks;
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::report::Report;
-use crate::rights::{Action, Verdict};
+use crate::rights::{Action, Rule, Verdict};
 use crate::settings::{Listener, Settings};
 use crate::subject::Selector;
 pub(super) use quota::{Entry, Excess};
@@ -99,15 +99,46 @@ impl Shard {
         }
     }
 
-    /// Brings a question that the rules leave open to the server; the command is executed anew with the answer.
-    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Step {
+    /// Brings a question that the rules leave open to the server; the command is executed anew with the answer. Where there was
+    /// none the command is refused, once: sent again, it is asked about again.
+    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Result<Step, Refusal> {
+        if self.is_unanswered(socket, action, selector) {
+            self.forget_unanswered(socket);
+            return Err(Refusal::new(Code::AuthorizerSilent, Code::AuthorizerSilent.sentence()));
+        }
         let connection = self.connection_id(socket);
         let access = self.connections.get(socket).and_then(|c| c.access.clone());
         if let Some(access) = access {
             let identity = std::sync::Arc::clone(&access.identity);
             self.reports.push(Report::Ask { connection, identity, action, selector: selector.to_owned() });
         }
-        Step::Again
+        Ok(Step::Again)
+    }
+
+    /// The server's answer to a question: a rule, or one that leaves it open.
+    pub(super) fn take_answer(&mut self, socket: u32, rule: Rule) {
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        if rule.verdict == Verdict::Ask {
+            connection.details().unanswered.push(rule);
+        } else {
+            connection.access = connection.access.as_ref().map(|access| access.with(rule));
+        }
+    }
+
+    /// Whether the command under way has asked this already, and nobody answered.
+    pub(super) fn is_unanswered(&self, socket: u32, action: Action, selector: &str) -> bool {
+        let details = self.connections.get(socket).and_then(|connection| connection.details.as_ref());
+        details.is_some_and(|details| {
+            let mut open = details.unanswered.iter();
+            open.any(|rule| rule.concerns(action) && rule.pattern.text() == selector)
+        })
+    }
+
+    /// The command that asked is answered.
+    pub(super) fn forget_unanswered(&mut self, socket: u32) {
+        if let Some(details) = self.connections.get_mut(socket).and_then(|connection| connection.details.as_mut()) {
+            details.unanswered = Vec::new();
+        }
     }
 
     /// Closes the connections that came as an identity, or with a token of a name.

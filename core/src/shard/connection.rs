@@ -9,9 +9,8 @@ use super::mqtt::Mqtt;
 use super::outbound::Rest;
 use crate::account::{Member, Purse};
 use crate::codes::Code;
-use crate::command::GapReason;
 use crate::cursor::NONE;
-use crate::report::{ConnectionId, Counters, WireCounters};
+use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
 use crate::websocket::Reader;
@@ -191,6 +190,8 @@ pub(super) struct Details {
     pub rest_bytes: usize,
     /// The id of the `connect` that the server is judging.
     pub connect_id: Option<crate::command::Id>,
+    /// What the command under way asked, and nobody answered.
+    pub unanswered: Vec<Rule>,
     /// Answers that wait for the disk.
     pub awaiting: u32,
     /// What it has taken of the rates of one connection.
@@ -216,10 +217,11 @@ impl Details {
     /// Whether nothing of it is needed; what was taken of rates is made good by `now_ns`.
     fn is_empty(&self, now_ns: u64) -> bool {
         let Self { held, parked, rest, rest_bytes, connect_id, .. } = self;
-        let Self { awaiting, purse, turned_away, close, exchange, half_since_ms, .. } = self;
+        let Self { unanswered, awaiting, purse, turned_away, close, exchange, half_since_ms, .. } = self;
         let is_read = held.is_empty() && parked.is_none() && half_since_ms.is_none() && exchange.is_none();
         let is_sent = rest.is_none() && *rest_bytes == 0 && *awaiting == 0 && close.is_none();
-        is_read && is_sent && connect_id.is_none() && turned_away.is_none() && purse.owed_ns(now_ns) == 0
+        let is_asking = connect_id.is_some() || !unanswered.is_empty();
+        is_read && is_sent && !is_asking && turned_away.is_none() && purse.owed_ns(now_ns) == 0
     }
 }
 
@@ -315,76 +317,6 @@ impl Connection {
     pub(super) fn client(&self) -> Option<&Arc<str>> {
         let named = self.papers.as_ref().and_then(|papers| papers.client.as_ref());
         named.or_else(|| self.mqtt.as_ref().and_then(|mqtt| mqtt.name()))
-    }
-}
-
-/// What happens to a connection, counted with its wire.
-impl Counters {
-    /// The counters of a connection's kind.
-    #[inline]
-    pub(super) fn of(&mut self, connection: &Connection) -> &mut WireCounters {
-        self.wires.at(connection.counted)
-    }
-
-    /// A gap was told to a connection.
-    pub(super) fn count_gap(&mut self, connection: Option<&Connection>, reason: GapReason) {
-        self.gaps += 1;
-        if let Some(count) = self.gap_reasons.get_mut(reason as usize) {
-            *count += 1;
-        }
-        if let Some(connection) = connection {
-            self.of(connection).gaps += 1;
-        }
-    }
-
-    /// A publish was refused.
-    pub(super) fn count_refused_publish(&mut self, connection: Option<&Connection>, code: Code) {
-        self.publishes_refused += 1;
-        Arc::make_mut(&mut self.codes).publishes.add(code as u16);
-        if let Some(connection) = connection {
-            self.of(connection).publishes_refused += 1;
-        }
-    }
-
-    /// A connection or a request was refused.
-    pub(super) fn count_refused(&mut self, code: Code) {
-        self.refused += 1;
-        Arc::make_mut(&mut self.codes).refused.add(code as u16);
-    }
-
-    /// A command was refused.
-    pub(super) fn count_refused_command(&mut self, code: Code) {
-        self.commands_refused += 1;
-        Arc::make_mut(&mut self.codes).commands.add(code as u16);
-    }
-
-    /// A socket was accepted: what it will speak is not known yet.
-    pub(super) fn count_accepted(&mut self, connection: &Connection) {
-        self.accepted += 1;
-        self.of(connection).connections += 1;
-    }
-
-    /// A connection that has been counted as one that makes requests speaks `wire` from now on.
-    pub(super) fn count_opened(&mut self, connection: &mut Connection, wire: Wire) {
-        let before = self.of(connection);
-        before.connections -= 1;
-        before.slow_readers -= u64::from(connection.is_blocked);
-        connection.counted = self.wires.place(wire.name());
-        let counters = self.of(connection);
-        counters.connections += 1;
-        counters.slow_readers += u64::from(connection.is_blocked);
-        counters.connects += 1;
-    }
-
-    /// A connection has ended. One that never spoke a wire came and went as one that made requests.
-    pub(super) fn count_ended(&mut self, connection: &Connection, code: u16) {
-        self.disconnected += 1;
-        Arc::make_mut(&mut self.codes).closes.add(code);
-        let counters = self.of(connection);
-        counters.connections -= 1;
-        counters.slow_readers -= u64::from(connection.is_blocked);
-        counters.disconnects += 1;
-        counters.connects += u64::from(connection.counted == 0);
     }
 }
 

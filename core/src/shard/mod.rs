@@ -7,6 +7,7 @@ mod access;
 mod catch_up;
 mod congestion;
 mod connection;
+mod counts;
 mod encode;
 mod gap;
 mod history;

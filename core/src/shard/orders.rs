@@ -64,9 +64,12 @@ impl Shard {
             }
             Order::Answer { connection, rule } => {
                 let Some(socket) = self.socket_of(connection) else { return };
-                let Some(found) = self.connections.get_mut(socket) else { return };
-                found.access = found.access.as_ref().map(|access| access.with(rule));
+                self.take_answer(socket, rule);
                 self.unpark(socket, out);
+                // What was not asked again has gone another way.
+                if self.connections.get(socket).is_some_and(|connection| !connection.is_asking) {
+                    self.forget_unanswered(socket);
+                }
             }
             Order::Revoke { identity, token, code } => self.revoke(identity.as_deref(), token.as_deref(), code),
             Order::Purge { subject, log } => self.purge(&subject, log),

@@ -50,7 +50,7 @@ impl Shard {
                 let selector = Selector::parse(&subscribe.selector)?;
                 match self.judge(socket, Action::Subscribe, &selector) {
                     Verdict::Allow => self.subscribe(socket, id, subscribe, &selector).map(|()| Step::Done),
-                    Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())),
+                    Verdict::Ask => self.ask(socket, Action::Subscribe, selector.text()),
                     Verdict::Deny => {
                         Err(Refusal::new(Code::SubscribeForbidden, "your rights do not cover this subscription"))
                     }
@@ -194,7 +194,7 @@ impl Shard {
             Verdict::Allow => {}
             Verdict::Ask => {
                 self.commit();
-                return Ok(self.ask(socket, Action::Publish, &publish.subject));
+                return self.ask(socket, Action::Publish, &publish.subject);
             }
             Verdict::Deny => {
                 return Err(Refusal::new(Code::PublishForbidden, "your rights do not cover publishing here"));

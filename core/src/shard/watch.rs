@@ -34,7 +34,7 @@ impl Shard {
         let selector = Selector::parse(text)?;
         match self.judge(socket, Action::Publish, &selector) {
             Verdict::Allow => {}
-            Verdict::Ask => return Ok(self.ask(socket, Action::Publish, text)),
+            Verdict::Ask => return self.ask(socket, Action::Publish, text),
             Verdict::Deny => return Err(Refusal::new(Code::WatchForbidden, Code::WatchForbidden.sentence())),
         }
         let pattern = Pattern::parse(text)?;

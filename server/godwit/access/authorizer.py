@@ -2,7 +2,7 @@
 
 An authorizer is asked when a client connects or renews its token, and for what its rules say `ask`; never for a message.
 What it answers compiles into rules that the engine judges by itself. An authorizer that raises, is late (see
-`access.authorizer_timeout_ms`) or answers something else has said no: it fails closed.
+`access.authorizer_timeout_ms`) or answers something else has allowed nothing: it fails closed, and the client is told to try again.
 
     class Desk(Authorizer):
         async def connect(self, question):

@@ -1,8 +1,9 @@
 """Answers the engine's questions: each goes to the authorizer as a task of its own, its answer back as an order.
 
-Owns time limits and failing closed. An authorizer that is late or raises refuses a connection with AuthorizerUnavailable
-(the client may come back) and denies a selector (until the client reconnects or renews its token). A connection that waits
-for an answer is not read, so it has one question at most; their number is bounded by that of connections.
+Owns time limits and failing closed. An authorizer that is late or raises allows nothing, and denies nothing for good: it refuses
+a connection with AuthorizerUnavailable (the client may come back), and of a selector the question stays open, so that the command
+is refused with AuthorizerSilent and asked about anew when it is sent again. A connection that waits for an answer is not read, so it
+has one question at most; their number is bounded by that of connections.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Gate:
             self._reply(done.result())
 
     def _fail(self, question: Question, why: str) -> None:
-        """Whatever went wrong in a user's authorizer, the answer is no."""
+        """Whatever went wrong in a user's authorizer, nothing is allowed by it."""
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
         why = why.replace(token, "(secret)") if token else why
@@ -167,9 +168,9 @@ def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
 
 def _fail_closed(question: Question) -> Answer:
     if isinstance(question, AskReport):
-        return AnswerOrder(question.connection, (question.selector, question.action, "deny"))
+        return AnswerOrder(question.connection, (question.selector, question.action, "ask"))
     return RefuseOrder(question.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the authorizer did not answer")
 
 
 def _is_no(order: Answer) -> bool:
-    return isinstance(order, RefuseOrder) or (isinstance(order, AnswerOrder) and order.rule[2] == "deny")
+    return isinstance(order, RefuseOrder) or (isinstance(order, AnswerOrder) and order.rule[2] != "allow")

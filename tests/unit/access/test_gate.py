@@ -88,10 +88,16 @@ async def test_a_connection_without_a_clear_answer_is_refused_and_may_come_back(
     assert [event["event"] for event in logs] == ["authorizer_failed"] and TOKEN not in str(logs)
 
 
-@pytest.mark.parametrize("answer", [fail, never, cling, say(None), say(1), say(Grant("x")), say(False)])
-async def test_a_selector_without_a_clear_yes_is_denied(answer: Any) -> None:
-    order, _ = await run(answer, ASK, timeout_ms=10)
-    assert order == AnswerOrder(7, ("/orders/1", "publish", "deny"))
+@pytest.mark.parametrize("answer", [fail, never, cling, say(None), say(1), say(Grant("x"))])
+async def test_a_selector_without_an_answer_is_allowed_by_nobody_and_stays_open(answer: Any) -> None:
+    order, gate = await run(answer, ASK, timeout_ms=10)
+    assert order == AnswerOrder(7, ("/orders/1", "publish", "ask"))
+    assert (gate.counts["failed"], gate.counts["refused"], gate.counts["granted"]) == (1, 1, 0)
+
+
+async def test_a_selector_with_a_no_is_denied() -> None:
+    order, gate = await run(say(False), ASK)
+    assert order == AnswerOrder(7, ("/orders/1", "publish", "deny")) and gate.counts["failed"] == 0
 
 
 async def test_a_selector_with_a_yes_is_allowed() -> None:

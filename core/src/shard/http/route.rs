@@ -111,7 +111,7 @@ impl Shard {
     pub(super) fn may_listen(&mut self, socket: u32, selector: &Selector) -> Result<Step, Refused> {
         match self.judge(socket, Action::Subscribe, selector) {
             Verdict::Allow => Ok(Step::Done),
-            Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())),
+            Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())?),
             Verdict::Deny => Err(http::refuse(Code::SubscribeForbidden, "your rights do not cover this subject")),
         }
     }

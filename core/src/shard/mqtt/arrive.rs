@@ -132,8 +132,10 @@ impl Shard {
             match self.judge(socket, Action::Publish, &selector) {
                 Verdict::Allow => {}
                 Verdict::Ask => {
-                    self.ask(socket, Action::Publish, selector.text());
-                    return Ok(Step::Wait);
+                    let asked = self.ask(socket, Action::Publish, selector.text());
+                    return asked
+                        .map(|_| Step::Wait)
+                        .map_err(|refusal| Fault::new(Reason::UNAVAILABLE, refusal.code.sentence()));
                 }
                 Verdict::Deny => {
                     return Err(Fault::new(Reason::NOT_AUTHORIZED, "your rights do not cover the will's topic"));

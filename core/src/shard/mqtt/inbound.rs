@@ -211,6 +211,8 @@ pub(super) fn reason_of(code: Code) -> Reason {
         Code::MessageSlow => Reason::PROTOCOL_ERROR,
         Code::MovedByOperator | Code::ClosedByOperator => Reason::ADMINISTRATIVE,
         Code::ContentInvalid => Reason::PAYLOAD_INVALID,
+        // Of the codes that SUBACK and PUBACK have, the one that says: valid, and not taken.
+        Code::AuthorizerSilent => Reason::IMPLEMENTATION,
         _ => Reason::UNSPECIFIED,
     }
 }

@@ -26,7 +26,7 @@ impl Shard {
     pub(super) fn take_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Fault> {
         if self.is_known(socket, publish)? {
             self.commit();
-            self.answer_publish(socket, PUBREC, publish.packet_id, Reason::SUCCESS);
+            self.answer_publish(socket, PUBREC, publish.packet_id, Reason::SUCCESS, "");
             return Ok(Step::Done);
         }
         let subject = self.subject_of_publish(socket, publish)?;
@@ -125,7 +125,11 @@ impl Shard {
             Verdict::Allow if !subject::is_own(subject) => {}
             Verdict::Ask => {
                 self.commit();
-                return Ok(Ok(self.ask(socket, Action::Publish, subject)));
+                return match self.ask(socket, Action::Publish, subject) {
+                    Ok(step) => Ok(Ok(step)),
+                    Err(refusal) if self.can_refuse(socket, publish.qos) => Ok(Err(refusal.code)),
+                    Err(refusal) => Err(Fault::new(Reason::BUSY, refusal.code.sentence())),
+                };
             }
             _ => return Ok(Err(Code::PublishForbidden)),
         }
@@ -136,13 +140,17 @@ impl Shard {
             return Ok(Err(Code::SubjectInvalid));
         }
         let Err(refusal) = self.spend_publish(socket, publish.payload.len()) else { return Ok(Ok(Step::Done)) };
-        // Where a publish cannot be answered with a no, dropping it in silence would be a lie: the connection ends instead.
-        let is_plain = self.connections.get(socket).and_then(|c| c.mqtt.as_ref()).map(|mqtt| mqtt.writer.version)
-            == Some(Version::V3);
-        if is_plain || publish.qos == Qos::AtMostOnce {
-            return Err(Fault::new(Reason::RATE_TOO_HIGH, "more is published than a rate allows"));
+        if self.can_refuse(socket, publish.qos) {
+            return Ok(Err(refusal.code));
         }
-        Ok(Err(refusal.code))
+        Err(Fault::new(Reason::RATE_TOO_HIGH, "more is published than a rate allows"))
+    }
+
+    /// Whether a publish can be answered with a no. Where not, what could be taken later is not dropped in silence, which would
+    /// be a lie: the connection ends instead.
+    fn can_refuse(&self, socket: u32, qos: Qos) -> bool {
+        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+        qos != Qos::AtMostOnce && mqtt.is_some_and(|mqtt| mqtt.writer.version != Version::V3)
     }
 
     /// Answers a publish that was numbered or refused; false where the connection speaks another protocol.
@@ -192,11 +200,13 @@ impl Shard {
             return self.close(socket, Code::ConnectionFault, "the disk fails");
         }
         let reason = outcome.map_or_else(|code| reason_of(code).in_puback(), |()| Reason::SUCCESS);
+        // A reason that could mean anything is put into words.
+        let text = if outcome == Err(Code::AuthorizerSilent) { Code::AuthorizerSilent.sentence() } else { "" };
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {
                 mqtt.unanswered = mqtt.unanswered.saturating_sub(1);
-                self.answer_publish(socket, PUBACK, packet_id, reason);
+                self.answer_publish(socket, PUBACK, packet_id, reason, text);
             }
             Qos::ExactlyOnce => {
                 if reason.is_failure()
@@ -205,13 +215,13 @@ impl Shard {
                 {
                     mqtt.received.remove(place);
                 }
-                self.answer_publish(socket, PUBREC, packet_id, reason);
+                self.answer_publish(socket, PUBREC, packet_id, reason, text);
             }
         }
     }
 
-    fn answer_publish(&mut self, socket: u32, kind: u8, packet_id: u16, reason: Reason) {
-        self.say(socket, |mqtt, out| mqtt.writer.acknowledge(out, kind, packet_id, reason, ""));
+    fn answer_publish(&mut self, socket: u32, kind: u8, packet_id: u16, reason: Reason, text: &str) {
+        self.say(socket, |mqtt, out| mqtt.writer.acknowledge(out, kind, packet_id, reason, mqtt.problem(text)));
     }
 
     /// PUBREL: the identifier may be used for another message.
@@ -227,7 +237,7 @@ impl Shard {
             }
             Err(_) => Reason::PACKET_ID_UNKNOWN,
         };
-        self.answer_publish(socket, PUBCOMP, packet_id, reason);
+        self.answer_publish(socket, PUBCOMP, packet_id, reason, "");
         Step::Done
     }
 }

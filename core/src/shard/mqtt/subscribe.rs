@@ -31,29 +31,36 @@ impl Shard {
                 let verdict = self.judge(socket, Action::Subscribe, &selected.selector);
                 (selected, verdict)
             });
-            if let Ok((selected, Verdict::Ask)) = &judged {
-                return Ok(self.ask(socket, Action::Subscribe, selected.selector.text()));
+            if let Ok((selected, Verdict::Ask)) = &judged
+                && !self.is_unanswered(socket, Action::Subscribe, selected.selector.text())
+                && let Ok(step) = self.ask(socket, Action::Subscribe, selected.selector.text())
+            {
+                return Ok(step);
             }
             chosen.push((filter, judged.map(Some)));
         }
-        let mut codes = Vec::with_capacity(chosen.len());
+        self.forget_unanswered(socket);
+        let (mut codes, mut text) = (Vec::with_capacity(chosen.len()), "");
         for (filter, judged) in chosen {
             let outcome = match judged {
                 Err(refusal) => Err(refusal.code),
                 Ok(None) => Ok(Own::of(filter.filter)
                     .map_or(Qos::AtMostOnce, |own| self.tell_own(socket, own, packet.subscription_id))),
-                Ok(Some((_, Verdict::Deny | Verdict::Ask))) => Err(Code::SubscribeForbidden),
+                Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden),
+                Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerSilent),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
             if let Err(code) = outcome {
                 self.tell_refusal(socket, code, "");
+                text = if code == Code::AuthorizerSilent { code.sentence() } else { text };
             }
             codes.push(outcome.map_or_else(|code| reason_of(code).in_suback(), |qos| Reason(qos as u8)));
         }
         self.say(socket, |mqtt, out| {
             let is_plain = mqtt.writer.version == Version::V3;
             let code = |reason: &Reason| if is_plain && reason.is_failure() { 0x80 } else { reason.0 };
-            mqtt.writer.suback(out, packet.packet_id, &codes.iter().map(code).collect::<Vec<_>>());
+            let codes: Vec<u8> = codes.iter().map(code).collect();
+            mqtt.writer.suback(out, packet.packet_id, &codes, mqtt.problem(text));
         });
         self.save_session(socket);
         Ok(Step::Done)
