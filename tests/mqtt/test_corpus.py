@@ -23,8 +23,9 @@ CODES3 = {VERSION: 1, 0x85: 2, 0x86: 4, 0x87: 5}
 """What a 3.1.1 CONNACK makes of a reason; of all others it has no word."""
 
 
-@pytest.fixture(scope="module", params=["io_uring", "readiness"])
+@pytest.fixture(params=["io_uring", "readiness"])
 def corpus_address(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
+    """A node for each family: what one leaves retained, another's subscriptions would hear."""
     with serve(f"node.driver={request.param}") as node:
         yield node.mqtt
 
