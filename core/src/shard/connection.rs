@@ -8,7 +8,6 @@ use super::http::Exchange;
 use super::mqtt::Mqtt;
 use super::outbound::Rest;
 use crate::account::{Member, Purse};
-use crate::codes::Code;
 use crate::cursor::NONE;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
