@@ -8,7 +8,7 @@ use crate::settings::RuleSettings;
 use crate::subject::Pattern;
 
 /// Answers one identity keeps; the oldest go, and are asked for again.
-const ANSWERS_MAX: usize = 1_000;
+pub(crate) const ANSWERS_MAX: usize = 1_000;
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

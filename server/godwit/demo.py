@@ -65,7 +65,8 @@ class Telemetry:
         self._root = "/host/" + make_segment(host or socket.gethostname() or "localhost")
         self._before: dict[str, float] = {}
         self._measured_s = time.monotonic()
-        psutil.cpu_percent(percpu=True)  # the first call only sets where the next one counts from
+        # psutil's own percentages count from the last call of the same thread, and say 0 to a thread that is new.
+        self._spent = [_spend(core) for core in psutil.cpu_times(percpu=True)]
         self._cores: list[float] = []
         self._cores_s = self._measured_s
 
@@ -88,10 +89,12 @@ class Telemetry:
         ]
 
     def _read_cpu(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if time.monotonic() - self._cores_s >= CPU_S_MIN or not self._cores:
-            self._cores = psutil.cpu_percent(percpu=True)
+        if time.monotonic() - self._cores_s >= CPU_S_MIN:
+            before, self._spent = self._spent, [_spend(core) for core in psutil.cpu_times(percpu=True)]
             self._cores_s = time.monotonic()  # not the round's: the thread may have waited for a core since
-        cores = self._cores
+            self._cores = [_percent(*each) for each in zip(before, self._spent, strict=False)]  # cores come and go
+        if not (cores := self._cores):
+            return  # there was no time yet of which to tell
         yield "cpu", {"percent": round(sum(cores) / max(len(cores), 1), 1), "cores": len(cores)}
         for number, percent in enumerate(cores):
             yield f"cpu/{number}", {"percent": percent}
@@ -125,6 +128,19 @@ class Telemetry:
         before = self._before.get(name, total)
         self._before[name] = total
         return round(max(total - before, 0) / elapsed_s)
+
+
+def _spend(core: Any) -> tuple[float, float]:
+    """A core's seconds at work, and all of its seconds; what guests took is in `user` already."""
+    spent = core._asdict()
+    total = sum(spent.values()) - spent.get("guest", 0) - spent.get("guest_nice", 0)
+    return total - spent["idle"] - spent.get("iowait", 0), total
+
+
+def _percent(before: tuple[float, float], after: tuple[float, float]) -> float:
+    """How much of the time between was work; waiting for a disk is counted anew now and then, and falls."""
+    busy, total = after[0] - before[0], after[1] - before[1]
+    return round(100 * min(max(busy / total, 0), 1), 1) if total > 0 else 0.0
 
 
 def make_segment(text: str) -> str:

@@ -99,6 +99,21 @@ impl Shard {
         }
     }
 
+    /// Why something was denied, for a person: whom a listener or an address keeps out would look for it in vain among the rights.
+    pub(super) fn why_not(&self, socket: u32, action: Action) -> &'static str {
+        let door = self.connections.get(socket).map(|connection| connection.door);
+        match action {
+            Action::Subscribe if door.is_some_and(|door| !door.may_subscribe) => {
+                "this listener is for publishers alone"
+            }
+            Action::Subscribe => "your rights do not cover this subscription",
+            Action::Publish if door.is_some_and(|door| !door.may_publish) => {
+                "nothing may be published from this address, or over this listener"
+            }
+            Action::Publish => "your rights do not cover publishing here",
+        }
+    }
+
     /// Brings a question that the rules leave open to the server; the command is executed anew with the answer. Where there was
     /// none the command is refused, once: sent again, it is asked about again.
     pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Result<Step, Refusal> {

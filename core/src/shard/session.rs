@@ -52,7 +52,7 @@ impl Shard {
                     Verdict::Allow => self.subscribe(socket, id, subscribe, &selector).map(|()| Step::Done),
                     Verdict::Ask => self.ask(socket, Action::Subscribe, selector.text()),
                     Verdict::Deny => {
-                        Err(Refusal::new(Code::SubscribeForbidden, "your rights do not cover this subscription"))
+                        Err(Refusal::new(Code::SubscribeForbidden, self.why_not(socket, Action::Subscribe)))
                     }
                 }
             }
@@ -197,7 +197,7 @@ impl Shard {
                 return self.ask(socket, Action::Publish, &publish.subject);
             }
             Verdict::Deny => {
-                return Err(Refusal::new(Code::PublishForbidden, "your rights do not cover publishing here"));
+                return Err(Refusal::new(Code::PublishForbidden, self.why_not(socket, Action::Publish)));
             }
         }
         if let Some(reply_to) = &publish.reply_to {

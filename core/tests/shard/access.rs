@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::mqtt::{connect, text};
 use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
 use godwit_core::report::{ConnectionId, Order, Report};
-use godwit_core::rights::Rights;
-use godwit_core::settings::{Listener, Settings};
+use godwit_core::rights::{Rights, Rule};
+use godwit_core::settings::{Listener, RuleSettings, Settings};
 use godwit_core::shard::check_access;
 
 /// A client that has shown its token, and the connection the question was about.
@@ -82,6 +83,51 @@ fn a_listener_of_a_role_takes_nothing_else() {
         world.upgrade(place, "json");
         assert_eq!(try_all(&mut world, place), expected, "listener {listener}");
     }
+}
+
+#[test]
+fn whom_a_door_keeps_out_is_not_told_of_rights() {
+    let listeners = ["subscribe", "publish"].map(|role| Listener { role: role.into(), ..Listener::default() });
+    let mut world = World::new(Settings { listeners: listeners.into(), ..open_settings() }, 1, false);
+    for (listener, command, reason) in [
+        (0, r#"{"publish":"/a","content":1}"#, "nothing may be published from this address, or over this listener"),
+        (1, r#"{"subscribe":"/a"}"#, "this listener is for publishers alone"),
+    ] {
+        let place = world.accept_from(0, SocketAddr::from(([127, 0, 0, 1], 4000)), listener);
+        world.upgrade(place, "json");
+        assert_eq!(world.ask(place, command)[0]["reason"], reason);
+    }
+}
+
+/// More filters in one packet than answers are kept: each answer would let go of one that is still needed.
+#[test]
+fn a_subscribe_of_very_many_questions_comes_to_an_end() {
+    const FILTERS: usize = 1_003;
+    let rule = |verdict: &str| RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: verdict.into() };
+    let listeners = ["client", "mqtt"].map(|name| Listener { name: name.into(), ..Listener::default() });
+    let settings = Settings { listeners: listeners.into(), anonymous: Some(vec![rule("ask")]), ..open_settings() };
+    let mut world = World::new(settings, 1, false);
+    let place = world.accept_from(0, SocketAddr::from(([127, 0, 0, 1], 4000)), 1);
+    world.bytes(place, &connect("c", true));
+    let mut body = vec![0, 1, 0];
+    (0..FILTERS).for_each(|n| body.extend([text(&format!("{n}")).as_slice(), &[0]].concat()));
+    world.bytes(place, &[&[0x82, body.len() as u8 & 127 | 128, (body.len() >> 7) as u8], body.as_slice()].concat());
+    world.turn(0);
+    let mut asked = 0;
+    let question = |report| match report {
+        Report::Ask { connection, selector, .. } => Some((connection, selector)),
+        _ => None,
+    };
+    while let Some((connection, selector)) = std::mem::take(&mut world.reports).into_iter().find_map(question) {
+        asked += 1;
+        assert!(asked <= FILTERS, "it is asked without end");
+        let rule = RuleSettings { pattern: selector, ..rule("deny") };
+        world.order(0, Order::Answer { connection, rule: Rule::compile(&rule).expect("a rule") });
+        world.turn(0);
+    }
+    let taken = std::mem::take(&mut world.socket(place).taken);
+    assert_eq!(asked, 1_000);
+    assert_eq!(taken[taken.len() - 4..], [0x87, 0x97, 0x97, 0x97], "the last of the asked, and those beyond");
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl Shard {
         match self.judge(socket, Action::Subscribe, selector) {
             Verdict::Allow => Ok(Step::Done),
             Verdict::Ask => Ok(self.ask(socket, Action::Subscribe, selector.text())?),
-            Verdict::Deny => Err(http::refuse(Code::SubscribeForbidden, "your rights do not cover this subject")),
+            Verdict::Deny => Err(http::refuse(Code::SubscribeForbidden, self.why_not(socket, Action::Subscribe))),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::mqtt::{
 };
 use crate::node::Node;
 use crate::report::Report;
-use crate::rights::{Action, Verdict};
+use crate::rights::{ANSWERS_MAX, Action, Verdict};
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
@@ -32,6 +32,7 @@ impl Shard {
                 (selected, verdict)
             });
             if let Ok((selected, Verdict::Ask)) = &judged
+                && chosen.len() < ANSWERS_MAX
                 && !self.is_unanswered(socket, Action::Subscribe, selected.selector.text())
                 && let Ok(step) = self.ask(socket, Action::Subscribe, selected.selector.text())
             {
@@ -47,6 +48,8 @@ impl Shard {
                 Ok(None) => Ok(Own::of(filter.filter)
                     .map_or(Qos::AtMostOnce, |own| self.tell_own(socket, own, packet.subscription_id))),
                 Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden),
+                // More than answers are kept would be asked about for ever.
+                Ok(Some((_, Verdict::Ask))) if codes.len() >= ANSWERS_MAX => Err(Code::SubscriptionsTooMany),
                 Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerSilent),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
