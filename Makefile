@@ -70,11 +70,13 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
-test-all: test-rust fuzz .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
+# What only waits goes side by side, what measures alone.
+test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cargo build --quiet --locked -p godwit-engine --example echo
-	cd client && LONG=1 npm run --silent test
-	$(BIN)/pytest -q $(ARGS)
-	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)
+	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
+		"cd client && LONG=1 npm run --silent test" "$(BIN)/pytest -q -m 'not long' $(PARALLEL) $(ARGS)"
+	$(BIN)/pytest -q -m "long and not alone" -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -q -m alone $(ARGS)
 
 wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist

@@ -13,6 +13,7 @@ TAKES_MAX = 3
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize("name", list(WORKLOADS)[:2])
 def test_a_prediction_is_within_a_quarter_of_what_is_measured(name: str) -> None:
     """A busy machine may spoil a take; the median of three is what counts."""
