@@ -37,6 +37,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     asks: VecDeque<Ask>,
+    /// How many threads wait for the writer to come further.
+    awaiting: usize,
     is_closed: bool,
 }
 
@@ -67,11 +69,12 @@ impl Readings {
         self.shared.news.notify_all();
     }
 
-    /// The journal has come further.
+    /// The journal has come further. It does with every sync, and mostly nobody waits for that: then nobody is woken.
     pub(crate) fn tell(&self) {
         // Between a look at the progress and the wait for more of it nobody may be told.
-        drop(lock(&self.shared.waiting));
-        self.shared.news.notify_all();
+        if lock(&self.shared.waiting).awaiting > 0 {
+            self.shared.news.notify_all();
+        }
     }
 
     /// Nobody is answered any more.
@@ -127,7 +130,9 @@ impl Shared {
             if rest.is_zero() || waiting.is_closed || progress.is_failing() {
                 return false;
             }
+            waiting.awaiting += 1;
             waiting = self.news.wait_timeout(waiting, rest).unwrap_or_else(PoisonError::into_inner).0;
+            waiting.awaiting -= 1;
         }
     }
 }
