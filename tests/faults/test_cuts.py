@@ -91,7 +91,8 @@ class Scene:
 
     async def _let_readers_keep_up(self) -> None:
         for place in self.places.values():
-            if not place.reader.name.startswith(("slow", "conflated")):
+            # The conflated too: while one is away, a log may move past where it stood, which is a gap that the test made itself.
+            if not place.reader.name.startswith("slow"):
                 while sum(self._heads(place).values()) - place.reader.progress > AHEAD_MAX:
                     place.reader.moved.clear()
                     await place.reader.moved.wait()

@@ -98,7 +98,7 @@ pub(crate) fn content(subject: &str, epoch: u64, sequence: u64) -> String {
 
 /// Waits until something holds; a minute is for ever.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < end, "{what} did not come true");
         std::thread::yield_now();
