@@ -85,7 +85,6 @@ class JournalWriter:
         self.schema = stream_schema(stream)
         self.segments: list[dict[str, Any]] = []
         self.first = self.next = 0
-        self.holes: list[list[int]] = []
         self.kept: list[pa.RecordBatch] = []
         self.open_first = 0
         self.sink: Any = None
@@ -130,8 +129,9 @@ class JournalWriter:
         if self.stream == "messages":
             arrivals = rows.column("arrival").to_pylist()
             entry |= {"arrival_min": min(arrivals), "arrival_max": max(arrivals)}
+        if holes:
+            entry["holes"] = [list(hole) for hole in holes]
         self.segments.append(entry)
-        self.holes += [list(hole) for hole in holes]
         self.write_manifest()
         self.close()
         if remove:
@@ -161,7 +161,7 @@ class JournalWriter:
     def write_manifest(self) -> None:
         following = self.segments[-1]["next"] if self.segments else self.sealed_next
         manifest = {"format": 1, "stream": self.stream, "node": self.node, "first": self.first, "next": following}
-        manifest |= {"segments": self.segments, "holes": self.holes}
+        manifest |= {"segments": self.segments}
         (self.folder / "manifest.new").write_text(json.dumps(manifest))
         (self.folder / "manifest.new").rename(self.folder / "manifest.json")
 

@@ -88,7 +88,10 @@ def flips(path: Path, count: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("is_sealed", [True, False])
-def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(tmp_path: Path, is_sealed: bool) -> None:
+@pytest.mark.parametrize("count", [30, pytest.param(600, marks=pytest.mark.long)])
+def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(
+    tmp_path: Path, is_sealed: bool, count: int
+) -> None:
     writer = JournalWriter(tmp_path)
     writer.write([message(offset) for offset in range(120)])
     writer.write([message(offset) for offset in range(120, 240)])
@@ -96,7 +99,7 @@ def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(tmp_path:
     writer.close()
     true = {row["offset"]: row for row in expected(tmp_path, 240)}
     faulty = 0
-    for _ in flips(path, 120):
+    for _ in flips(path, count):
         try:
             rows = read(tmp_path, 0, 240 if is_sealed else None)
         except JournalBroken:  # the first message is damaged, and this journal has no manifest to say whose it is
@@ -110,7 +113,7 @@ def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(tmp_path:
                 assert {name: value for name, value in row.items() if name != "fault"} == true[row["offset"]]
             else:
                 faulty += 1
-    assert faulty > 40
+    assert faulty > count / 3
 
 
 def test_a_row_of_another_offset_is_a_fault(tmp_path: Path) -> None:
@@ -130,11 +133,10 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     writer.write([message(offset) for offset in range(10)])
     writer.next = 15
     writer.write([message(offset) for offset in range(15, 30)])
-    writer.seal(holes=[(10, 15)])
+    writer.next = 1000  # as after a crash: nobody knows which offsets were told
+    writer.seal(holes=[(10, 15), (30, 1000)])
     assert [row["offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
     assert [row["offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))
-    writer.holes, writer.next = [[10, 15], [30, 1000]], 1000  # as after a crash: nobody knows which offsets were told
-    writer.write_manifest()
     writer.write([message(offset) for offset in range(1000, 1010)])
     assert [row["offset"] for row in read(tmp_path, 28)] == [28, 29, *range(1000, 1010)]
     writer.seal()

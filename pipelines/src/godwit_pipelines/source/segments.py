@@ -88,7 +88,7 @@ class StreamFolder:
         self.first = 0
         self.sealed: list[Segment] = []
         self.holes: list[tuple[int, int]] = []
-        """Offsets that are gone for good, as the manifest says."""
+        """Offsets that are gone for good, as the manifest says of its segments."""
         self.open: list[OpenSegment] = []
         self._manifest_is: tuple[int, ...] = ()
         self._folder_was = -1
@@ -97,9 +97,8 @@ class StreamFolder:
     @property
     def next(self) -> int:
         """The offset after the last row that is there."""
-        ends = [self.first, *(end for _, end in self.holes[-1:])]
-        ends += [segment.next for segment in self.sealed[-1:]] + [segment.next for segment in self.open[-1:]]
-        return max(ends)
+        sealed = [segment.next for segment in self.sealed[-1:]]
+        return max([self.first, *sealed, *(segment.next for segment in self.open[-1:])])
 
     def look(self) -> None:
         """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
@@ -172,8 +171,7 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
         if table["format"] != FORMAT:
             raise JournalBroken(f"{path}: format {table['format']} is not one that this version reads ({FORMAT})")
         segments = [_segment(entry) for entry in table["segments"]]
-        holes = sorted((int(first), int(next)) for first, next in table.get("holes") or ())
-        holes = sorted({*holes, *(hole for segment in segments for hole in segment.holes)})
+        holes = sorted(hole for segment in segments for hole in segment.holes)
         node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
     except (ValueError, KeyError, TypeError) as error:
         raise JournalBroken(f"{path} is no manifest of a journal: {error!r}") from error
