@@ -2,10 +2,10 @@
 
     python -m benchmarks.journal [commit] [restart] [fanout] [--rounds 5] [--seconds 5] [--directory DIR]
 
-commit: 64 messages of 200 bytes in flight, through a node and to the journal alone, against a bare C loop that writes the same
-bytes and syncs them with the same call (benchmarks/floor/commit.c), round by round. restart: a node with 1,000,000 kept messages,
-killed and stopped in order, until it has answered for them. fanout: 1 to 1,000 with the journal and without. Results go to
-benchmarks/results/journal, and from there to the page."""
+commit: 64 messages of 200 bytes in flight, through a node (of four publishers, and of one) and to the journal alone, against a bare C
+loop that writes the same bytes and syncs them with the same call (benchmarks/floor/commit.c), round by round. restart: a node with
+1,000,000 kept messages, killed and stopped in order, until it has answered for them. fanout: 1 to 1,000 with the journal and without.
+Results go to benchmarks/results/journal, and from there to the page."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def load_node(running: Running, shape: Shape, dialect: str) -> Found:
     return steps_of(result)
 
 
-def commit_through_node(directory: Path, messages: int) -> Found:
+def commit_through_node(directory: Path, messages: int, publishers: int) -> Found:
     steps = [connect(), publish("warm", 2_000, in_flight=IN_FLIGHT), publish("commit", messages, in_flight=IN_FLIGHT)]
-    shape = Shape(0, 4, steps, publishers=4, is_acked=True, content_bytes=CONTENT_BYTES)
+    shape = Shape(0, 4, steps, publishers=publishers, is_acked=True, content_bytes=CONTENT_BYTES)
     with (
         tempfile.TemporaryDirectory(dir=directory) as data,
         start_target(TARGETS["godwit-disk"], Order(data=Path(data)), None) as running,
@@ -88,15 +88,20 @@ def measure_commit(rounds: int, seconds: int, directory: Path) -> Found:
     for _ in range(rounds):
         mine = run(MEASURE, "commit", directory, seconds)
         base = run(floor, directory / "floor", IN_FLIGHT, mine["group_bytes"], seconds)
-        node = commit_through_node(directory, int(base["rows_s"] * seconds * 0.7))
-        both = {"journal": mine["rows_s"] / base["rows_s"], "node": node["rows_s"] / base["rows_s"]}
-        taken.append({"journal": mine, "floor": base, "node": node, "against_floor": both})
+        messages = int(base["rows_s"] * seconds * 0.7)
+        row = {
+            "journal": mine,
+            "node": commit_through_node(directory, messages, publishers=4),
+            "node_of_one": commit_through_node(directory, messages, publishers=1),
+        }
+        ratios = {of: found["rows_s"] / base["rows_s"] for of, found in row.items()}
+        taken.append({**row, "floor": base, "against_floor": ratios})
         print(json.dumps(taken[-1]), flush=True)
     return {
         "sentence": "Messages of 200 bytes acknowledged from the disk, 64 in flight, against a bare C loop writing the same bytes",
         "rounds": taken,
         "against_floor": {
-            of: round(median(row["against_floor"][of] for row in taken), 3) for of in ("journal", "node")
+            of: round(median(row["against_floor"][of] for row in taken), 3) for of in ("journal", "node", "node_of_one")
         },
         "write": run(MEASURE, "write", directory, KEPT),
     }

@@ -23,7 +23,14 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
         "|---|---|---|---|---|",
     ]
     if commit := outcomes.get("commit"):
-        for of, how in (("node", "through a node"), ("journal", "the journal alone")):
+        hows = {
+            "node": "of four publishers, through a node",
+            "node_of_one": "of one publisher, through a node",
+            "journal": "the journal alone",
+        }
+        for of, how in hows.items():
+            if of not in commit["against_floor"]:
+                continue
             rounds = [row["against_floor"][of] for row in commit["rounds"]]
             rate = median(row[of]["rows_s"] for row in commit["rounds"])
             lines.append(
