@@ -35,6 +35,9 @@ async def test_the_overview_shows_figures_that_move(page: Page) -> None:
         await expect(tile).to_have_text(re.compile(r"^[1-9][\d.,k]*\s*/s$"))
         await expect(page.locator(".chart canvas").first).to_be_visible()
         await expect(page.locator(".chart")).to_have_count(9)
+        busiest = page.locator("#busiest li")
+        await expect(busiest).to_have_count(8, timeout=20_000)  # the node surveys its subjects every few seconds
+        assert all(line.startswith("/host/") for line in await busiest.all_inner_texts()), "and not the node's own"
         label = page.locator("#c-messages-title").locator("xpath=../..").get_by_role("img")
         await expect(label).to_have_attribute("aria-label", re.compile(r"published [\d.,]+/s"))
         await page.get_by_role("button", name="By shard").click()

@@ -74,7 +74,8 @@ def revoke(
 def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
     """Take back what a node keeps of SUBJECT: its messages and its snapshot."""
     told = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
-    click.echo(f"{told['purged']} messages of {told['subject']} are gone")
+    gone = "1 message" if told["purged"] == 1 else f"{told['purged']} messages"
+    click.echo(f"gone: {gone} of {told['subject']}")
 
 
 @click.command()

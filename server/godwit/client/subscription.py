@@ -78,7 +78,8 @@ class Subscription:
             if type(item) is Message:
                 return item
             if isinstance(item, Gap):
-                log.warning("gap on %s: %s messages missed (%s)", item.subject, item.missed, item.reason)
+                missed = "some" if item.missed is None else item.missed
+                log.warning("gap on %s: %s messages missed (%s)", item.subject, missed, item.reason)
             elif isinstance(item, Dropped):
                 log.warning("%s standard messages dropped on %s", item.count, item.selector)
 

@@ -47,7 +47,7 @@ async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
 
 async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.RunningNode) -> None:
     node.node.engine.publish_many([Draft("/a", b"1")])
-    assert await run(purge, "--admin", node.admin_url, "/a") == "1 messages of /a are gone\n"
+    assert await run(purge, "--admin", node.admin_url, "/a") == "gone: 1 message of /a\n"
     for subject, why in (("/a", "no such subject"), ("a", "subject")):
         with pytest.raises(NodeFailed, match=why):
             await run(purge, "--admin", node.admin_url, subject)
