@@ -13,7 +13,7 @@ CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p g
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
 SPARK := .venv-pipelines/bin
 ARGS ?=
-PARALLEL ?= -n auto --maxprocesses 4 --dist worksteal
+PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
 FUZZ_SECONDS ?= 60
 TARGET ?=
 
@@ -47,10 +47,10 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-# Side by side, because each leaves cores idle now and then; from a clean clone the Rust tests are built beside the engine.
+# Side by side, because each leaves cores idle now and then; from a clean clone the Rust tests are built while the rest is fetched.
 test: tools-test tools-spark ## the fast tests
 	@.ci/beside "$(MAKE) test-rust" \
-		"$(MAKE) .make/engine .make/console .make/node_modules .make/chromium .make/pipelines && \
+		"$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium .make/engine && \
 		.ci/beside '$(MAKE) test-javascript' '$(MAKE) test-pipelines' '$(MAKE) test-python'"
 
 test-rust: tools-test
@@ -71,6 +71,7 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
 # What only waits goes side by side, what measures alone.
+test-all: export GODWIT_SEEDS := 500
 test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cargo build --quiet --locked -p godwit-engine --example echo
 	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
@@ -170,7 +171,7 @@ tools-spark:
 	@.ci/promtool
 	@touch $@
 
-.make/chromium:
+.make/chromium: | .make/venv
 	@mkdir -p .make
 	@.ci/chromium
 	@touch $@

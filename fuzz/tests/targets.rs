@@ -66,7 +66,7 @@ fn mqtt() {
 fn mqtt_session() {
     let steps = bolero::produce::<Vec<u8>>().with().len(0usize..2_000);
     check!()
-        .with_iterations(1_000)
+        .with_iterations(300)
         .with_max_len(20_000)
         .with_generator(steps)
         .for_each(|input| godwit_fuzz::mqtt_session(input));
@@ -84,5 +84,5 @@ fn session() {
 
 #[test]
 fn journal() {
-    check!().with_iterations(300).for_each(|input: &[u8]| godwit_fuzz::journal(input));
+    check!().with_iterations(100).for_each(|input: &[u8]| godwit_fuzz::journal(input));
 }

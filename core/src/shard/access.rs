@@ -153,6 +153,19 @@ impl Shard {
     pub(super) fn forget_unanswered(&mut self, socket: u32) {
         if let Some(details) = self.connections.get_mut(socket).and_then(|connection| connection.details.as_mut()) {
             details.unanswered = Vec::new();
+            details.asked = 0;
+        }
+    }
+
+    /// How many parts of the command under way need not be asked about again.
+    pub(super) fn asked(&self, socket: u32) -> usize {
+        let details = self.connections.get(socket).and_then(|connection| connection.details.as_ref());
+        details.map_or(0, |details| details.asked)
+    }
+
+    pub(super) fn set_asked(&mut self, socket: u32, count: usize) {
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.details().asked = count;
         }
     }
 

@@ -191,6 +191,8 @@ pub(super) struct Details {
     pub connect_id: Option<crate::command::Id>,
     /// What the command under way asked, and nobody answered.
     pub unanswered: Vec<Rule>,
+    /// How many parts of it have been judged, where it has many to ask about.
+    pub asked: usize,
     /// Answers that wait for the disk.
     pub awaiting: u32,
     /// What it has taken of the rates of one connection.

@@ -151,7 +151,7 @@ fn segments(disk: &SimulatedDisk, ending: &str) -> Vec<PathBuf> {
 
 /// Flips bits all over a file, one at a time: every row that is served is what it was, and all but the bent batch's are.
 fn flip_bits(disk: &SimulatedDisk, path: &Path, rows: u64, batch_rows: u64) {
-    for number in 0..400usize {
+    for number in 0..150usize {
         let bent = disk.kill();
         bent.flip(path, number * 7919, number as u8);
         let (journal, past) = open(&bent, 2);

@@ -21,25 +21,10 @@ use crate::wire::Wire;
 impl Shard {
     pub(super) fn take_subscribe(&mut self, socket: u32, packet: &Subscribe<'_>) -> Result<Step, Fault> {
         // All questions first: the packet is carried out as a whole, once.
-        let mut chosen = Vec::new();
-        for filter in packet.filters.iter() {
-            if Own::of(filter.filter).is_some() {
-                chosen.push((filter, Ok(None)));
-                continue;
-            }
-            let judged = select(filter.filter).map(|selected| {
-                let verdict = self.judge(socket, Action::Subscribe, &selected.selector);
-                (selected, verdict)
-            });
-            if let Ok((selected, Verdict::Ask)) = &judged
-                && chosen.len() < ANSWERS_MAX
-                && !self.is_unanswered(socket, Action::Subscribe, selected.selector.text())
-                && let Ok(step) = self.ask(socket, Action::Subscribe, selected.selector.text())
-            {
-                return Ok(step);
-            }
-            chosen.push((filter, judged.map(Some)));
+        if let Some(step) = self.ask_next(socket, packet) {
+            return Ok(step);
         }
+        let chosen: Vec<_> = packet.filters.iter().map(|filter| (filter, self.choose(socket, filter))).collect();
         self.forget_unanswered(socket);
         let (mut codes, mut text) = (Vec::with_capacity(chosen.len()), "");
         for (filter, judged) in chosen {
@@ -67,6 +52,31 @@ impl Shard {
         });
         self.save_session(socket);
         Ok(Step::Done)
+    }
+
+    /// The packet's next question, if one is open. Those before it have had theirs: of a thousand filters no answer makes all be judged anew.
+    fn ask_next(&mut self, socket: u32, packet: &Subscribe<'_>) -> Option<Step> {
+        let asked = self.asked(socket);
+        for (place, filter) in packet.filters.iter().enumerate().take(ANSWERS_MAX).skip(asked) {
+            if let Ok(Some((selected, Verdict::Ask))) = self.choose(socket, filter)
+                && !self.is_unanswered(socket, Action::Subscribe, selected.selector.text())
+                && let Ok(step) = self.ask(socket, Action::Subscribe, selected.selector.text())
+            {
+                self.set_asked(socket, place);
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    /// What a filter selects, and whether this client may have it; none where it is a subject that each client has of its own.
+    fn choose(&self, socket: u32, filter: Filter<'_>) -> Result<Option<(Selected, Verdict)>, Refusal> {
+        if Own::of(filter.filter).is_some() {
+            return Ok(None);
+        }
+        let selected = select(filter.filter)?;
+        let verdict = self.judge(socket, Action::Subscribe, &selected.selector);
+        Ok(Some((selected, verdict)))
     }
 
     fn subscribe_filter(

@@ -179,11 +179,11 @@ impl Client {
     }
 }
 
-/// As many random lives as GODWIT_SEEDS says (300), or only that of GODWIT_SEED.
+/// As many random lives as GODWIT_SEEDS says (100), or only that of GODWIT_SEED.
 pub(crate) fn live_all(live: impl Fn(u64) + std::panic::RefUnwindSafe) {
     #[allow(clippy::disallowed_methods, reason = "the tester chooses which lives are lived")]
     let read = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    let (seeds, first) = (read("GODWIT_SEEDS").unwrap_or(300), read("GODWIT_SEED"));
+    let (seeds, first) = (read("GODWIT_SEEDS").unwrap_or(100), read("GODWIT_SEED"));
     for seed in first.map_or(0..seeds, |seed| seed..seed + 1) {
         assert!(std::panic::catch_unwind(|| live(seed)).is_ok(), "seed {seed}: run again with GODWIT_SEED={seed}");
     }
