@@ -171,7 +171,7 @@ tools-spark:
 	@.ci/promtool
 	@touch $@
 
-.make/chromium: | .make/venv
+.make/chromium:
 	@mkdir -p .make
 	@.ci/chromium
 	@touch $@

@@ -73,9 +73,9 @@ def _ratio(sentence: str, load: str, figure: str, bound: float, server: str = "g
     return Goal(sentence, load, figure, bound, "× the floor", server, is_ratio=True)
 
 
-def _over(sentence: str, suffix: str, bound: float, server: str, over: str) -> Goal:
+def _over(sentence: str, suffix: str, bound: float, server: str, over: str, load: str = "mqtt") -> Goal:
     unit = "× JSON over WebSocket" if over == "godwit" else f"× {over}"
-    return Goal(sentence, "mqtt", f"cpu_us_per_delivery{suffix}", bound, unit, server, over=over)
+    return Goal(sentence, load, f"cpu_us_per_delivery{suffix}", bound, unit, server, over=over)
 
 
 def _journaled(sentence: str, suffix: str) -> Goal:
@@ -119,6 +119,8 @@ GOALS = (
     _ratio(f"100 subjects with 100 subscribers each, CPU a delivery, {URING}", "many", CPU, 1.1),
     _journaled("with the journal, every delivery written down, 25 messages/s, CPU a delivery", ""),
     _journaled("… 50 messages/s", "_at_50"),
+    _over("event streams, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-http", "godwit", "fanout"),
+    _over("event streams, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-http", "godwit", "fanout"),
     _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU a delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),
@@ -149,6 +151,15 @@ GOALS = (
         400_000,
         "/s",
         "godwit-binary",
+        is_at_least=True,
+    ),
+    Goal(
+        "acknowledged publishes over REST, keep-alive, 16 connections, a second of CPU",
+        "post",
+        "publishes_per_cpu_second",
+        50_000,
+        "/s",
+        "godwit-http",
         is_at_least=True,
     ),
     _at_most("1 % never read: CPU over the same load without them", "slow", "cpu_ratio", 1.05, "×"),
