@@ -11,7 +11,9 @@ from godwit.bench.targets import TARGETS
 SIZE = 0.01
 
 
-@pytest.mark.parametrize("server", ["godwit", "godwit-readiness", "godwit-binary"])
+@pytest.mark.parametrize(
+    "server", ["godwit", "godwit-readiness", pytest.param("godwit-binary", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("load", ["fanout", "saturated"])
 def test_a_load_loses_and_repeats_nothing(load: str, server: str) -> None:
     measured = run_rounds(LOADS[load], [TARGETS[server]], 1, "auto", SIZE, print, 0)
@@ -20,7 +22,7 @@ def test_a_load_loses_and_repeats_nothing(load: str, server: str) -> None:
     assert figures["max_us"] >= figures["p50_us"] > 0
 
 
-@pytest.mark.parametrize("server", ["godwit", "godwit-binary"])
+@pytest.mark.parametrize("server", [pytest.param("godwit", marks=pytest.mark.long), "godwit-binary"])
 def test_every_publish_is_acknowledged(server: str) -> None:
     figures = run_rounds(LOADS["publish"], [TARGETS[server]], 1, "auto", SIZE, print, 0)[server].figures[0]
     assert figures["publishes_per_second"] > 0

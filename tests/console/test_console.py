@@ -140,7 +140,7 @@ async def test_a_wrong_pattern_and_a_lost_node_are_said(page: Page) -> None:
     await expect(page.get_by_role("alert").first).to_contain_text("does not answer")
 
 
-@pytest.mark.parametrize("place", PAGES)
+@pytest.mark.parametrize("place", [*PAGES[:2], *(pytest.param(place, marks=pytest.mark.long) for place in PAGES[2:])])
 async def test_it_is_usable_by_keyboard(page: Page, place: str) -> None:
     async with testing.node() as node:
         await open_page(page, node, place)

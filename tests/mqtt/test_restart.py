@@ -13,7 +13,7 @@ import pytest
 from tests.mqtt.conftest import Served, serve
 from tests.mqtt.packets import DISCONNECT, V3, V5, Peer, ack, connect, publish
 
-VERSIONS = pytest.mark.parametrize("version", [V3, V5])
+VERSIONS = pytest.mark.parametrize("version", [pytest.param(V3, marks=pytest.mark.long), V5])
 DEADLINE_S = 30.0
 TOKEN = "the-token-of-this-admin-port"
 
