@@ -120,7 +120,9 @@ GOALS = (
     _journaled("with the journal, every delivery written down, 25 messages/s, CPU a delivery", ""),
     _journaled("… 50 messages/s", "_at_50"),
     _over("event streams, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-http", "godwit", "fanout"),
-    _over("event streams, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-http", "godwit", "fanout"),
+    _over(
+        "event streams, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-http", "godwit", "fanout"
+    ),
     _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
     _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU a delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),
