@@ -15,6 +15,7 @@ SPARK := .venv-pipelines/bin
 ARGS ?=
 PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
 FUZZ_SECONDS ?= 60
+SEEDS ?= 100
 TARGET ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -54,7 +55,7 @@ test: tools-test tools-spark ## the fast tests
 		.ci/beside '$(MAKE) test-javascript' '$(MAKE) test-pipelines' '$(MAKE) test-python'"
 
 test-rust: tools-test
-	cargo test --quiet --locked $(CRATES)
+	GODWIT_SEEDS=$(SEEDS) cargo test --quiet --locked $(CRATES)
 
 test-javascript: tools-test .make/engine .make/node_modules
 	cd client && npm run --silent test
@@ -71,7 +72,7 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
 # What only waits goes side by side, what measures alone.
-test-all: export GODWIT_SEEDS := 500
+test-all: SEEDS := 500
 test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cargo build --quiet --locked -p godwit-engine --example echo
 	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
