@@ -76,8 +76,8 @@ test-all: SEEDS := 500
 test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
 	cargo build --quiet --locked -p godwit-engine --example echo
 	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
-		"cd client && LONG=1 npm run --silent test" "$(BIN)/pytest -q -m 'not long' $(PARALLEL) $(ARGS)"
-	$(BIN)/pytest -q -m "long and not alone" -n 2 --dist worksteal $(ARGS)
+		"cd client && LONG=1 npm run --silent test" \
+		"$(BIN)/pytest -q -m 'not long' $(PARALLEL) $(ARGS) && $(BIN)/pytest -q -m 'long and not alone' -n 2 --dist worksteal $(ARGS)"
 	$(BIN)/pytest -q -m alone $(ARGS)
 
 wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
