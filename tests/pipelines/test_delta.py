@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.commits import commit_files, open_or_create
-from godwit_pipelines.delta.erasing import erase_rows
+from godwit_pipelines.delta.erasing import count_rows, erase_rows
 from godwit_pipelines.delta.files import write_files
 from godwit_pipelines.delta.quarantine import Sorter
 from godwit_pipelines.delta.table_files import live_files
@@ -173,3 +174,10 @@ def test_a_column_that_a_table_gains_is_null_in_the_rows_before(tmp_path: Path) 
         "None",
         "None",
     ]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_a_person_is_found_however_a_compacted_file_holds_texts(tmp_path: Path, kind: pa.DataType) -> None:
+    names = pa.array(["ann", "bob", None, "ann"]).cast(kind)
+    pq.write_table(pa.table({TABLE.persons[0]: names}), tmp_path / "rows")
+    assert count_rows(tmp_path / "rows", TABLE, "ann") == 2

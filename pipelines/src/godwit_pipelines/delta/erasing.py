@@ -81,7 +81,7 @@ def naming(rows: pa.Table | pa.RecordBatch, table: Table, value: str) -> pa.Arra
     within = ": " + json.dumps(value, ensure_ascii=False)  # as quarantine.py writes a row
     for name in (*table.persons, *table.texts):
         if name in rows.schema.names:
-            column = rows.column(name)
+            column = rows.column(name).cast(pa.string())  # a compacted file may hold views, which nothing compares
             named = pc.match_substring(column, within) if name in table.texts else pc.equal(column, value)
             found = pc.or_kleene(found, named)
     return found
