@@ -9,9 +9,12 @@ import { Live } from "../parts/live.js";
 import { contentOf, Messages } from "../parts/messages.js";
 import { PublishForm } from "../parts/publish.js";
 
+export const STREAMS = "Streams of this very name: listeners who want the same in the same way share one. 0: nobody listens by this name. Those of patterns that hold it, such as /rooms/**, are not counted: see Connections.";
+
 const HISTORY = 100;
+const ABOUT = { Streams: STREAMS };
 const FACTS = {
-  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Listeners: (row) => exact(row.listeners),
+  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Streams: (row) => exact(row.listeners),
   "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
 };
 
@@ -31,7 +34,7 @@ export class Subject {
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject")),
         this.button = element("button", { type: "button", class: "danger", disabled: true, onclick: () => this.purge() }, "Purge")),
       this.fault, this.outcome = element("p", { class: "told", role: "status" }),
-      panel("Now", { id: "now" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
+      panel("Now", { id: "now" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", { title: ABOUT[name] }, name), value)))),
       this.fields.root,
       element("div", { class: "columns" },
         panel("History and live", { id: "history", right: element("span", {}, this.state, " ", this.pause) }, this.messages.root),

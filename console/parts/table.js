@@ -4,7 +4,7 @@
 import { element, say } from "../element.js";
 
 export class Table {
-  // Columns: { key, label, show(row), isNumber, isSortable, href(row), meter(row), action: { label, run(row), kind } }.
+  // Columns: { key, label, show(row), isNumber, isSortable, href(row), meter(row), about: what is counted, in a sentence, action: { label, run(row), kind } }.
   constructor({ label, columns, keyOf, onSort, sort, order, isTall, empty }) {
     Object.assign(this, { columns, keyOf, onSort, sort, order, empty });
     this.rows = new Map();
@@ -17,7 +17,7 @@ export class Table {
   }
 
   makeHead(column) {
-    const head = element("th", { scope: "col", class: column.isNumber ? "number" : null });
+    const head = element("th", { scope: "col", class: column.isNumber ? "number" : null, title: column.about ?? null });
     if (!column.isSortable) head.append(column.label);
     else head.append(element("button", { type: "button", onclick: () => this.resort(column) }, column.label));
     if (column.isLabelHidden) head.replaceChildren(element("span", { class: "unseen" }, column.label));

@@ -1,7 +1,9 @@
-// How long to wait before connecting again: full jitter, or the server's own wish.
+// How long to wait before connecting again: full jitter, or the server's own wish; and what else its reason says.
 //
 // The first try comes within `firstMs`; the bound doubles with each failure up to `maxMs`. Waits are drawn from the whole
 // range, so that clients cut together do not come back together. Randomness is given by the caller.
+
+import { CODES } from "../codes.js";
 
 const DOUBLINGS_MAX = 30; // beyond it the bound is `maxMs` anyway
 export const WISH_MS_MAX = 3_600_000; // a server may ask for an hour, not for a year
@@ -28,6 +30,23 @@ export function wishOf(reason) {
     return Number.isInteger(wish) ? Math.min(Math.max(0, wish), WISH_MS_MAX) : null;
   } catch {
     return null;
+  }
+}
+
+/**
+ * A close reason for people: the server's own is a JSON object with a name, and a sentence where that is more than its code's.
+ * @param {number | null} code
+ * @param {string} reason
+ */
+export function wordsOf(code, reason) {
+  try {
+    const read = JSON.parse(reason);
+    const told = typeof read?.reason === "string" ? read.reason : null;
+    if (typeof read?.name !== "string") return told ?? reason;
+    const why = told ?? (code === null ? "" : CODES.get(code)?.sentence);
+    return why ? `${read.name}: ${why}` : read.name;
+  } catch {
+    return reason;
   }
 }
 

@@ -11,7 +11,7 @@ import { Code } from "../codes.js";
 import { ClientClosed, CommandRefused, SessionClosed } from "../errors.js";
 import { Published } from "../model.js";
 import { Asking } from "./asking.js";
-import { Backoff, WISH_MS_MAX, wishOf } from "./backoff.js";
+import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
 import { Liveness } from "./liveness.js";
 import { PublishQueue } from "./publishing.js";
 import { Subscriptions } from "./subscriptions.js";
@@ -218,7 +218,7 @@ export class Session {
     this.#now = now;
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh) {
-      this.close(new SessionClosed(code, reason));
+      this.close(new SessionClosed(code, wordsOf(code, reason)));
       return;
     }
     let wish = wishOf(reason);
@@ -229,7 +229,7 @@ export class Session {
     this.#leaveAt = null;
     this.#asking.clear();
     this.publishes.lost(code === Code.MessageTooBig);
-    this.subscriptions.lost(reason);
+    this.subscriptions.lost(wordsOf(code, reason));
   }
 
   // What goes out

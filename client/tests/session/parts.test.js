@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 
 import { ClientClosed } from "../../src/errors.js";
 import { Gap, Interest, Position, Status } from "../../src/model.js";
-import { Backoff, reconnectWaitMs, wishOf } from "../../src/session/backoff.js";
+import { Backoff, reconnectWaitMs, wishOf, wordsOf } from "../../src/session/backoff.js";
 import { ItemQueue } from "../../src/session/item_queue.js";
 import { ServerList } from "../../src/session/servers.js";
 import { settingsOf } from "../../src/session/settings.js";
@@ -40,6 +40,15 @@ describe("back-off", () => {
     for (const text of ["", "gone", "null", "[]", "{}", '{"reconnect_after_ms":"1"}', '{"reconnect_after_ms":1.5}']) {
       assert.equal(wishOf(text), null, text);
     }
+  });
+
+  test("a close reason is words for people", () => {
+    const about = "TokenRevoked: The token, or the identity it names, has been revoked.";
+    assert.equal(wordsOf(4005, '{"name":"TokenRevoked"}'), about);
+    assert.equal(wordsOf(4002, '{"name":"TokenInvalid","reason":"of another"}'), "TokenInvalid: of another");
+    assert.equal(wordsOf(null, '{"name":"Unheard"}'), "Unheard");
+    assert.equal(wordsOf(null, '{"reason":"refused with 503","reconnect_after_ms":5}'), "refused with 503");
+    for (const text of ["", "gone", "null", "[]", '{"name":7}']) assert.equal(wordsOf(4002, text), text);
   });
 });
 

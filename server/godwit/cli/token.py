@@ -89,7 +89,8 @@ def show(file: Any) -> None:
         header = jwt.get_unverified_header(text)
         claims = jwt.decode(text, options={"verify_signature": False})
     except jwt.PyJWTError as error:
-        raise ConfigInvalid("token", "(secret)", f"cannot be read: {error}") from error
+        hint = "three parts with a dot between; it may have been cut or changed on its way"
+        raise ConfigInvalid("token", "(secret)", "is no signed token", hint=hint) from error
     click.echo(json.dumps({"header": header, "claims": claims}, indent=2, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""How long to wait before connecting again: full jitter, or the server's own wish.
+"""How long to wait before connecting again: full jitter, or the server's own wish; and what else its reason says.
 
 The first try comes within `first_ms`; the bound doubles with each failure up to `max_ms`. Waits are drawn from
 the whole range, so that clients cut together do not come back together. Randomness is given by the caller.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from typing import Any
+
+from ..codes import CODES
 
 DOUBLINGS_MAX = 30  # beyond it the bound is `max_ms` anyway
 WISH_MS_MAX = 3_600_000  # a server may ask for an hour, not for a year
@@ -26,6 +28,19 @@ def wish_of(reason: str) -> int | None:
     except (ValueError, AttributeError, RecursionError):
         return None
     return min(max(0, wish), WISH_MS_MAX) if isinstance(wish, int) else None
+
+
+def words_of(code: int | None, reason: str) -> str:
+    """A close reason for people: the server's own is a JSON object with a name, and a sentence where that is more than its code's."""
+    try:
+        read: Any = json.loads(reason)
+        name, why = read.get("name"), read.get("reason")
+    except (ValueError, AttributeError, RecursionError):
+        return reason
+    if not isinstance(name, str):
+        return why if isinstance(why, str) else reason
+    sentence = CODES[code].sentence if code in CODES else ""
+    return ": ".join(filter(None, (name, why if isinstance(why, str) else sentence)))
 
 
 class Backoff:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from ..codes import Code
 from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
-from .backoff import WISH_MS_MAX, Backoff, wish_of
+from .backoff import WISH_MS_MAX, Backoff, wish_of, words_of
 from .errors import ClientClosed
 from .items import Dropped
 from .liveness import Health, Liveness
@@ -175,7 +175,7 @@ class Session:
         self._now = now
         is_fresh = code == Code.TOKEN_EXPIRED and self._can_renew and self.is_welcome  # it slept past its token's end
         if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not is_fresh:
-            self.close(SessionClosed(code, reason, reconnect=False))
+            self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
         wish = wish_of(reason)
         if wish is None and self._leave_at is not None:
@@ -185,7 +185,7 @@ class Session:
         self._awaiting.clear()
         self._out.clear()
         self.publishes.lost(is_too_big=code == Code.MESSAGE_TOO_BIG)
-        self.subscriptions.lost(reason)
+        self.subscriptions.lost(words_of(code, reason))
 
     # What goes out
 

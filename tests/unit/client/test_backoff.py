@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.client.backoff import WISH_MS_MAX, Backoff, reconnect_wait_ms, wish_of
+from godwit.client.backoff import WISH_MS_MAX, Backoff, reconnect_wait_ms, wish_of, words_of
 
 FIRST, MOST = 1_000, 120_000
 randoms = st.floats(min_value=0, max_value=1, exclude_max=True)
@@ -64,3 +64,23 @@ def test_wish_of_the_server_goes_before_and_holds_once() -> None:
 )
 def test_wish_is_read_from_a_close_reason(reason: str, wish: int | None) -> None:
     assert wish_of(reason) == wish
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [
+        (
+            4002,
+            '{"name":"TokenInvalid","reason":"it is for another audience"}',
+            "TokenInvalid: it is for another audience",
+        ),
+        (4005, '{"name":"TokenRevoked"}', "TokenRevoked: The token, or the identity it names, has been revoked."),
+        (4999, '{"name":"Unheard"}', "Unheard"),
+        (None, '{"name":7}', '{"name":7}'),
+        (None, '{"reason":"refused with 503","reconnect_after_ms":5}', "refused with 503"),
+        (1006, "[1]", "[1]"),
+        (None, "cannot connect", "cannot connect"),
+    ],
+)
+def test_a_close_reason_is_words_for_people(code: int | None, reason: str, words: str) -> None:
+    assert words_of(code, reason) == words

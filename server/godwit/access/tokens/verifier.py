@@ -2,18 +2,20 @@
 
 Pure but for the clock. What stands in a token unverified serves two things only: to choose the issuer among those configured,
 and the key among that issuer's. `jku`, `x5u`, `jwk` and the like are never looked at. The signature is checked by the library,
-with the algorithms that issuer and key both allow.
+with the algorithms that issuer and key both allow. Invariant: what a client is told are sentences of this file; the library's own
+never leave it.
 """
 
 from __future__ import annotations
 
 import binascii
-from base64 import urlsafe_b64decode
+from base64 import b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 import msgspec
+from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from ...config.tree import IssuerConfig
 from .claims import ClaimsInvalid
@@ -22,6 +24,7 @@ from .keys import KeyRing
 TOKEN_BYTES_MAX = 16_384
 HEADER_BYTES_MAX = 2_048
 KEYS_TRIED_MAX = 8
+SIGNATURE_WRONG = "the token's signature is wrong: the token was changed, or not signed by its issuer"
 
 
 class TokenRefused(Exception):
@@ -47,10 +50,11 @@ def read_outline(token: str) -> Outline:
         raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
     parts = token.split(".")
     if len(parts) != 3 or not all(parts) or not token.isascii():
-        raise TokenRefused("this is no signed token")
+        raise TokenRefused("this is no signed token, or only a part of one")
     if len(parts[0]) > HEADER_BYTES_MAX:
         raise TokenRefused(f"the token's header is longer than {HEADER_BYTES_MAX:,} bytes")
-    header, claims = _read_object(parts[0]), _read_object(parts[1])
+    header, claims = _read_object(parts[0], "header"), _read_object(parts[1], "claims")
+    _read_part(parts[2], "signature")
     algorithm, key_id, issuer = header.get("alg"), header.get("kid"), claims.get("iss")
     if not isinstance(algorithm, str) or not isinstance(key_id, str | None) or not isinstance(issuer, str):
         raise TokenRefused("the token names no algorithm or no issuer")
@@ -72,9 +76,26 @@ def verify(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) ->
         except jwt.ExpiredSignatureError as error:
             raise TokenRefused("the token has expired", is_expired=True) from error
         except (jwt.PyJWTError, ClaimsInvalid, ValueError, TypeError, OverflowError, RecursionError) as error:
-            # the library's sentences name claims and no secrets
-            raise TokenRefused(str(error)[:200] or "the token is not valid") from error
-    raise TokenRefused("the token was not signed by its issuer" if keys else "no key of its issuer fits the token")
+            raise TokenRefused(_word(error, issuer)) from error
+    raise TokenRefused(SIGNATURE_WRONG if keys else "no key of its issuer fits the token")
+
+
+def _word(error: Exception, issuer: IssuerConfig) -> str:
+    """What the library found, in words for who holds the token."""
+    match error:
+        case ClaimsInvalid():
+            return str(error)
+        case jwt.MissingRequiredClaimError():
+            return f"the token lacks the claim {error.claim}"
+        case jwt.ImmatureSignatureError():
+            return "the token is not valid yet"
+        case jwt.InvalidAudienceError() if issuer.audience:
+            return "the token is for another audience (aud)"
+        case jwt.InvalidAudienceError():
+            return "the token is for an audience (aud), and none is configured for its issuer"
+        case jwt.InvalidIssuerError() | jwt.InvalidIssuedAtError() | InvalidSubjectError() | InvalidJTIError():
+            return "one of the token's claims iss, sub, iat and jti is not of its kind"
+    return "the token is damaged, or one of its claims exp and nbf is no number of seconds"
 
 
 def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> dict[str, Any]:
@@ -91,11 +112,22 @@ def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> 
     return decoded
 
 
-def _read_object(part: str) -> dict[str, Any]:
+def _read_object(part: str, name: str) -> dict[str, Any]:
     try:
-        read = msgspec.json.decode(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except (binascii.Error, ValueError, RecursionError) as error:
-        raise TokenRefused("this is no signed token") from error
+        read = msgspec.json.decode(_read_part(part, name))
+    except (ValueError, RecursionError) as error:
+        raise TokenRefused(f"the token is damaged: its {name} cannot be read") from error
     if not isinstance(read, dict):
-        raise TokenRefused("this is no signed token")
+        raise TokenRefused(f"the token is damaged: its {name} cannot be read")
+    return read
+
+
+def _read_part(part: str, name: str) -> bytes:
+    """One part's bytes, from base64url in its one way of being written (RFC 7515, 2); raises TokenRefused."""
+    try:
+        read = b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise TokenRefused(f"the token is damaged: its {name} cannot be read") from error
+    if urlsafe_b64encode(read).rstrip(b"=") != part.rstrip("=").encode():
+        raise TokenRefused(f"the token is damaged: its {name} cannot be read")
     return read

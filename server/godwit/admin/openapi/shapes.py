@@ -93,7 +93,11 @@ SHAPES: dict[str, Schema] = {
         at={**TEXT, "description": "The position of its last message."},
         messages={**COUNT, "description": "Messages kept."},
         bytes=COUNT,
-        listeners={**COUNT, "description": "Subscriptions to the subject itself; those of patterns are not counted."},
+        listeners={
+            **COUNT,
+            "description": "Streams of the subject itself: on a shard, subscriptions that want the same in the same way are one. "
+            "Those of patterns are not counted. 0: nobody listens by its name.",
+        },
         has_snapshot=FLAG,
         last_ms={**TIME_MS, "description": "When its last known message came; 0: none is known."},
         rate_per_s_=maybe({**NUMBER, "description": "Messages a second lately; null at its first sight."}),
