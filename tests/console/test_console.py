@@ -168,18 +168,20 @@ async def test_a_refused_command_is_shown_with_its_reason(page: Page) -> None:
 
 async def test_streams_are_called_what_they_are_and_those_of_patterns_are_not_counted(page: Page) -> None:
     says = re.compile("share one.*patterns.* not counted")
-    async with testing.node() as node, Client(node.url) as client:
-        async with client.subscribe("/rooms/hall") as by_name, client.subscribe("/rooms/**") as by_pattern:
-            await by_name.joined()
-            await by_pattern.joined()
-            await client.publish("/rooms/attic", 1)
-            await open_page(page, node, "subjects?search=/rooms/*&sort=subject&order=asc")
-            await expect(page.get_by_role("columnheader", name="Streams")).to_have_attribute("title", says)
-            streams = page.locator("#subjects tbody tr td:nth-child(5)")
-            await expect(streams).to_have_text(
-                ["0", "1"]
-            )  # of /rooms/attic, which only the pattern holds, and /rooms/hall
-            await open_page(page, node, "subject?name=/rooms/hall")
-            fact = page.locator("#now div", has=page.locator("dt", has_text="Streams"))
-            await expect(fact.locator("dt")).to_have_attribute("title", says)
-            await expect(fact.locator("dd")).to_have_text(re.compile("[1-9]"))
+    async with (
+        testing.node() as node,
+        Client(node.url) as client,
+        client.subscribe("/rooms/hall") as by_name,
+        client.subscribe("/rooms/**") as by_pattern,
+    ):
+        await by_name.joined()
+        await by_pattern.joined()
+        await client.publish("/rooms/attic", 1)
+        await open_page(page, node, "subjects?search=/rooms/*&sort=subject&order=asc")
+        await expect(page.get_by_role("columnheader", name="Streams")).to_have_attribute("title", says)
+        streams = page.locator("#subjects tbody tr td:nth-child(5)")
+        await expect(streams).to_have_text(["0", "1"])  # of /rooms/attic, which only the pattern holds, and /rooms/hall
+        await open_page(page, node, "subject?name=/rooms/hall")
+        fact = page.locator("#now div", has=page.locator("dt", has_text="Streams"))
+        await expect(fact.locator("dt")).to_have_attribute("title", says)
+        await expect(fact.locator("dd")).to_have_text(re.compile("[1-9]"))
