@@ -7,10 +7,12 @@ import json
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from godwit.engine import DESCRIPTORS_KEPT
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import RawClient, raw_client
 
@@ -74,6 +76,26 @@ async def test_67_the_limit_of_connections_is_the_nodes_and_old_clients_are_unha
         await clients[1].socket.close()
         while not await knock(node):  # its place is free once the node has seen it go
             pass
+
+
+async def test_67_operators_are_answered_in_a_storm_where_descriptors_are_left_for_that(tmp_path: Path) -> None:
+    limit, few = 200, ("sh", "-c", 'ulimit -n 200; exec "$@"', "-")
+    settings: dict[str, object] = {"node.driver": "readiness", "node.shards": 2}
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        async with asyncio.timeout(DEADLINE_S), running_node(settings, log=errors.fileno(), before=few):
+            assert "descriptors_few" in log.read_text() and "limits.connections_max to 100" in log.read_text()
+    settings["limits.connections_max"] = most = limit - DESCRIPTORS_KEPT
+    with log.open("wb") as errors:
+        async with (
+            asyncio.timeout(DEADLINE_S),
+            running_node(settings, log=errors.fileno(), before=few) as node,
+            crowd(node, most) as clients,
+        ):
+            assert [(await client.ask({"id": 1, "ping": True}))["ok"] for client in clients] == ["pong"] * most
+            assert not any(await asyncio.gather(*(knock(node) for _ in range(STORM))))
+            assert await asyncio.to_thread(refused, node, "ConnectionsTooMany") > 0
+            assert "descriptors_few" not in log.read_text()
 
 
 async def test_67_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody() -> None:
