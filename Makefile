@@ -15,7 +15,7 @@ SPARK := .venv-pipelines/bin
 ARGS ?=
 PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
 FUZZ_SECONDS ?= 60
-SEEDS ?= 100
+SEEDS ?=
 TARGET ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python

@@ -29,8 +29,6 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
             "journal": "the journal alone",
         }
         for of, how in hows.items():
-            if of not in commit["against_floor"]:
-                continue
             rounds = [row["against_floor"][of] for row in commit["rounds"]]
             rate = median(row[of]["rows_s"] for row in commit["rounds"])
             lines.append(

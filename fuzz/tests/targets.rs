@@ -66,7 +66,7 @@ fn mqtt() {
 fn mqtt_session() {
     let steps = bolero::produce::<Vec<u8>>().with().len(0usize..2_000);
     check!()
-        .with_iterations(300)
+        .with_iterations(1_000)
         .with_max_len(20_000)
         .with_generator(steps)
         .for_each(|input| godwit_fuzz::mqtt_session(input));
@@ -76,7 +76,7 @@ fn mqtt_session() {
 fn session() {
     let steps = bolero::produce::<Vec<u8>>().with().len(0usize..1_500);
     check!()
-        .with_iterations(1_000)
+        .with_iterations(300)
         .with_max_len(20_000)
         .with_generator(steps)
         .for_each(|input| godwit_fuzz::session(input));

@@ -102,6 +102,11 @@ impl Lane {
         self.rooms = Rooms::begin(&self.disk, &self.folder).ok(); // it only saves time
     }
 
+    /// No segment follows any more: whatever was made ahead is the disk's again.
+    pub(crate) fn end_rooms(&mut self) {
+        self.rooms = None;
+    }
+
     /// A publisher waits for this stream: its next segment had better have room.
     pub(crate) fn ask_room(&self, bytes_max: u64) {
         if let Some(rooms) = &self.rooms {

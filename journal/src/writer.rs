@@ -158,6 +158,7 @@ impl Writer {
     /// Ends the run: everything that waits is written and synced, and if all of it is, the row that says so. What is open is
     /// closed. True when the run ended in order.
     pub(crate) fn end(&mut self, waiting: &Waiting, arrival: u64, now: Moment, closed: &mut Vec<Closed>) -> bool {
+        self.lane(Stream::Messages).end_rooms();
         self.take(waiting, now);
         self.probe(now);
         self.write(now);

@@ -78,7 +78,7 @@ async def behind() -> AsyncIterator[testing.RunningNode]:
         "access": {"publisher_addresses": ["10.0.0.0/8"]},
         "limits": {"handshake_ms_max": 300},
     }
-    async with testing.node(settings) as running, asyncio.timeout(DEADLINE_S):
+    async with testing.node(settings) as running:
         yield running
 
 

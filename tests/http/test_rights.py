@@ -3,7 +3,6 @@ stream of events that is under way."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,6 @@ from godwit import testing
 from godwit.access import SelectorQuestion
 from tests.desk import Desk
 
-DEADLINE_S = 20
 ADMIN = "an-admin-token-of-length"
 
 
@@ -34,10 +32,7 @@ DESK = Counter()
 async def node() -> AsyncIterator[testing.RunningNode]:
     access = {"entitlement": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 500}
     DESK.asked.clear()
-    async with (
-        testing.node({"access": access, "admin": {"token": ADMIN}}) as running,
-        asyncio.timeout(DEADLINE_S),
-    ):
+    async with testing.node({"access": access, "admin": {"token": ADMIN}}) as running:
         yield running
 
 

@@ -29,7 +29,7 @@ DEADLINE_S = 20
 
 @pytest.fixture
 async def node() -> AsyncIterator[testing.RunningNode]:
-    async with testing.node() as running, asyncio.timeout(DEADLINE_S):
+    async with testing.node() as running:
         yield running
 
 

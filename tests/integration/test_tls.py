@@ -37,7 +37,7 @@ def settings(authority: Authority, driver: str = "auto", **tls: Any) -> dict[str
 
 @pytest.fixture(params=["auto", "readiness"])
 async def node(request: pytest.FixtureRequest, authority: Authority) -> AsyncIterator[testing.RunningNode]:
-    async with testing.node(settings(authority, request.param)) as running, asyncio.timeout(DEADLINE_S):
+    async with testing.node(settings(authority, request.param)) as running:
         yield running
 
 

@@ -88,6 +88,18 @@ def test_who_is_erased_is_in_no_file_and_in_no_log(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"mallory" in path.read_bytes()]
 
 
+def test_who_is_erased_is_in_no_file_that_was_compacted_either(tmp_path: Path) -> None:
+    for batch, publisher in enumerate(("ann", "mallory", None)):
+        write(tmp_path, range(batch * 10, batch * 10 + 10), batch=batch, publisher=publisher)
+    DeltaTable(str(tmp_path)).optimize.compact()
+    assert len(live_files(str(tmp_path))) == 1
+    assert erase_rows(str(tmp_path), TABLE, "mallory") == 10
+    assert offsets_of(tmp_path) == [*range(10), *range(20, 30)]
+    table = DeltaTable(str(tmp_path))
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"mallory" in path.read_bytes()]
+
+
 def test_who_is_erased_is_in_no_damaged_row_either(tmp_path: Path) -> None:
     table = TABLES["bronze.quarantine"]
     sorter = Sorter("messages")

@@ -154,6 +154,22 @@ fn a_full_disk_takes_what_there_is_room_for_and_nothing_is_made_ahead_of_it() {
 }
 
 #[test]
+fn a_run_ends_in_order_on_a_disk_that_only_what_was_made_ahead_fills() {
+    let disk = SimulatedDisk::default();
+    let journal = open(&disk, 1);
+    let mut last = publish_into_room(&journal, &disk, 0);
+    wait_until("room for the next is there", || {
+        last += 1;
+        await_disk(&journal, last);
+        disk.names().contains(&PathBuf::from(SPARE))
+    });
+    disk.set_faults(Faults { room: Some(0), ..Faults::default() });
+    journal.queue().push(access_rows(200));
+    assert!(journal.close(last), "the last rows have the room of the spare");
+    assert!(!disk.names().contains(&PathBuf::from(SPARE)));
+}
+
+#[test]
 fn a_disk_with_little_to_spare_is_left_alone() {
     let disk = SimulatedDisk::default();
     disk.set_faults(Faults { room: Some(700_000), ..Faults::default() });
