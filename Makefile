@@ -36,7 +36,7 @@ fmt: .make/venv ## format Rust and Python
 	$(BIN)/ruff check --quiet --fix-only $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --quiet $(PYTHON_FOLDERS)
 
-check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting, lints, types, layers, generated code, the house's rules
+check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting, lints, types, layers, generated code, the house's rules, the docs' links
 	cargo fmt --all --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check --quiet $(PYTHON_FOLDERS)

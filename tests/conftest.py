@@ -33,6 +33,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         faulthandler.dump_traceback_later(LONG_S, exit=True, file=item.config.stash[told_to])
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "page" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)  # where the browser lives
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root folder."""

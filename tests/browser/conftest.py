@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from aiohttp import web
 
-from tests.console.conftest import chromium, page
+from tests.console.conftest import browser, chromium, page
 
-__all__ = ["chromium", "package", "page", "serve"]  # the browser is the console tests' own
+__all__ = ["browser", "chromium", "package", "page", "serve"]  # the browser is the console tests' own
 
 Serve = Callable[[str], Awaitable[str]]
 
@@ -40,7 +41,7 @@ def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "package"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def serve(package: Path) -> AsyncIterator[Serve]:
     """Serves a page with the package beside it; returns its address."""
     runners: list[web.AppRunner] = []

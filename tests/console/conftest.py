@@ -5,7 +5,8 @@ import shutil
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Page, async_playwright
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
 
 NAMES = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -29,15 +30,22 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture
-async def page(chromium: str) -> AsyncIterator[Page]:
-    """A fresh page in a fresh browser; an error in a script, or a request to anywhere else, fails the test."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """One for all tests of a process: to start it takes a second of a core."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
-        opened = await browser.new_page(viewport={"width": 1200, "height": 900})
+        started = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        yield started
+        await started.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A fresh page that shares nothing with another's; an error in a script, or a request to anywhere else, fails the test."""
+    async with await browser.new_context(viewport={"width": 1200, "height": 900}) as context:
+        opened = await context.new_page()
         faults: list[str] = []
         opened.on("pageerror", lambda error: faults.append(str(error)))
         opened.on("console", lambda line: faults.append(line.text) if "Content Security Policy" in line.text else None)
         yield opened
-        await browser.close()
-        assert not faults
+    assert not faults

@@ -1,5 +1,5 @@
 """The browser is the console tests' own."""
 
-from tests.console.conftest import chromium, page
+from tests.console.conftest import browser, chromium, page
 
-__all__ = ["chromium", "page"]
+__all__ = ["browser", "chromium", "page"]
