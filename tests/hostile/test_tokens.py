@@ -138,3 +138,29 @@ async def test_22_who_shows_no_token_is_refused_and_who_shows_a_good_one_is_serv
     async with asyncio.timeout(DEADLINE_S):
         assert await WIRES[wire](node, None) == MISSING
         assert await WIRES[wire](node, sign()) == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_44_whose_token_was_damaged_is_told_what_is_wrong_with_it_on_every_wire_that_has_words(
+    node: testing.RunningNode,
+) -> None:
+    head, _, signature = sign().rpartition(".")
+    other = "A" if signature[0] != "A" else "B"
+    assert node.mqtt is not None
+    for token, says in (
+        (f"{head}.{other}{signature[1:]}", b"the token's signature is wrong"),
+        (f"{head}.{signature[:-2]}", b"the token is damaged: its signature cannot be read"),
+        (f"{head}.", b"this is no signed token, or only a part of one"),
+    ):
+        async with asyncio.timeout(DEADLINE_S):
+            async with Peer.live(node.client.host, node.client.port) as peer:
+                await peer.say({"id": 1, "connect": {"token": token}})
+                assert says in (await peer.frame())[1]
+            for target in ("/v1/messages?subject=/a", f"/v1/stream?subject=/a&token={token}"):
+                fields = [] if "token=" in target else [f"Authorization: Bearer {token}"]
+                async with Peer.open(node.client.host, node.client.port) as peer:
+                    await peer.say(request("GET", target, *fields, "Connection: close"))
+                    assert says in await peer.rest()
+            async with Peer.open(node.mqtt.host, node.mqtt.port) as peer:
+                await peer.say(packets.connect("c", username="", password=token.encode()))
+                assert says in await peer.rest()

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import click
 
-from ..errors import ConfigInvalid, NodeFailed
+from ..errors import NodeFailed
 from .client_options import read_token
 
 ADMIN_DEFAULT = "127.0.0.1:8801"
@@ -60,7 +60,7 @@ def revoke(
         return
     named = {name: value for name, value in (("identity", identity), ("token_id", token_id)) if value}
     if len(named) != 1:
-        raise ConfigInvalid("revoke", named, "needs either --identity or --token-id")
+        raise click.UsageError("either --identity or --token-id says what is revoked")
     if lift:
         call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
     else:
