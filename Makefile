@@ -72,9 +72,9 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
 # What only waits goes side by side, what measures alone.
-test-all: SEEDS := 500
-test-all: test-rust .make/engine .make/console .make/chromium .make/promtool .make/node_modules .make/pipelines ## every test, the long ones too
-	cargo build --quiet --locked -p godwit-engine --example echo
+test-all: tools-test tools-spark ## every test, the long ones too
+	@.ci/beside "$(MAKE) test-rust SEEDS=500 && cargo build --quiet --locked -p godwit-engine --example echo" \
+		"$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium .make/promtool .make/engine"
 	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
 		"cd client && LONG=1 npm run --silent test" \
 		"$(BIN)/pytest -q -m 'not long' $(PARALLEL) $(ARGS) && $(BIN)/pytest -q -m 'long and not alone' -n 2 --dist worksteal $(ARGS)"

@@ -44,6 +44,26 @@ async def test_what_mqtt_is_refused_is_told(version: int) -> None:
             assert row["identity"] == ""
 
 
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (publish("a", b"1") * 3, ("RateExceeded", "MQTT 0x96")),
+        (publish("a/" * 2_000, b"1"), ("SubjectInvalid", "MQTT 0x90")),
+        (publish("a", bytes(5_000)), ("MessageTooBig", "MQTT 0x95")),
+    ],
+    ids=lambda given: given[0] if isinstance(given, tuple) else "sent",
+)
+async def test_who_is_disconnected_is_listed_by_the_code_of_every_wire(sent: bytes, words: tuple[str, ...]) -> None:
+    limits = {"publishes_per_second_max": 1, "message_bytes_max": 4_096}
+    async with testing.node({"limits": limits}) as node:
+        assert node.mqtt is not None
+        with Peer((node.mqtt.host, node.mqtt.port), V5) as peer:
+            peer.join(connect("a", V5))
+            peer.send(sent)
+            assert peer.receive()[0] >> 4 == 14
+            await wait_for_refusal(node, *words)
+
+
 async def test_what_http_is_refused_is_told_once() -> None:
     async with testing.node() as node, aiohttp.ClientSession() as http:
         url = f"http://{node.client}/v1"

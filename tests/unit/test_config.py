@@ -128,6 +128,12 @@ def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> 
     broken.write_text("[node\n")
     with pytest.raises(ConfigInvalid, match=r"is not TOML.*line 1"):
         load_config(broken)
+    for cut_short in ("", " \n"):
+        broken.write_text(cut_short)
+        with pytest.raises(ConfigInvalid, match="is empty"):
+            load_config(broken)
+    broken.write_text("# nothing is set")
+    assert load_config(broken)
     broken.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigInvalid, match="is not TOML"):
         load_config(None, {"GODWIT_CONFIG": str(broken)})

@@ -6,6 +6,7 @@ use super::fields::{Fault, Varint, read_varint};
 use super::publish::{self, Publish};
 use super::reason::Reason;
 use super::subscribe::{self, Subscribe, Unsubscribe};
+use crate::codes::Code;
 
 /// What stands at the front of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub fn split(bytes: &[u8], version: Option<Version>, bytes_max: usize) -> Result
         Varint::Whole { value, bytes: count, is_shortest } => {
             let (start, end) = (1 + count, 1 + count + value as usize);
             if end > bytes_max {
-                return Err(Fault::new(Reason::PACKET_TOO_LARGE, "the packet is larger than this node takes"));
+                let text = "the packet is larger than this node takes";
+                return Err(Fault::of(Code::MessageTooBig, Reason::PACKET_TOO_LARGE, text));
             }
             let Some(body) = bytes.get(start..end) else { return Ok(Split::Part) };
             if !is_shortest && version.is_none() && connect::version_of(body) == Some(Version::V5) {

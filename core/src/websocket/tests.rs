@@ -169,6 +169,17 @@ fn a_close_reason_always_fits() {
         assert!(reason.len() <= 123, "{reason}");
         assert!(serde_json::from_str::<serde_json::Value>(&reason).is_ok(), "{reason}");
     }
+    // What needs escapes may be cut shorter than it had to be.
+    for (said, least) in [("a sentence that goes on and on ", 115), ("\u{1f30d}", 115), ("\"", 0), ("\u{0}", 0)] {
+        let said = said.repeat(30);
+        for length in said.char_indices().map(|(end, _)| end) {
+            let reason = close_reason(Code::ConnectsTooMany, &said[..length], Some(30_000));
+            let told: serde_json::Value = serde_json::from_str(&reason).unwrap();
+            let told = told["reason"].as_str().unwrap_or_default();
+            let is_cut = told.strip_suffix('\u{2026}').is_some_and(|begin| said.starts_with(begin)) || told.is_empty();
+            assert!(reason.len() <= 123 && (told == &said[..length] || is_cut && reason.len() >= least), "{reason}");
+        }
+    }
     assert_eq!(
         close_reason(Code::Draining, "stop", Some(1200)),
         r#"{"name":"Draining","reconnect_after_ms":1200,"reason":"stop"}"#

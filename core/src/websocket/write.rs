@@ -84,7 +84,7 @@ pub fn close(out: &mut Vec<u8>, code: u16, reason: &str) {
     });
 }
 
-/// The reason of a close: JSON with the code's name, when to come back, and `reason` when it is not empty and fits.
+/// The reason of a close: JSON with the code's name, when to come back, and as much of `reason` as fits.
 #[must_use]
 pub fn close_reason(code: Code, reason: &str, reconnect_after_ms: Option<u64>) -> String {
     let mut out = Vec::with_capacity(REASON_BYTES_MAX);
@@ -95,13 +95,31 @@ pub fn close_reason(code: Code, reason: &str, reconnect_after_ms: Option<u64>) -
         put_number(&mut out, after_ms);
     }
     let without = out.len();
-    out.extend_from_slice(b",\"reason\":");
-    put_string(&mut out, reason);
-    if reason.is_empty() || out.len() >= REASON_BYTES_MAX {
+    let mut said = reason.to_owned();
+    while !said.is_empty() {
+        out.extend_from_slice(b",\"reason\":");
+        put_string(&mut out, &said);
+        let over = (out.len() + 1).saturating_sub(REASON_BYTES_MAX);
+        if over == 0 {
+            break;
+        }
         out.truncate(without);
+        shorten(&mut said, over);
     }
     out.push(b'}');
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// Takes at least so many bytes of a sentence away, and says so; nothing is left of one that has no more to say then.
+fn shorten(said: &mut String, over: usize) {
+    const CUT: &str = "…";
+    let whole = said.strip_suffix(CUT).unwrap_or(said);
+    let end = whole.floor_char_boundary(said.len().saturating_sub(over + CUT.len()));
+    let left = whole[..end].trim_end().len();
+    said.truncate(left);
+    if left > 0 {
+        said.push_str(CUT);
+    }
 }
 
 /// Appends a client's frame: `opcode` 1 text, 2 binary, 8 close, 9 ping, 10 pong.

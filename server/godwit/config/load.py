@@ -48,6 +48,9 @@ def read_file(path: Path, option: str = "--config") -> tuple[dict[str, Any], Pla
     """A TOML file as it is, and where in it what stands; raises ConfigInvalid, naming the option, where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
+        if not text.strip():  # cut short, it would take the admin port's token with it
+            hint = "if nothing is meant to be set, a comment in it says so"
+            raise ConfigInvalid(option, str(path), "is empty", hint=hint)
         return tomllib.loads(text), find_places(str(path), text)
     except OSError as error:
         raise ConfigInvalid(option, str(path), f"cannot be read: {error.strerror}") from error

@@ -51,7 +51,8 @@ impl Shard {
         let wire = Wire::Mqtt(mqtt.writer);
         if connection.details.as_ref().is_some_and(|details| details.turned_away.is_some()) {
             self.counters.count_refused(Code::ConnectsTooMany);
-            return Err(Fault::new(
+            return Err(Fault::of(
+                Code::ConnectsTooMany,
                 Reason::QUOTA,
                 "this address connects too often, or has as many connections as it may",
             ));
@@ -96,7 +97,8 @@ impl Shard {
         let token = password.filter(|token| !token.is_empty()).or(connect.username.filter(|name| !name.is_empty()));
         let is_asked = self.is_asked(socket, token.is_some());
         if is_asked && token.is_some() && self.may_show_token(socket).is_err() {
-            return Err(Fault::new(Reason::QUOTA, "this address has shown more tokens that were refused than it may"));
+            let text = "this address has shown more tokens that were refused than it may";
+            return Err(Fault::of(Code::ConnectsTooMany, Reason::QUOTA, text));
         }
         let connection_id = self.connection_id(socket);
         let anonymous = self.anonymous.clone();
@@ -114,7 +116,7 @@ impl Shard {
             return Ok(Step::Wait);
         }
         if anonymous.is_none() {
-            return Err(Fault::new(Reason::NOT_AUTHORIZED, "this node asks for a password"));
+            return Err(Fault::of(Code::TokenMissing, Reason::NOT_AUTHORIZED, "this node asks for a password"));
         }
         self.set_access(socket, anonymous);
         self.go_on_arriving(socket)
@@ -135,10 +137,14 @@ impl Shard {
                     let asked = self.ask(socket, Action::Publish, selector.text());
                     return asked
                         .map(|_| Step::Wait)
-                        .map_err(|refusal| Fault::new(Reason::UNAVAILABLE, refusal.code.sentence()));
+                        .map_err(|refusal| Fault::of(refusal.code, Reason::UNAVAILABLE, refusal.code.sentence()));
                 }
                 Verdict::Deny => {
-                    return Err(Fault::new(Reason::NOT_AUTHORIZED, "your rights do not cover the will's topic"));
+                    return Err(Fault::of(
+                        Code::PublishForbidden,
+                        Reason::NOT_AUTHORIZED,
+                        "your rights do not cover the will's topic",
+                    ));
                 }
             }
         }
@@ -264,8 +270,9 @@ fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
 fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<ArrivingWill, Fault> {
     let subject = subject_of(packet.topic);
     if !subject::is_own(&subject) {
-        subject::check_topic(&subject)
-            .map_err(|_| Fault::new(Reason::TOPIC_INVALID, "the will's topic is no subject of this node"))?;
+        subject::check_topic(&subject).map_err(|_| {
+            Fault::of(Code::SubjectInvalid, Reason::TOPIC_INVALID, "the will's topic is no subject of this node")
+        })?;
     }
     let kind = kind_of(packet.payload, &packet.carried, limits)?;
     let draft = draft_of(kind, packet.payload, &packet.carried, packet.qos, packet.is_retained, 0);

@@ -183,7 +183,7 @@ impl Shard {
     /// Ends a connection whose packet was wrong.
     pub(super) fn fail(&mut self, socket: u32, fault: &Fault) {
         self.counters.commands_refused += 1;
-        self.tell_refusal(socket, Code::CommandMalformed, &format!("MQTT 0x{:02x}: {}", fault.reason.0, fault.text));
+        self.tell_refusal(socket, fault.code, &format!("MQTT 0x{:02x}: {}", fault.reason.0, fault.text));
         self.end(socket, fault.reason, fault.text, u16::from(fault.reason.0));
     }
 

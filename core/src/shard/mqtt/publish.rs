@@ -128,14 +128,18 @@ impl Shard {
                 return match self.ask(socket, Action::Publish, subject) {
                     Ok(step) => Ok(Ok(step)),
                     Err(refusal) if self.can_refuse(socket, publish.qos) => Ok(Err(refusal.code)),
-                    Err(refusal) => Err(Fault::new(Reason::BUSY, refusal.code.sentence())),
+                    Err(refusal) => Err(Fault::of(refusal.code, Reason::BUSY, refusal.code.sentence())),
                 };
             }
             _ => return Ok(Err(Code::PublishForbidden)),
         }
         if subject::check_topic(subject).is_err() {
             if publish.qos == Qos::AtMostOnce {
-                return Err(Fault::new(Reason::TOPIC_INVALID, "the topic is no subject of this node"));
+                return Err(Fault::of(
+                    Code::SubjectInvalid,
+                    Reason::TOPIC_INVALID,
+                    "the topic is no subject of this node",
+                ));
             }
             return Ok(Err(Code::SubjectInvalid));
         }
@@ -143,7 +147,7 @@ impl Shard {
         if self.can_refuse(socket, publish.qos) {
             return Ok(Err(refusal.code));
         }
-        Err(Fault::new(Reason::RATE_TOO_HIGH, "more is published than a rate allows"))
+        Err(Fault::of(refusal.code, Reason::RATE_TOO_HIGH, "more is published than a rate allows"))
     }
 
     /// Whether a publish can be answered with a no. Where not, what could be taken later is not dropped in silence, which would
