@@ -122,11 +122,18 @@ class Monitor:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         due = loop.time()
+        failing = ""
         while True:
+            before = failing
             try:
                 await loop.run_in_executor(self._thread, self.turn)
+                failing = ""
             except Exception as error:  # a figure that cannot be had must not end the others for good
-                read_logger().error("statistics_failed", why=f"{type(error).__name__}: {error}")
+                failing = f"{type(error).__name__}: {error}"
+            if failing and failing != before:  # not each second
+                read_logger().error("statistics_failed", why=failing)
+            elif before and not failing:
+                read_logger().info("statistics_recovered")
             due = max(due + INTERVAL_S, loop.time())  # a reading that was missed is not made up for: the next says more
             await asyncio.sleep(due - loop.time())
 
