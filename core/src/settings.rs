@@ -78,7 +78,7 @@ impl Default for JournalSettings {
             directory: String::new(),
             messages_bytes_max: 64 << 20,
             rows_bytes_max: 8 << 20,
-            write_interval_ms: 20,
+            write_interval_ms: 50,
             sync_interval_ms: 200,
             sync_bytes_max: 8 << 20,
             segment_bytes_max: 64 << 20,

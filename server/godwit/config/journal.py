@@ -31,7 +31,7 @@ class JournalConfig:
         10_000, "How often ranges and latencies are written.", minimum=100, maximum=3_600_000
     )
     write_interval_ms: int = option(
-        20, "Messages that nobody waits for are written together, so long after the first.", minimum=1, maximum=10_000
+        50, "Messages that nobody waits for are written together, so long after the first.", minimum=1, maximum=10_000
     )
     sync_interval_ms: int = option(
         200,
