@@ -151,9 +151,11 @@ def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
 
 @pytest.mark.parametrize("returns", [True, False])
 def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, returns: bool) -> None:
-    delayed = {"will": ("r/delayed", b"late"), "will_properties": b"\x18\0\0\0\x02", "properties": b"\x11\0\0\0\x64"}
+    wait_s = 60 if returns else 2
+    delayed = {"will_properties": b"\x18" + wait_s.to_bytes(4), "properties": b"\x11\0\0\0\x64"}
     with node(tmp_path) as first, Peer(first.mqtt) as peer:
-        peer.join(connect("delayed", clean=False, **delayed))
+        # Retained: it reaches a watcher who comes after it, too.
+        peer.join(connect("delayed", clean=False, will=("r/delayed", b"late"), will_flags=0x20, **delayed))
         await_note(tmp_path, "will delayed", '"due_ms":0')
         await_note(tmp_path, "session delayed")
         kill(first)
