@@ -7,7 +7,6 @@ nothing and never runs for a delivered message. Invariant: no other module impor
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +17,7 @@ from .config.journal import make_journal
 from .config.tls import TlsConfig
 from .config.tree import AuditConfig, list_values
 from .errors import ConfigInvalid, ListenFailed, NodeFailed
-from .logs import read_logger
 from .model import Kind, Position
-
-DESCRIPTORS_KEPT = 100
-"""Of a process whose connections are descriptors: for the admin port, the journal and the node's own figures."""
 
 Statistic = tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]
 """(indicator, scope, label, window, covered_s, (value, max, mean, deviation)), a row of the journal's stream `stats`."""
@@ -152,10 +147,9 @@ class Listening:
 class Engine:
     """The engine of one node, built from its settings and not yet listening."""
 
-    def __init__(self, compiled: CompiledEngine, config: Config) -> None:
+    def __init__(self, compiled: CompiledEngine, address: Address, data_directory: str = "") -> None:
         self.compiled = compiled
-        self._address, self._data_directory = config.client.address, config.node.data_directory
-        self._connections_max = config.limits["connections_max"]
+        self._address, self._data_directory = address, data_directory
         self.report_fd = compiled.report_fd
         self.reports = compiled.reports
         self.stats = compiled.stats
@@ -177,8 +171,6 @@ class Engine:
             raise ConfigInvalid("node.data_directory", self._data_directory, f"cannot be used: {error}") from error
         except OSError as error:
             raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
-        if told["driver"] == "readiness":
-            _look_at_descriptors(self._connections_max)
         reason = str(told.get("driver_reason") or "")
         found = {
             name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told
@@ -229,19 +221,11 @@ def open_engine(config: Config, start: Start) -> Engine:
 
     settings = make_settings(config, start)
     try:
-        return Engine(_engine.Engine(json.dumps(settings)), config)
+        return Engine(_engine.Engine(json.dumps(settings)), config.client.address, config.node.data_directory)
     except ValueError as error:
         if str(error).startswith("tls"):  # files that only it reads
             raise ConfigInvalid("tls", "", str(error)) from error
         raise NodeFailed(f"the engine does not take its settings: {error}") from error
-
-
-def _look_at_descriptors(connections_max: int) -> None:
-    """Where a storm of connections can take the last one, the admin port has none to say with that the node is well."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
-        hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"
-        read_logger().warning("descriptors_few", descriptors=limit, connections_max=connections_max, hint=hint)
 
 
 def check_journal(directory: Path) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from .access.gate import Gate
 from .access.revocation import Revocation, Revocations
 from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
+from .announcement import announce
 from .audit import AccessEvent, NodeFace
 from .audit.runner import AuditRunner, load_audits
 from .codes import Code
@@ -140,7 +141,7 @@ class Node:
             await self.stop()
             raise
         self.health.change(Condition.READY)
-        self._say_started(listening, admin)
+        announce(self.config, listening, admin)
         self._has_started = True
         found = listening
         return Listeners(found.client, admin, found.mqtt, found.client_tls, found.mqtt_tls)
@@ -313,26 +314,6 @@ class Node:
         self._demo = Demo(self.engine.publish_many, self.config.demo.interval_ms)
         self._demo.start()
 
-    def _say_started(self, listening: Listening, admin: Address) -> None:
-        log = read_logger()
-        if listening.driver_reason:
-            log.info("driver_fell_back", driver=listening.driver, why=listening.driver_reason)
-        log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
-        if self.config.mqtt.enabled and listening.mqtt is None:
-            address = str(self.config.mqtt.address)
-            log.warning("mqtt_left_out", why="the default MQTT port is taken", address=address, set="mqtt.address")
-        if self._data is not None and listening.resumed is None:
-            log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
-        if listening.resumed is not None:
-            said = listening.resumed.get("said", ())
-            log.info("journal_opened", **{name: value for name, value in listening.resumed.items() if name != "said"})
-            for what in said:
-                log.warning("journal_repaired", what=what)
-        if self.config.access.entitlement == "none" and not is_loopback(listening.client.host):
-            log.warning(
-                "access_open", why="everybody who reaches the client port may publish", set="access.entitlement"
-            )
-
     def _take_reports(self) -> None:
         """One batch; what a report costs here is paid once a connection, never a message."""
         reports = self.engine.reports()
@@ -385,11 +366,6 @@ class Node:
 
 def _flatten(rule: Rule) -> RuleTuple:
     return rule.pattern, str(rule.actions), str(rule.verdict)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def read_host_name() -> str:

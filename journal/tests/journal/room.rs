@@ -36,6 +36,18 @@ pub(crate) fn publish_into_room(journal: &Journal, disk: &SimulatedDisk, mut las
     last
 }
 
+/// Publishes until room is made ahead of what is written, and lets nothing else be free; returns the last arrival.
+fn fill_up_to_room(journal: &Journal, disk: &SimulatedDisk) -> u64 {
+    let mut last = publish_into_room(journal, disk, 0);
+    wait_until("room for the next is there", || {
+        last += 1;
+        await_disk(journal, last);
+        disk.names().contains(&PathBuf::from(SPARE))
+    });
+    disk.set_faults(Faults { room: Some(0), ..Faults::default() });
+    last
+}
+
 fn open(disk: &SimulatedDisk, run: u64) -> Journal {
     Journal::open(&in_room(run), Arc::new(disk.clone()), || {}).unwrap().0
 }
@@ -122,13 +134,7 @@ fn what_is_bent_in_the_room_itself_takes_no_row() {
 fn a_full_disk_takes_what_there_is_room_for_and_nothing_is_made_ahead_of_it() {
     let disk = SimulatedDisk::default();
     let journal = open(&disk, 1);
-    let mut last = publish_into_room(&journal, &disk, 0);
-    wait_until("room for the next is there", || {
-        last += 1;
-        await_disk(&journal, last);
-        disk.names().contains(&PathBuf::from(SPARE))
-    });
-    disk.set_faults(Faults { room: Some(0), ..Faults::default() });
+    let mut last = fill_up_to_room(&journal, &disk);
     for _ in 0..50 {
         last += 1;
         await_disk(&journal, last);
@@ -157,13 +163,7 @@ fn a_full_disk_takes_what_there_is_room_for_and_nothing_is_made_ahead_of_it() {
 fn a_run_ends_in_order_on_a_disk_that_only_what_was_made_ahead_fills() {
     let disk = SimulatedDisk::default();
     let journal = open(&disk, 1);
-    let mut last = publish_into_room(&journal, &disk, 0);
-    wait_until("room for the next is there", || {
-        last += 1;
-        await_disk(&journal, last);
-        disk.names().contains(&PathBuf::from(SPARE))
-    });
-    disk.set_faults(Faults { room: Some(0), ..Faults::default() });
+    let last = fill_up_to_room(&journal, &disk);
     journal.queue().push(access_rows(200));
     assert!(journal.close(last), "the last rows have the room of the spare");
     assert!(!disk.names().contains(&PathBuf::from(SPARE)));

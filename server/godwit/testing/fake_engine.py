@@ -138,4 +138,4 @@ class FakeEngine:
 
 def open_fake_engine(config: Config, start: Start) -> Engine:
     """Takes the place of engine.open_engine."""
-    return Engine(FakeEngine(json.dumps(make_settings(config, start))), config)
+    return Engine(FakeEngine(json.dumps(make_settings(config, start))), config.client.address)

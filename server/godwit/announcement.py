@@ -1,0 +1,49 @@
+"""What a node says of itself as it starts: where it listens, what it came back with, and what its operator had better change.
+
+Owns these lines of the log and when each is due. Changes nothing.
+"""
+
+from __future__ import annotations
+
+import resource
+
+from .config import Address, Config
+from .engine import Listening
+from .logs import read_logger
+
+DESCRIPTORS_KEPT = 100
+"""Of a process whose connections are descriptors: for the admin port, the journal and the node's own figures."""
+
+
+def announce(config: Config, listening: Listening, admin: Address) -> None:
+    log = read_logger()
+    if listening.driver_reason:
+        log.info("driver_fell_back", driver=listening.driver, why=listening.driver_reason)
+    log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
+    if config.mqtt.enabled and listening.mqtt is None:
+        address = str(config.mqtt.address)
+        log.warning("mqtt_left_out", why="the default MQTT port is taken", address=address, set="mqtt.address")
+    if config.node.data_directory and listening.resumed is None:
+        log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
+    if listening.resumed is not None:
+        said = listening.resumed.get("said", ())
+        log.info("journal_opened", **{name: value for name, value in listening.resumed.items() if name != "said"})
+        for what in said:
+            log.warning("journal_repaired", what=what)
+    if config.access.entitlement == "none" and not is_loopback(listening.client.host):
+        log.warning("access_open", why="everybody who reaches the client port may publish", set="access.entitlement")
+    if listening.driver == "readiness":
+        _look_at_descriptors(config.limits["connections_max"])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _look_at_descriptors(connections_max: int) -> None:
+    """Where a storm of connections can take the last one, the admin port has none to say with that the node is well."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
+        hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"
+        read_logger().warning("descriptors_few", descriptors=limit, connections_max=connections_max, hint=hint)
