@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from godwit.engine import DESCRIPTORS_KEPT
+from godwit.announcement import DESCRIPTORS_KEPT
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import RawClient, raw_client
 

@@ -22,14 +22,16 @@ WARM_SECONDS, STEADY_SECONDS = 1.0, 5.0
 SLICES = 4
 """Of the steady part the slice is taken in which the machine did least beside."""
 AHEAD = 64
-"""Messages of a subject on their way at once when as many are sent as the node takes."""
+"""Messages of a subject on their way at once, at most, when as many are sent as the node takes."""
 FULL_SECONDS, FULL_MOST = 2.0, 60_000
 MANY = 2_000
 """Fewer connections take so little that the machine's own noise is larger."""
 BUSY = 0.75
 """A node that was less busy was not full: the generator was, and nothing is compared."""
-READ_BYTES_MAX = 14_000
-"""The generator reads 16 kB at once: reads that are nearly full do not tell how large the sends were."""
+READ_BYTES_MAX = 8_000
+"""The generator reads 16 kB at once, so that a send of more is two reads: only by reads of less than half of it sends are told."""
+AHEAD_LEAST = 4
+"""Fewer would let the node rest."""
 NEAR = 0.25
 """How far a prediction may be off."""
 
@@ -73,8 +75,9 @@ def plan_check(workload: Workload, machine: Machine) -> Shape:
     if rate:
         steps += [publish("warm", int(rate * WARM_SECONDS), rate=rate)]
         steps += [publish(f"steady {n + 1}", int(rate * STEADY_SECONDS / SLICES), rate=rate) for n in range(SLICES)]
-    ahead = {"in_flight": AHEAD * min(workload.subjects, 100), "ahead_max": AHEAD}
-    together = min(AHEAD, ahead["in_flight"] / workload.subjects)
+    most_ahead = max(AHEAD_LEAST, min(AHEAD, READ_BYTES_MAX // (workload.message_bytes + FRAME_OVERHEAD_BYTES)))
+    ahead = {"in_flight": most_ahead * min(workload.subjects, 100), "ahead_max": most_ahead}
+    together = min(most_ahead, ahead["in_flight"] / workload.subjects)
     sends = FULL_SECONDS * 1e6 / machine.send_cost_us(workload.connections, workload.message_bytes, max(1.0, together))
     full = int(min(FULL_MOST, sends * max(1.0, together) / workload.receivers))
     steps += [publish("filling", full // 4, **ahead), publish("full", full, **ahead)]

@@ -40,7 +40,7 @@ WAKING = ("seldom", "often")
 MISSED = 100
 ALONE = 1.02
 """Deliveries a read, at most, where messages left alone."""
-DIRECT = ("send ", "publish_", "rest_cores")
+DIRECT = ("send ", "publish_", "rest_cores", "connect_us")
 """Costs that are read directly, to which a busy machine can only add; the others are differences."""
 SLICES = 3
 """Parts of a paced load; the one in which the machine did least beside is taken."""

@@ -27,6 +27,12 @@ def test_the_workload_is_played_as_it_was_described() -> None:
     ]
 
 
+@pytest.mark.parametrize(("size", "ahead"), [(144, 34), (2_000, 4), (60_000, 4)])
+def test_no_more_is_on_its_way_than_one_read_tells_of(size: int, ahead: int) -> None:
+    *_, full = plan_check(replace(WORKLOAD, message_bytes=size, messages_per_second=1.0), MACHINE).steps
+    assert full["name"] == "full" and full["ahead_max"] == ahead
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
