@@ -41,6 +41,15 @@ export class Refused extends Error {
     return JSON.stringify({ id, error: code, name: title, reason: detail ?? "", retry: retry ?? false });
   }
 
+  /**
+   * The same as the end of a subscription that was served.
+   * @param {string} selector
+   */
+  ended(selector) {
+    const { code, title, detail, retry } = this.problem;
+    return JSON.stringify({ ended: selector, error: code, name: title, reason: detail ?? "", retry: retry ?? false });
+  }
+
   /** @returns {LinkEnd} */
   get end() {
     const { code = 0, detail } = this.problem;

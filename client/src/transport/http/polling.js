@@ -1,10 +1,11 @@
 // Long poll: one request after the other, each with the places where the one before ended. For who sits behind something
 // that keeps events back.
 //
-// A subscription joins by a request of its own, which does not wait: its answer says where it stands. From then on one
+// A subscription joins by a request of its own, beside the one that waits: its answer says where it stands. From then on one
 // request waits for all of them. Standard messages come only while a request waits.
 
 import { Refused } from "./answer.js";
+import { isOfRoom, mayShare, waitForRoom } from "./room.js";
 import { gapOf, markOf, queryOf } from "./wanted.js";
 
 /** @typedef {import("./http_link.js").Host} Host */
@@ -19,9 +20,15 @@ export class Polling {
   wanted = new Map();
   #host;
   #isRunning = false;
+  #isJoining = false;
   #isStopped = false;
+  #tries = 0; // how often there was no room
+  /** @type {Set<Wanted>} served, and not yet by a request for all */
+  #joined = new Set();
   /** @type {AbortController | null} of the request that waits */
   #waiting = null;
+  /** @type {Wanted[]} for whom */
+  #polled = [];
 
   /** @param {Host} host */
   constructor(host) {
@@ -30,8 +37,8 @@ export class Polling {
 
   /** Subscriptions came or went. */
   change() {
-    this.#waiting?.abort();
-    if (!this.#isRunning) this.#run();
+    if (this.#polled.some((each) => this.wanted.get(each.selector) !== each)) this.#waiting?.abort();
+    if (this.#fresh() !== undefined && !this.#isJoining) this.#joinAll();
   }
 
   renew() {} // each request shows anew that the node is there
@@ -41,15 +48,36 @@ export class Polling {
     this.#waiting?.abort();
   }
 
-  async #run() {
-    this.#isRunning = true;
+  #fresh() {
+    return [...this.wanted.values()].find(({ isServed }) => !isServed);
+  }
+
+  #served() {
+    return [...this.wanted.values()].filter(({ isServed }) => isServed);
+  }
+
+  async #joinAll() {
+    this.#isJoining = true;
     await Promise.resolve();
     try {
-      while (this.wanted.size > 0 && !this.#isStopped && !this.#host.isEnded) {
+      for (let each = this.#fresh(); each && !this.#isStopped && !this.#host.isEnded; each = this.#fresh()) {
         while (this.#host.isPaused) await this.#host.resumed();
-        const fresh = [...this.wanted.values()].find(({ isServed }) => !isServed);
-        if (fresh) await this.#join(fresh);
-        else await this.#poll();
+        await this.#join(each);
+      }
+    } catch (error) {
+      this.#host.fail(error);
+    }
+    this.#isJoining = false;
+    if (this.#joined.size > 0) this.#waiting?.abort();
+    if (!this.#isRunning) this.#run();
+  }
+
+  async #run() {
+    this.#isRunning = true;
+    try {
+      while (this.#served().length > 0 && !this.#isStopped && !this.#host.isEnded) {
+        while (this.#host.isPaused) await this.#host.resumed();
+        await this.#poll(this.#served());
       }
     } catch (error) {
       this.#host.fail(error);
@@ -68,6 +96,8 @@ export class Polling {
       const pushes = JSON.parse(text);
       const hadPlace = each.place !== null || each.command.after !== undefined;
       each.isServed = true;
+      this.#joined.add(each);
+      this.#tries = 0;
       each.place = markOf(place) ?? place;
       this.#host.tell(JSON.stringify(replyOf(each, pushes, hadPlace)));
       if (each.isCut) this.#host.tell(gapOf(each.selector));
@@ -75,21 +105,27 @@ export class Polling {
       this.#host.tell(text);
       if (each.isPattern) this.#host.tell(JSON.stringify({ mark: each.place, pattern: each.selector }));
     } catch (error) {
-      if (!(error instanceof Refused && error.isOfCommand)) throw error;
+      if (!(error instanceof Refused && error.isOfCommand)) {
+        if (isOfRoom(error) && (await waitForRoom(this.#tries++))) return; // it is the next one still
+        throw error;
+      }
       if (this.wanted.get(each.selector) !== each) return;
       this.wanted.delete(each.selector);
       this.#host.forget(each);
       this.#host.tell(error.told(each.id));
     }
-    if (![...this.wanted.values()].some(({ isServed }) => !isServed)) this.#host.settled();
+    if (this.#fresh() === undefined) this.#host.settled();
   }
 
-  async #poll() {
-    const wanted = [...this.wanted.values()];
+  /** @param {Wanted[]} wanted */
+  async #poll(wanted) {
     const ending = (this.#waiting = new AbortController());
+    this.#polled = wanted;
     try {
       const { text, place } = await this.#ask(`${queryOf(wanted)}&snapshot=true&wait=${WAIT_S}`, ending.signal);
       if (ending.signal.aborted) return; // asked again from the same places
+      this.#tries = 0;
+      for (const each of wanted) this.#joined.delete(each);
       const byName = new Map(wanted.map((each) => [each.selector, each]));
       for (const push of /** @type {Push[]} */ (JSON.parse(text))) {
         byName.get(push.pattern ?? push.message ?? push.gap ?? "")?.passed(push);
@@ -102,10 +138,29 @@ export class Polling {
         this.#host.tell(JSON.stringify({ mark, pattern: each.selector }));
       }
     } catch (error) {
-      if (!ending.signal.aborted) throw error;
+      if (!ending.signal.aborted) await this.#refused(error, wanted);
     } finally {
       this.#waiting = null;
     }
+  }
+
+  /**
+   * There is no room for all: perhaps only because the request before this one still counts, else for who came last.
+   * @param {unknown} error
+   * @param {Wanted[]} wanted
+   */
+  async #refused(error, wanted) {
+    if (!isOfRoom(error)) throw error;
+    const last = wanted.findLast((each) => this.#joined.has(each));
+    const isShared = last === undefined || !error.isOfCommand || (await mayShare(this.#host, queryOf(wanted)));
+    if (isShared && (await waitForRoom(this.#tries++))) return;
+    if (last === undefined) throw error;
+    this.#tries = 0;
+    this.#joined.delete(last);
+    if (this.wanted.get(last.selector) !== last) return;
+    this.wanted.delete(last.selector);
+    this.#host.forget(last);
+    this.#host.tell(error.ended(last.selector));
   }
 
   /**

@@ -1,19 +1,22 @@
-// Server-Sent Events: one stream for all subscriptions that are served alike. To change what it carries it is closed, and
-// another is opened from the last places, so that no node has to remember anything meanwhile.
+// Server-Sent Events: one stream for all subscriptions that are served alike. To change what it carries another is opened from
+// the last places, so that no node has to remember anything meanwhile. Where something joins, the old one is held until the new
+// one is there, unread, so that nothing comes twice: it goes on as if nothing had been when the new one is refused.
 //
 // A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more.
 
 import { BROKE } from "../transport.js";
 import { Refused } from "./answer.js";
 import { EventReader } from "./events.js";
+import { hasRoom, isOfRoom, mayShare, waitForRoom } from "./room.js";
 import { gapOf, markOf, queryOf } from "./wanted.js";
 
 /** @typedef {import("./events.js").StreamEvent} StreamEvent */
 /** @typedef {import("./http_link.js").Host} Host */
 /** @typedef {import("./wanted.js").Wanted} Wanted */
-/** @typedef {{ wanted: Map<string, Wanted>, ending: AbortController, hasBegun: boolean }} Stream */
+/** @typedef {{ wanted: Map<string, Wanted>, ending: AbortController, hasBegun: boolean, isOver: boolean }} Stream */
 
 const MARK_MS = 1_000; // between two marks told, where nothing asks for one sooner
+const HOLD_MS_MAX = 1_000; // then the new one is perhaps waiting for the old one's place among a browser's connections
 
 export class Streaming {
   /** @type {Map<string, Wanted>} */
@@ -21,7 +24,13 @@ export class Streaming {
   #host;
   /** @type {Stream | null} */
   #stream = null;
+  /** @type {Stream | null} it waits for what becomes of the one that is being opened */
+  #held = null;
+  #release = () => {};
+  /** @type {Promise<void>} */
+  #released = Promise.resolve();
   #isDue = false;
+  #isDoubted = false; // nobody knows whether it lives
   #isOneByOne = false; // several were refused: which of them?
   #markedAt = -Infinity;
 
@@ -39,12 +48,14 @@ export class Streaming {
 
   /** Open it anew, because nobody knows whether it lives. */
   renew() {
+    this.#isDoubted = true;
     this.change();
   }
 
   stop() {
     this.#stream?.ending.abort();
     this.#stream = null;
+    this.#letGo();
   }
 
   #refresh() {
@@ -52,10 +63,40 @@ export class Streaming {
     if ([...this.wanted.values()].some((each) => each.isServed && each.place === null)) return; // its join is under way
     if (this.#stream !== null && !this.#stream.hasBegun && this.#isStillWanted(this.#stream)) return;
     this.#isDue = false;
-    this.stop();
     const { served, first, others } = this.#sorted();
+    if (first.length > 0 && !this.#isDoubted) this.#hold();
+    else this.stop();
+    this.#isDoubted = false;
     if (others) this.#isDue = true; // when these have joined
     if (served.length + first.length > 0) this.#open([...served, ...first]);
+  }
+
+  /** Keep what is read until the next one is there. */
+  #hold() {
+    const stream = this.#stream;
+    this.#stream = null;
+    if (!stream?.hasBegun) {
+      stream?.ending.abort(); // it was being opened, beside one that is held or alone
+      return;
+    }
+    this.#held = stream;
+    this.#released = new Promise((resolve) => (this.#release = resolve));
+  }
+
+  /** The one that was held is not needed. */
+  #letGo() {
+    this.#held?.ending.abort();
+    this.#held = null;
+    this.#release();
+  }
+
+  /** Read on where a stream was held; false: there is none, or not one for what is wanted. */
+  #goBack() {
+    const held = this.#held;
+    this.#held = null;
+    this.#stream = held?.isOver ? null : held;
+    this.#release();
+    return this.#stream !== null && this.#stream.wanted.size === this.wanted.size && this.#isStillWanted(this.#stream);
   }
 
   /** @param {Stream} stream */
@@ -73,26 +114,58 @@ export class Streaming {
     return { served, first, others: first.length < fresh.length };
   }
 
-  /** @param {Wanted[]} wanted */
-  async #open(wanted) {
+  /**
+   * @param {Wanted[]} wanted
+   * @param {number} [tries] how often there was no room
+   */
+  async #open(wanted, tries = 0) {
     const ending = new AbortController();
     /** @type {Stream} */
-    const stream = { wanted: new Map(wanted.map((each) => [each.selector, each])), ending, hasBegun: false };
+    const stream = { wanted: new Map(wanted.map((each) => [each.selector, each])), ending, hasBegun: false, isOver: false };
     this.#stream = stream;
     const timer = setTimeout(() => this.#late(stream), this.#host.streamTimeoutMs);
+    const patience = setTimeout(() => this.#stream === stream && this.#letGo(), HOLD_MS_MAX);
     try {
       const answer = await this.#host.ask(`/v1/stream?${pathOf(wanted)}`, { signal: ending.signal });
+      clearTimeout(patience);
+      if (this.#stream !== stream) return;
+      this.#letGo();
       const isEvents = answer.headers.get("content-type")?.startsWith("text/event-stream");
       if (!isEvents || answer.body === null) throw new Error("the stream is no stream of events");
       await this.#read(stream, answer.body);
       throw new Error(BROKE);
     } catch (error) {
+      stream.isOver = true;
+      clearTimeout(timer);
+      clearTimeout(patience);
+      if (this.#stream !== stream) return;
+      if (isOfRoom(error) && (await this.#tryAgain(error, stream, tries))) return;
       if (this.#stream !== stream) return;
       if (error instanceof Refused && error.isOfCommand) this.#refused(error, wanted);
       else this.#host.fail(error);
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /**
+   * There was no room: perhaps only because the one that is being left still counts. False: there is none.
+   * @param {Refused} refusal
+   * @param {Stream} stream
+   * @param {number} tries
+   */
+  async #tryAgain(refusal, stream, tries) {
+    const wanted = [...stream.wanted.values()];
+    if (this.#held !== null) {
+      const fresh = wanted.filter(({ isServed }) => !isServed);
+      if (refusal.isOfCommand) {
+        if (fresh.length > 1) return false; // first which of them
+        if (!(await mayShare(this.#host, pathOf(wanted))) || !(await hasRoom(this.#host, pathOf(fresh)))) return false;
+      }
+      if (this.#stream === stream) this.#letGo();
+    } else if (!(await waitForRoom(tries))) return false;
+    if (this.#stream === stream) this.#open(wanted, tries + 1);
+    return true;
   }
 
   /**
@@ -108,7 +181,6 @@ export class Streaming {
    * @param {Wanted[]} wanted
    */
   #refused(refusal, wanted) {
-    this.#stream = null;
     const fresh = wanted.filter(({ isServed }) => !isServed);
     const [only] = fresh;
     if (only === undefined) {
@@ -123,7 +195,7 @@ export class Streaming {
       this.#isOneByOne = true;
     }
     this.#isDue = false; // it may have been due when these have joined, which they never will
-    this.change();
+    if (!this.#goBack()) this.change();
   }
 
   /**
@@ -135,10 +207,11 @@ export class Streaming {
     const chunks = body.getReader();
     for (;;) {
       const { value, done } = await chunks.read();
-      if (done || this.#stream !== stream) return;
+      if (done || (this.#stream !== stream && this.#held !== stream)) return;
       events.push(value);
       for (;;) {
         while (this.#host.isPaused) await this.#host.resumed();
+        while (this.#held === stream) await this.#released;
         if (this.#stream !== stream) return;
         const event = events.next();
         if (event === null) break;

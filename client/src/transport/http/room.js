@@ -1,0 +1,62 @@
+// What to do where a node says that there is no room: it counts a stream that is being left until it has seen it go.
+
+import { Code } from "../../codes.js";
+import { Refused } from "./answer.js";
+
+/** @typedef {import("./http_link.js").Host} Host */
+
+const WAITS_MS = [10, 20, 40, 80, 160]; // for a node to see that a stream was left
+/** @type {readonly number[]} */
+const CODES = [Code.SubscriptionsTooMany, Code.ConnectsTooMany, Code.ConnectionsTooMany];
+
+/**
+ * Whether what was refused may be had once a stream that was left is counted no more.
+ * @param {unknown} error
+ * @returns {error is Refused}
+ */
+export function isOfRoom(error) {
+  return error instanceof Refused && CODES.includes(error.problem.code ?? 0);
+}
+
+/**
+ * Wait for that; false: that was long enough.
+ * @param {number} tries so far
+ */
+export async function waitForRoom(tries) {
+  const waitMs = WAITS_MS[tries];
+  if (waitMs !== undefined) await new Promise((resolve) => setTimeout(resolve, waitMs));
+  return waitMs !== undefined;
+}
+
+/**
+ * Whether one connection may have all of these.
+ * @param {Host} host
+ * @param {string} query
+ */
+export async function mayShare(host, query) {
+  return !(await isRefused(host.ask(`/v1/stream?${query}`, { method: "HEAD" })));
+}
+
+/**
+ * Whether there is room for these beside all there is.
+ * @param {Host} host
+ * @param {string} query
+ */
+export async function hasRoom(host, query) {
+  const asked = host.ask(`/v1/stream?${query}`);
+  asked.then(({ body }) => body?.cancel()).catch(() => {});
+  return !(await isRefused(asked));
+}
+
+/**
+ * Any other failure is for the next request to meet.
+ * @param {Promise<unknown>} asked
+ */
+async function isRefused(asked) {
+  try {
+    await asked;
+  } catch (error) {
+    return error instanceof Refused;
+  }
+  return false;
+}
