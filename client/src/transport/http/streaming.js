@@ -1,5 +1,5 @@
-// Server-Sent Events: one stream for all subscriptions that are served alike. To change what it carries another is opened from
-// the last places, so that no node has to remember anything meanwhile. Where something joins, the old one is held until the new
+// Server-Sent Events: one stream for all subscriptions that are served alike. To change what it carries another is opened at the
+// last places, so that no node has to remember anything meanwhile. Where something joins, the old one is held until the new
 // one is there, unread, so that nothing comes twice: it goes on as if nothing had been when the new one is refused.
 //
 // A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more.
