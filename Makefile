@@ -12,6 +12,7 @@ RUST := $(shell find core journal engine bridge swarm -name '*.rs' -not -path '*
 CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p godwit-fuzz -p godwit-sabotage
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
 SPARK := .venv-pipelines/bin
+PACKED := --config-settings-package pyspark:--build-option=--compression=stored # 430 MB of jars: packed to be unpacked at once
 ARGS ?=
 PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
 FUZZ_SECONDS ?= 60
@@ -48,10 +49,12 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	cd client && npm run --silent check
 	$(BIN)/pytest -q tests/house
 
-# Side by side, because each leaves cores idle now and then; from a clean clone the Rust tests are built while the rest is fetched.
+# Side by side, because each leaves cores idle now and then. Everything but the Rust tests waits for the engine: it is built first, and
+# they take what is left.
 test: tools-test tools-spark ## the fast tests
-	@.ci/beside "$(MAKE) test-rust" \
-		"$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium .make/engine && \
+	@.ci/beside "nice $(MAKE) test-rust" \
+		"$(MAKE) .make/venv && \
+		.ci/beside '$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium' '$(MAKE) .make/engine' && \
 		.ci/beside '$(MAKE) test-javascript' '$(MAKE) test-pipelines' '$(MAKE) test-python'"
 
 test-rust: tools-test
@@ -131,9 +134,10 @@ tools-test:
 tools-spark:
 	@.ci/tools run spark >/dev/null
 
-# Each step below runs alone in this tree, and its stamp is there only while what it made is whole.
+# Of the steps below those of one place (.venv, client/node_modules, ...) run one after another, whoever calls them. A stamp is there
+# only while what its step made is whole.
 .make/venv: requirements.lock | tools-run
-	@.ci/locked sh -ec 'rm -f $@; \
+	@.ci/locked venv sh -ec 'rm -f $@; \
 		test -x $(BIN)/python || { echo "making .venv"; "$$(.ci/tools run)" -m venv .venv; }; \
 		test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
 		echo "installing requirements.lock"; \
@@ -141,27 +145,27 @@ tools-spark:
 		touch $@'
 
 .make/engine: .make/venv pyproject.toml $(RUST)
-	@.ci/locked sh -ec 'rm -f $@; \
+	@.ci/locked venv sh -ec 'rm -f $@; \
 		echo "building the engine"; \
 		VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --locked --uv; \
 		touch $@'
 
 .make/pipelines: pipelines/requirements.lock pipelines/pyproject.toml | .make/venv tools-spark
-	@.ci/locked sh -ec 'rm -f $@; \
+	@.ci/locked pipelines sh -ec 'rm -f $@; \
 		test -x $(SPARK)/python || { echo "making .venv-pipelines"; "$$(.ci/tools run)" -m venv --without-pip .venv-pipelines; }; \
 		echo "installing pipelines/requirements.lock (Spark)"; \
-		$(BIN)/uv pip install --quiet --python $(SPARK)/python --require-hashes -r pipelines/requirements.lock; \
+		$(BIN)/uv pip install --quiet --python $(SPARK)/python --require-hashes $(PACKED) -r pipelines/requirements.lock; \
 		$(BIN)/uv pip install --quiet --python $(SPARK)/python --no-deps --no-build-isolation -e pipelines; \
 		touch $@'
 
 .make/node_modules: client/package-lock.json client/package.json
-	@.ci/locked sh -ec 'rm -f $@; \
+	@.ci/locked node sh -ec 'rm -f $@; \
 		echo "installing client/package-lock.json"; \
 		cd client; npm ci --silent; cd ..; \
 		touch $@'
 
 .make/console: console/package-lock.json
-	@.ci/locked sh -ec 'rm -f $@; mkdir -p console/vendor; \
+	@.ci/locked console sh -ec 'rm -f $@; mkdir -p console/vendor; \
 		echo "fetching the charts of the console"; \
 		npm ci --prefix console --silent --no-progress; \
 		cp console/node_modules/uplot/dist/uPlot.esm.js console/node_modules/uplot/dist/uPlot.min.css console/vendor/; \
