@@ -42,7 +42,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _look_at_descriptors(connections_max: int) -> None:
-    """Where a storm of connections can take the last one, the admin port has none to say with that the node is well."""
+    """Where a storm of connections can take all that clients may have, newcomers are closed without being told why."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
         hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"

@@ -50,6 +50,11 @@ def read_stats(node: NodeProcess) -> str:
         return str(answer.read().decode())
 
 
+def ask(node: NodeProcess, path: str) -> int:
+    with urlopen(f"{node.admin_url}{path}") as answer:
+        return int(answer.status)
+
+
 def refused(node: NodeProcess, name: str) -> int:
     lines = [line for line in read_stats(node).splitlines() if "refused" in line and name in line]
     return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
@@ -116,6 +121,21 @@ async def test_67_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody(
                 pair[1].close()
         while not await knock(node):  # they are served again once there is room
             pass
+
+
+async def test_67_operators_are_answered_when_clients_have_taken_every_descriptor_that_they_may_have() -> None:
+    few, settings = ("sh", "-c", 'ulimit -n 200; exec "$@"', "-"), {"node.driver": "readiness", "node.shards": 2}
+    async with asyncio.timeout(DEADLINE_S), running_node(settings, before=few) as node, raw_client(node.url) as client:
+        idle = await asyncio.gather(*(asyncio.open_connection(node.host, node.port) for _ in range(STORM)))
+        while not (told := await asyncio.to_thread(refused, node, "sockets_refused_total")):
+            pass
+        assert told > 0 and not await knock(node)
+        for _ in range(5):
+            assert await asyncio.to_thread(ask, node, "/health/ready") == 200
+            assert await asyncio.to_thread(ask, node, "/metrics") == 200
+        assert (await client.ask({"id": 1, "ping": True}))["ok"] == "pong"
+        for _, writer in idle:
+            writer.close()
 
 
 async def test_67_memory_that_is_used_up_refuses_bodies_and_harms_nobody() -> None:

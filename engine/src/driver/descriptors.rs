@@ -1,6 +1,11 @@
 //! The process's limit of open descriptors, which is what bounds its connections: raised at start as far as it goes.
 
 use std::io;
+use std::os::fd::RawFd;
+
+/// Descriptors that no connection of a client gets, because others need them as well: the admin port's, the journal's files. Of a
+/// process that may have very few, an eighth.
+const KEPT: u64 = 32;
 
 fn get() -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -31,4 +36,10 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
         0 => Ok(raised.rlim_cur),
         _ => Ok(limit.rlim_cur),
     }
+}
+
+/// The first that is kept for others; none where the system does not say. Asked anew each time, because it may be changed from outside.
+pub(super) fn first_kept_descriptor() -> RawFd {
+    let limit = descriptor_limit().unwrap_or(u64::MAX);
+    RawFd::try_from(limit - KEPT.min(limit / 8)).unwrap_or(RawFd::MAX)
 }

@@ -1,12 +1,14 @@
 //! From what the kernel says is ready to events: clients accepted, bytes read, ends and wishes to write.
 //! Edge-triggered: what is ready stays noted until a call says that there is no more.
 
+use super::descriptors::first_kept_descriptor;
 use super::readiness::{
     ACCEPT_REST, BELL, CONNECTING, ENDED, GONE, LISTED, LISTENERS, PAUSED, READABLE, Readiness, WANTING, list, spare,
 };
 use super::{Event, Listener};
 use mio::Interest;
 use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 /// Clients accepted of one listener in one turn; the others wait for the next, after those that are here were served.
@@ -18,6 +20,7 @@ impl Readiness {
             return;
         }
         self.accept_again = None;
+        let mut first_kept = None;
         for number in 0..self.listeners.len() {
             for _ in 0..ACCEPTS_A_TURN {
                 let Some(Some(listening)) = self.listeners.get_mut(number) else { break };
@@ -25,6 +28,10 @@ impl Readiness {
                     break;
                 }
                 match listening.listener.accept() {
+                    // The kernel gives the lowest number that is free: from here on few are left.
+                    Ok((stream, _)) if stream.as_raw_fd() >= *first_kept.get_or_insert_with(first_kept_descriptor) => {
+                        self.counters.refused += 1;
+                    }
                     Ok((stream, peer)) => match self.admit(stream, Interest::READABLE, 0) {
                         Ok(socket) => events.push(Event::Accepted { listener: number as Listener, socket, peer }),
                         Err(_) => self.counters.refused += 1,
