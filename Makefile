@@ -18,11 +18,12 @@ PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
 FUZZ_SECONDS ?= 60
 SEEDS ?=
 TARGET ?=
+LONG ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run pipeline picture fmt check test test-all test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline picture fmt check test test-all test-others test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,36 +53,33 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 # Side by side, because each leaves cores idle now and then. Everything but the Rust tests waits for the engine: it is built first, and
 # they take what is left.
 test: tools-test tools-spark ## the fast tests
-	@.ci/beside "nice $(MAKE) test-rust" \
-		"$(MAKE) .make/venv && \
-		.ci/beside '$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium' '$(MAKE) .make/engine' && \
-		.ci/beside '$(MAKE) test-javascript' '$(MAKE) test-pipelines' '$(MAKE) test-python'"
+	@.ci/beside "nice $(MAKE) test-rust" "$(MAKE) test-others"
+
+test-all: tools-test tools-spark ## every test, the long ones too
+	@.ci/beside "nice $(MAKE) test-rust SEEDS=500 && $(MAKE) fuzz" "$(MAKE) test-others LONG=1"
+
+test-others: .make/venv
+	@.ci/beside "$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium $(LONG:1=.make/promtool)" "$(MAKE) .make/engine"
+	@.ci/beside "$(MAKE) test-javascript" "$(MAKE) test-pipelines" "$(MAKE) test-python"
 
 test-rust: tools-test
 	GODWIT_SEEDS=$(SEEDS) cargo test --quiet --locked $(CRATES)
 
 test-javascript: tools-test .make/engine .make/node_modules
-	cd client && npm run --silent test
+	cd client && LONG=$(LONG) npm run --silent test
 
-# The rules of the house are `make check`'s.
+# The rules of the house are `make check`'s. The long tests hold the WebSocket of the engine alone against Autobahn: the example.
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
-	$(BIN)/pytest -q -m "not long" --ignore=tests/house $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -q -m "not long" $(if $(LONG),,--ignore=tests/house) $(PARALLEL) $(ARGS)
+	$(if $(LONG),cargo build --quiet --locked -p godwit-engine --example echo)
+	$(if $(LONG),$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS))
 
 test-pipelines: tools-spark .make/pipelines .make/engine
-	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q -m "not long" $(ARGS)
+	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(if $(LONG),,-m "not long") $(ARGS)
 
 fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET alone), a report only where one fails
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
-
-# What only waits goes side by side, what measures alone.
-test-all: tools-test tools-spark ## every test, the long ones too
-	@.ci/beside "$(MAKE) test-rust SEEDS=500 && cargo build --quiet --locked -p godwit-engine --example echo" \
-		"$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium .make/promtool .make/engine"
-	@.ci/beside "$(MAKE) fuzz" "$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(ARGS)" \
-		"cd client && LONG=1 npm run --silent test" \
-		"$(BIN)/pytest -q -m 'not long' $(PARALLEL) $(ARGS) && $(BIN)/pytest -q -m 'long and not alone' -n 2 --dist worksteal $(ARGS)"
-	$(BIN)/pytest -q -m alone $(ARGS)
 
 wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist
