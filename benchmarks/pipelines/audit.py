@@ -25,6 +25,7 @@ from godwit_pipelines.schemas import ACCESS, REIGNS
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
 from godwit_pipelines.transforms.audit import conclude, judge
+from godwit_pipelines.transforms.published import know_published
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
 GOAL, ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 3, 2_000, 100, 30
@@ -74,7 +75,9 @@ def make_messages(spark: SparkSession) -> DataFrame:
 
 def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
     begin = time.perf_counter()
-    judged = judge(deliveries, messages, spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)).persist()
+    access, reigns = spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)
+    published = know_published(messages, reigns)
+    judged = judge(deliveries, published, access, reigns).persist()
     found = conclude(judged)
     faults = found.faults.persist()
     kinds = {
@@ -85,6 +88,7 @@ def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) 
     took = time.perf_counter() - begin
     faults.unpersist()
     judged.unpersist()
+    published.release()
     return took, kinds
 
 

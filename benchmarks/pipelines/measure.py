@@ -114,7 +114,7 @@ def land(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
     def run(number: int) -> float:
         lake = lake_of(spark, folder, f"land-{number}")
-        writer = lake.landing("messages", lake.journal_stream("messages"))
+        writer = lake.landing_journal("messages")
         begun = time.perf_counter()
         query = writer.option("checkpointLocation", lake.checkpoint("land")).trigger(availableNow=True).start()
         query.awaitTermination()

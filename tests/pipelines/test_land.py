@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -17,6 +19,7 @@ from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.jobs import Outcome
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
+from godwit_pipelines.metrics import rows_taken
 from tests.pipelines.journals import message, write_messages
 
 Runs = Callable[..., Outcome]
@@ -67,6 +70,36 @@ def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: P
     outcome = run_job("reconcile")
     assert outcome.found == 2 and "messages of b: 200 to 201 REPEATED in bronze.messages (4 rows)" in outcome.text
     assert lake.read("ops.landing").where("kind = 'hole'").count() == 2
+
+
+def test_rows_land_as_ranges_day_by_day_after_those_of_a_checkpoint_that_knew_no_ranges(
+    tmp_path: Path, lake: Lake, run_job: Runs
+) -> None:
+    days = [
+        datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(2026, 11, 21, 12, tzinfo=UTC),
+    ]
+    writer = write_messages(tmp_path / "node-1", 30, node="a")
+    through_spark = lake.landing("messages", lake.journal_stream("messages"))
+    place = lake.checkpoint("land-messages")
+    run_to_end(
+        through_spark.queryName("land-messages").option("checkpointLocation", place), StreamingQuery.awaitTermination
+    )
+    assert landed(lake) == {"a": (30, 30)}
+    writer.write([message(30 + number, time=time) for number, time in enumerate(days)])
+    told = run_land(lake)
+    assert [rows_taken(each) for each in told if rows_taken(each)] == [3] and landed(lake) == {"a": (33, 33)}
+    assert [rows_taken(each) for each in run_land(lake) if rows_taken(each)] == [] and landed(lake) == {"a": (33, 33)}
+    rows = lake.read("bronze.messages").where("offset >= 30").orderBy("offset").collect()
+    assert [row["date"] for row in rows] == [day.date() for day in days] and wrong_rows(lake) == 0
+
+
+def run_land(lake: Lake) -> list[dict[str, Any]]:
+    """Land once more; what Spark says of the batches."""
+    writer = lake.landing_journal("messages").option("checkpointLocation", lake.checkpoint("land-messages"))
+    query = run_to_end(writer.queryName("land-messages"), StreamingQuery.awaitTermination)
+    return [each if isinstance(each, dict) else each.jsonValue for each in query.recentProgress]
 
 
 @pytest.mark.long  # what it puts together is tested part by part in test_delta.py

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from godwit_pipelines.errors import ConfigInvalid
-from godwit_pipelines.metrics import CONTENT_TYPE, Figures, behind, serving
+from godwit_pipelines.metrics import CONTENT_TYPE, Figures, behind, rows_taken, serving
 
 
 def batch(rows: int, end: dict[str, int], latest: dict[str, int]) -> dict[str, Any]:
@@ -40,6 +40,14 @@ def test_batches_add_up(tmp_path: Path) -> None:
 def test_how_far_behind_counts_what_the_sources_have_more() -> None:
     assert behind(batch(1, {"a": 100, "b": 3}, {"a": 130, "b": 5})) == 32
     assert behind({"sources": [{"endOffset": None, "latestOffset": None}, {"endOffset": '{"version": 3}'}]}) == 0
+
+
+def test_rows_that_came_as_ranges_are_counted_by_the_offset() -> None:
+    progress = batch(2, {"a": 130, "b": 5}, {"a": 130, "b": 5})
+    assert rows_taken(progress) == 2
+    offset = {"stream": "messages", "nodes": {"a": 130, "b": 5}, "begun": {"a": 100, "b": 0}}
+    progress["sources"] = [{"endOffset": json.dumps(offset)}]
+    assert rows_taken(progress) == 35 and rows_taken({**progress, "numInputRows": 0}) == 0
 
 
 def test_the_figures_are_answered_at_an_address() -> None:

@@ -75,7 +75,7 @@ class Figures(StreamingQueryListener):
         with self.lock:
             figures = self._of(query)
             seconds = progress.get("batchDuration", 0) / 1000
-            rows = progress.get("numInputRows", 0)
+            rows = rows_taken(progress)
             figures["rows"] += rows
             figures["batches"] += 1
             figures["busy_seconds"] += seconds
@@ -120,10 +120,23 @@ def behind(progress: dict[str, Any]) -> int:
     return total
 
 
+def rows_taken(progress: dict[str, Any]) -> int:
+    """Rows of a batch. Of a source that hands on ranges (asTasks) Spark counts these; the offset says how many rows they are."""
+    ends = [_read(source.get("endOffset")) for source in progress.get("sources", [])]
+    if not any("begun" in end for end in ends):
+        return int(progress.get("numInputRows", 0))
+    if not progress.get("numInputRows", 0):
+        return 0  # a batch without anything new still names the last one's offset
+    return sum(max(0, next - end["begun"].get(node, next)) for end in ends for node, next in end["nodes"].items())
+
+
 def _nodes(offset: Any) -> dict[str, int]:
+    return {node: int(next) for node, next in _read(offset).get("nodes", {}).items()}
+
+
+def _read(offset: Any) -> dict[str, Any]:
     offset = json.loads(offset) if isinstance(offset, str) else offset
-    nodes = offset.get("nodes", {}) if isinstance(offset, dict) else {}
-    return {node: int(next) for node, next in nodes.items()}
+    return offset if isinstance(offset, dict) else {}
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors
-from .metrics import behind
+from .metrics import behind, rows_taken
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
 _LOOK_S = 0.25
@@ -70,7 +70,7 @@ class Counted:
             if told["batchId"] <= self.last:
                 continue
             self.last = told["batchId"]
-            self.rows += told.get("numInputRows", 0)
+            self.rows += rows_taken(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)
             self.rate = self.rows / self.seconds if self.seconds else 0.0

@@ -1,7 +1,8 @@
 """The format `godwit_delta`: Spark writes a table exactly once, in batch and as a stream, and reads it as it grows.
 
 Options: path; partitions (columns, joined by commas); app and batch (of a batch write that may be repeated); quarantine (another
-table, for rows whose `fault` is not null) and stream (what it calls them); maxRowsPerBatch (reading).
+table, for rows whose `fault` is not null) and stream (what it calls them); asTasks (true: what comes are ranges of that stream
+of the journals, as its bronze table takes them, and their rows are read here) and verify; maxRowsPerBatch (reading).
 
 Owns what Spark asks of a format; files are files.py's,
 the log commits.py's and tail.py's. Invariant: a batch of a query is in the table once, however often Spark runs it.
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
@@ -25,6 +27,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid
+from ..source.tasks import read_tasks
+from ..tables import DATE, TABLES
 from ..tables.bronze import QUARANTINE
 from .columns import arrow_schema
 from .commits import commit_files
@@ -74,7 +78,11 @@ class Target:
         self.batch = int(options.get("batch", "-1"))
         self.quarantine = options.get("quarantine", "")
         self.stream = options.get("stream", "")
-        if self.quarantine:
+        self.as_tasks = options.get("asTasks") == "true"
+        self.verify = options.get("verify", "true") == "true"
+        if self.as_tasks:
+            self.schema = TABLES[f"bronze.{self.stream}"].schema
+        elif self.quarantine:
             self.schema = StructType([field for field in schema if field.name != FAULT])
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
@@ -82,13 +90,20 @@ class Target:
         context = TaskContext.get()
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         sorter = Sorter(self.stream) if self.quarantine else None
-        rows = sorter.sort(batches) if sorter else batches
+        rows = self.read(batches) if self.as_tasks else batches
+        rows = sorter.sort(rows) if sorter else rows
         files = {self.path: write_files(rows, Path(self.path), arrow_schema(self.schema), self.partitions)}
         if sorter and sorter.damaged:
             schema = arrow_schema(QUARANTINE.schema)
             damaged = pa.Table.from_pylist(sorter.damaged, schema).to_batches()
             files[self.quarantine] = write_files(damaged, Path(self.quarantine), schema, QUARANTINE.partitions)
         return FilesWritten(query or self.app, files)
+
+    def read(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the ranges, with their day."""
+        for batch in read_tasks(tasks, self.stream, verify=self.verify):
+            day = pc.cast(batch.column(TABLES[f"bronze.{self.stream}"].day), pa.date32())
+            yield batch.append_column(DATE, day)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch: int, *, overwrite: bool = False) -> None:
         """The batch becomes part of the table, the damaged rows first: were there a crash between, both are written again."""

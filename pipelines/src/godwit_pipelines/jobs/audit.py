@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from ..transforms.audit import conclude, judge
+from ..transforms.published import know_published
 from .job import Job, Outcome, Run
 
 _STREAMS = ("deliveries", "messages", "access", "reigns")
@@ -20,7 +21,8 @@ def run(run: Run) -> Outcome:
     deliveries, messages, access, reigns = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
     if since:
         deliveries = deliveries.filter(deliveries.time >= since)
-    judged = judge(deliveries, messages, access, reigns).persist()
+    published = know_published(messages, reigns)
+    judged = judge(deliveries, published, access, reigns).persist()
     try:
         found = conclude(judged)
         write = lake.merge if since else lake.replace
@@ -29,6 +31,7 @@ def run(run: Run) -> Outcome:
         write("gold.audit_verdict", found.verdict)
     finally:
         judged.unpersist()
+        published.release()
     return sum_up(lake.read("gold.audit_verdict"))
 
 

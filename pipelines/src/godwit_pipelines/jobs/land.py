@@ -23,8 +23,7 @@ def run(run: Run) -> Outcome:
         run.start(run.lake.landing("messages", run.lake.kafka_stream()), "land-kafka")
     for stream in streams:
         query = f"land-{stream}"
-        rows = run.lake.journal_stream(stream, startingOffsets=starting_offsets(run, stream, query))
-        run.start(run.lake.landing(stream, rows), query)
+        run.start(run.lake.landing_journal(stream, startingOffsets=starting_offsets(run, stream, query)), query)
     is_idle = not streams and not run.config.kafka.topics
     return Outcome(
         "" if not is_idle else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"

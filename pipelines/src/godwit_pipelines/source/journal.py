@@ -3,7 +3,7 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-pushFilters (see PruningReader).
+pushFilters (see PruningReader), asTasks (the ranges that tasks would read in place of their rows: see tasks.py).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
@@ -34,6 +34,7 @@ from .filters import take_filters
 from .offsets import from_offset, share, to_offset
 from .parts import Journals
 from .rows import Part, Reading, read_part
+from .tasks import TASKS, describe_task
 
 _ROWS_PER_BATCH = 1_000_000
 _ROWS_PER_TASK = 100_000
@@ -64,6 +65,7 @@ class Options:
         self.may_lose = not _claim(known, "failOnDataLoss", True)
         self.verify = _claim(known, "verify", True)
         self.push_filters = _claim(known, "pushFilters", False)
+        self.as_tasks = _claim(known, "asTasks", False)
         self.starting = known.get("startingoffsets", "earliest")
         self.starts: dict[str, int] = {}
         if self.starting not in ("earliest", "latest"):
@@ -105,7 +107,8 @@ class JournalSource(DataSource):
         return "godwit"
 
     def schema(self) -> StructType:
-        return stream_columns(Options(self.options).stream)
+        options = Options(self.options)
+        return TASKS if options.as_tasks else stream_columns(options.stream)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = Options(self.options)
@@ -117,6 +120,8 @@ class JournalSource(DataSource):
 
 def reading_of(options: Options, schema: StructType) -> Reading:
     """What is wanted; a given schema must be of the stream's columns."""
+    if options.as_tasks:
+        schema = stream_columns(options.stream)
     columns = stream_columns(options.stream)
     for field in schema:
         if field.name not in columns.names or columns[field.name].dataType != field.dataType:
@@ -125,6 +130,13 @@ def reading_of(options: Options, schema: StructType) -> Reading:
                 "schema", f"{field.name} {field.dataType.simpleString()}", f"is no column of {options.stream}: {known}"
             )
     return Reading(stream_schema(options.stream), to_arrow_schema(schema, timezone="UTC"), options.verify)
+
+
+def read_task(partition: InputPartition, options: Options, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """What a worker yields of one task; Spark gives a partition of its own where there are none."""
+    if not isinstance(partition, Task):
+        return iter(())
+    return iter((describe_task(partition.part),)) if options.as_tasks else read_part(partition.part, reading)
 
 
 class JournalReader(DataSourceReader):
@@ -144,9 +156,7 @@ class JournalReader(DataSourceReader):
         return [Task(part) for part in journals.parts({}, ends, filters=self.reading.filters)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return (
-            read_part(partition.part, self.reading) if isinstance(partition, Task) else iter(())
-        )  # None: no partitions
+        return read_task(partition, self.options, self.reading)
 
 
 class PruningReader(JournalReader):
@@ -203,7 +213,11 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if rows is not None
             else {node: max(end, begun[node]) for node, end in ends.items()}
         )
-        return to_offset(self.options.stream, {**starts, **ends})
+        nodes = {**starts, **ends}
+        if not self.options.as_tasks:
+            return to_offset(self.options.stream, nodes)
+        # what Spark counts are tasks: the offset says how many rows they are; one that brings nothing new stays as it is
+        return to_offset(self.options.stream, nodes, {**begun, **starts}) if nodes != starts else start
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.journals.look()
@@ -218,9 +232,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(part) for part in self.journals.parts(starts, ends, may_lose=self.options.may_lose)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return (
-            read_part(partition.part, self.reading) if isinstance(partition, Task) else iter(())
-        )  # None: no partitions
+        return read_task(partition, self.options, self.reading)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: what a query has read is in its checkpoint, and the journal's retention asks nobody."""

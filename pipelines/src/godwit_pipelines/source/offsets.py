@@ -1,6 +1,7 @@
 """Where a streaming query stands in the journals: an offset for each node, and how much of what is new it takes next.
 
-Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet.
+Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet. `begun`,
+where it is there, is where the batch up to it began.
 Invariant: a share never goes past what is there, and every node that has something new gets a share of each batch.
 """
 
@@ -12,8 +13,9 @@ from typing import Any
 from ..errors import JournalBroken
 
 
-def to_offset(stream: str, nodes: Mapping[str, int]) -> dict[str, Any]:
-    return {"stream": stream, "nodes": dict(sorted(nodes.items()))}
+def to_offset(stream: str, nodes: Mapping[str, int], begun: Mapping[str, int] | None = None) -> dict[str, Any]:
+    offset = {"stream": stream, "nodes": dict(sorted(nodes.items()))}
+    return offset if begun is None else {**offset, "begun": dict(sorted(begun.items()))}
 
 
 def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .faults import find_faults
-from .published import list_ends, measure_ranges
+from .published import Published, keep_small, measure_ranges
 
 CHAIN = ("node", "run", "connection", "selector", "chain")
 
@@ -28,15 +28,10 @@ class Audit:
     verdict: DataFrame
 
 
-def audit(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> Audit:
-    """The whole of it, from four streams of the journal."""
-    return conclude(judge(deliveries, messages, access, reigns))
-
-
-def judge(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> DataFrame:
+def judge(deliveries: DataFrame, published: Published, access: DataFrame, reigns: DataFrame) -> DataFrame:
     """Every range as it stands to those before it. Both tables of an audit are made of it: worth keeping in memory."""
-    ranges = number_chains(measure_ranges(deliveries, messages, reigns), access)
-    return judge_ranges(excuse_runs(ranges, messages, reigns))
+    ranges = number_chains(measure_ranges(deliveries, published), access)
+    return judge_ranges(excuse_runs(ranges, published.ends, reigns))
 
 
 def conclude(judged: DataFrame) -> Audit:
@@ -61,7 +56,7 @@ def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
     return numbered.withColumn("chain", F.coalesce(F.size(earlier), F.lit(0))).drop("began")
 
 
-def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> DataFrame:
+def excuse_runs(ranges: DataFrame, ends: DataFrame, reigns: DataFrame) -> DataFrame:
     """What the journal says of itself: `lost_rows` where the node's disk made it lose rows of deliveries,
     `cut_short` where the run did not end in order (what it accepted last may not be in the journal), `landed_to`
     the newest message that is known.
@@ -80,8 +75,8 @@ def excuse_runs(ranges: DataFrame, messages: DataFrame, reigns: DataFrame) -> Da
         .distinct()
         .withColumn("unclean", F.lit(True))
     )
-    landed = list_ends(messages).groupBy("node").agg(F.max("last_time").alias("landed_to"))
-    said = lost.join(broken, ["node", "run"], "full")
+    landed = ends.groupBy("node").agg(F.max("last_time").alias("landed_to"))
+    said = keep_small(lost.join(broken, ["node", "run"], "full"))
     excused = ranges.join(F.broadcast(said), ["node", "run"], "left").join(F.broadcast(landed), "node", "left")
     return excused.withColumns(
         {

@@ -12,6 +12,8 @@ over all the same; where it lay, the next run gives the same arrivals again: a r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -59,11 +61,45 @@ def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
     ).select(*RANGE)
 
 
-def list_ends(messages: DataFrame) -> DataFrame:
-    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
-    return messages.groupBy("node", "run").agg(
+@dataclass(frozen=True)
+class Published:
+    """What is known of the messages, worked out once: an audit asks for it in some twenty places, and a plan that held it in each
+    would go through all messages so many times.
+    """
+
+    messages: DataFrame
+    sums: DataFrame
+    """A row for each run, subject and epoch; kept in memory until `release`."""
+    lines: DataFrame
+    ends: DataFrame
+
+    def release(self) -> None:
+        """Let go of what is kept in memory, once the audit's tables are written."""
+        self.sums.unpersist()
+
+
+def know_published(messages: DataFrame, reigns: DataFrame) -> Published:
+    """One pass over the messages. Runs are few: what is known of each comes to the driver."""
+    sums = messages.groupBy("node", "run", "subject", "epoch").agg(
         *(F.min("offset").alias("first_offset"), F.min("arrival").alias("first_arrival")),
         *(F.max("arrival").alias("last_arrival"), F.max("time").alias("last_time")),
+        *(F.min("sequence").alias("first"), F.max("sequence").alias("last"), F.count("*").alias("published")),
+    )
+    sums = sums.persist()
+    ends = keep_small(list_ends(sums))
+    return Published(messages, sums, keep_small(end_where_landed(list_lines(reigns), ends)), ends)
+
+
+def keep_small(frame: DataFrame) -> DataFrame:
+    """A few rows, worked out once and for all."""
+    return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
+
+
+def list_ends(sums: DataFrame) -> DataFrame:
+    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
+    return sums.groupBy("node", "run").agg(
+        *(F.min("first_offset").alias("first_offset"), F.min("first_arrival").alias("first_arrival")),
+        *(F.max("last_arrival").alias("last_arrival"), F.max("last_time").alias("last_time")),
     )
 
 
@@ -91,10 +127,10 @@ def leave_out_unknown(ranges: DataFrame, ends: DataFrame, lines: DataFrame) -> D
     return told.filter(f"not coalesce({is_before}, false)").select(*RANGE)
 
 
-def measure_subjects(messages: DataFrame) -> DataFrame:
+def measure_subjects(sums: DataFrame) -> DataFrame:
     """The lanes of subjects: the last place published, and whether the numbering skips."""
-    lanes = messages.groupBy("node", F.col("subject").alias("selector"), F.col("epoch").alias("reign")).agg(
-        F.min("sequence").alias("first"), F.max("sequence").alias("published_to"), F.count("*").alias("published")
+    lanes = sums.groupBy("node", F.col("subject").alias("selector"), F.col("epoch").alias("reign")).agg(
+        F.min("first").alias("first"), F.max("last").alias("published_to"), F.sum("published").alias("published")
     )
     skips = F.col("published") < F.col("published_to") - F.col("first") + 1
     return lanes.select(
@@ -102,10 +138,10 @@ def measure_subjects(messages: DataFrame) -> DataFrame:
     )
 
 
-def list_pattern_places(messages: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
+def list_pattern_places(messages: DataFrame, sums: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
     """The lanes of the patterns that their ranges name, place by place."""
     patterns = ranges.select("selector").distinct()
-    matched = match_subjects(patterns, messages.select("subject").distinct())
+    matched = match_subjects(patterns, sums.select("subject").distinct())
     known = messages.join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
     return known.join(matched, "subject", "inner").select(
         "node",
@@ -158,21 +194,23 @@ _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 
 """Past what the journal held, whatever was handed over counts as published there."""
 
 
-def measure_ranges(deliveries: DataFrame, messages: DataFrame, reigns: DataFrame) -> DataFrame:
+def measure_ranges(deliveries: DataFrame, published: Published) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1.
     """
-    ends = list_ends(messages)
-    lines = end_where_landed(list_lines(reigns), ends)
-    lanes = measure_subjects(messages)
+    lanes, lines = measure_subjects(published.sums), published.lines
     ranges = place_ranges(deliveries, lines)
     subjects = ranges.filter(~F.col("is_pattern"))
     straight = subjects.join(lanes, [*LANE], "left").filter("not coalesce(skips, false)")
-    straight = straight.withColumns({"lo": F.col("from_place"), "hi": F.col("to_place")})
-    # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
-    skipping = subjects.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
-    patterns = leave_out_unknown(ranges.filter("is_pattern"), ends, lines)
-    places = list_pattern_places(messages, patterns, lines).unionByName(list_skipping_places(messages, lanes))
-    counted = count_through(patterns.unionByName(skipping), places)
     columns = (*RANGE, "lo", "hi", "published_to")
-    return straight.select(*columns).unionByName(counted.select(*columns))
+    straight = straight.withColumns({"lo": F.col("from_place"), "hi": F.col("to_place")}).select(*columns)
+    skips, has_patterns = lanes.filter("skips"), not deliveries.filter("is_pattern").isEmpty()
+    if not has_patterns and skips.isEmpty():
+        return straight  # no message has to be counted
+    # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
+    skipping = subjects.join(F.broadcast(skips.select(*LANE)), [*LANE], "left_semi")
+    patterns = leave_out_unknown(ranges.filter("is_pattern"), published.ends, lines)
+    places = list_pattern_places(published.messages, published.sums, patterns, lines)
+    places = places.unionByName(list_skipping_places(published.messages, lanes))
+    counted = count_through(patterns.unionByName(skipping), places)
+    return straight.unionByName(counted.select(*columns))

@@ -1,0 +1,49 @@
+"""A stream of the journals as the ranges that its tasks read, and their rows again where they are written.
+
+Whoever writes rows as they were read has no need of Java in between: what goes through Spark is a row for each task, and the task that
+writes reads the journal itself. Owns how a range is put into such a row. Invariant: the rows are those that the source
+would have yielded, damaged ones with their fault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from .columns import stream_columns, stream_schema
+from .rows import Part, Reading, read_part
+
+TASKS = StructType(
+    [
+        StructField("task", StringType(), True, {"comment": "Where the rows are, as JSON."}),
+        StructField("rows", LongType(), True, {"comment": "Offsets of the range."}),
+    ]
+)
+
+
+def describe_task(part: Part) -> pa.RecordBatch:
+    """The one row that stands for a range."""
+    schema = to_arrow_schema(TASKS, timezone="UTC")
+    return pa.RecordBatch.from_arrays(
+        [pa.array([json.dumps(asdict(part))]), pa.array([part.next - part.first])], schema=schema
+    )
+
+
+def read_tasks(batches: Iterator[pa.RecordBatch], stream: str, *, verify: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of the ranges, as the source gives them."""
+    reading = Reading(stream_schema(stream), to_arrow_schema(stream_columns(stream), timezone="UTC"), verify)
+    for batch in batches:
+        for task in batch.column("task").to_pylist():
+            yield from read_part(_part_of(task), reading)
+
+
+def _part_of(task: str) -> Part:
+    table = json.loads(task)
+    for name in ("holes", "ranges"):
+        table[name] = tuple(tuple(each) for each in table[name])
+    return Part(**table)
