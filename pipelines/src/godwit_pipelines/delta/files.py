@@ -81,7 +81,10 @@ class FileWriter:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{uuid.uuid4().hex}.parquet"
         kept = pa.schema([field for field in self.schema if field.name not in self.partitions])
-        opened = _Open(path, named, pq.ParquetWriter(path, kept, compression="zstd", compression_level=1))
+        # a dictionary of contents or of numbers, which hardly repeat, would be built and thrown away: a third of the time
+        texts = [each.name for each in kept if pa.types.is_string(each.type)]
+        writer = pq.ParquetWriter(path, kept, compression="zstd", compression_level=1, use_dictionary=texts)
+        opened = _Open(path, named, writer)
         self.open[values] = opened
         return opened
 
