@@ -124,7 +124,8 @@ async def test_67_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody(
 
 
 async def test_67_operators_are_answered_when_clients_have_taken_every_descriptor_that_they_may_have() -> None:
-    few, settings = ("sh", "-c", 'ulimit -n 200; exec "$@"', "-"), {"node.driver": "readiness", "node.shards": 2}
+    few = ("sh", "-c", 'ulimit -n 200; exec "$@"', "-")
+    settings: dict[str, object] = {"node.driver": "readiness", "node.shards": 2}
     async with asyncio.timeout(DEADLINE_S), running_node(settings, before=few) as node, raw_client(node.url) as client:
         idle = await asyncio.gather(*(asyncio.open_connection(node.host, node.port) for _ in range(STORM)))
         while not (told := await asyncio.to_thread(refused, node, "sockets_refused_total")):
