@@ -1,6 +1,7 @@
 """Where values come from, which are refused, and that the words of a refusal help."""
 
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,13 @@ def test_what_a_running_node_takes_over_is_told_from_what_waits_for_its_next_sta
     assert compare_configs(before, after) == (
         ["logging.level", "patterns"], ["node.shards", "limits.keys_max", "logging.format"]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "are_apart"),
+    [(("a:", "b:"), True), (("a:", "a:"), False), (("", "b:"), False), (("a", "b", "ab"), False), (("",), True)],
+)
+def test_no_issuer_can_name_another_issuers_holders(prefixes: tuple[str, ...], are_apart: bool) -> None:
+    issuers = {f"i{place}": {"keys_file": "k", "identity_prefix": prefix} for place, prefix in enumerate(prefixes)}
+    with nullcontext() if are_apart else pytest.raises(ConfigInvalid, match="no other begins with"):
+        build_config({"access": {"entitlement": "jwt"}, "issuers": issuers}, {}, {})

@@ -5,6 +5,7 @@ Pure; whether a file or module named here exists is found out by who opens it, s
 
 from __future__ import annotations
 
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid
@@ -104,9 +105,10 @@ def _check_issuers(config: Config) -> None:
             raise ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
         if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
             raise ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
-    if len({issuer.identity_prefix for issuer in config.issuers}) < len(config.issuers):
-        names = [issuer.issuer for issuer in config.issuers]
-        raise ConfigInvalid("issuers", names, "must differ in identity_prefix", hint="else one names another's holders")
+    prefixes = sorted(issuer.identity_prefix for issuer in config.issuers)
+    if any(longer.startswith(shorter) for shorter, longer in pairwise(prefixes)):
+        hint = "else one names another's holders"
+        raise ConfigInvalid("issuers", prefixes, "need an identity_prefix each that no other begins with", hint=hint)
 
 
 def check_token(token: str, key: str, source: str) -> None:

@@ -284,7 +284,10 @@ class IssuerConfig:
     tenant_claim: str = option(
         "", "The claim that names the holder's tenant, for limits of all its identities together; empty: none does."
     )
-    identity_prefix: str = option("", "Stands before it, to keep the holders of several issuers apart.")
+    identity_prefix: str = option(
+        "",
+        "Stands before the names of holders and tenants, to keep those of several issuers apart; no other's begins with it.",
+    )
     permissions_claim: str = option("permissions", "The claim that says what the holder may do.")
     subscribe: tuple[str, ...] = option((), "Patterns that each of its tokens may subscribe to.", check=check_patterns)
     publish: tuple[str, ...] = option((), "Patterns that each of its tokens may publish on.", check=check_patterns)

@@ -1,0 +1,99 @@
+"""An issuer's key set over HTTP, on a real node: slow, rotated, taken back, down and up again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from godwit import testing
+from tests.hostile.peer import Peer
+
+DEADLINE_S = 60
+ISSUER = "https://login.example"
+
+
+class Login:
+    """Who signs tokens: its keys by name, those of them that it shows, and how it answers."""
+
+    def __init__(self) -> None:
+        self.keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("one", "two")}
+        self.shown = ["one"]
+        self.asked, self.status = 0, 200
+        self.gate, self.came = asyncio.Event(), asyncio.Event()
+
+    async def answer(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        self.came.set()
+        await self.gate.wait()
+        rows = []
+        for name in self.shown:
+            row = jwt.algorithms.ECAlgorithm.to_jwk(self.keys[name].public_key())
+            rows.append({**json.loads(row), "kid": name})
+        return web.json_response({"keys": rows}, status=self.status)
+
+    def token(self, name: str) -> str:
+        claims = {"iss": ISSUER, "sub": "ann", "exp": time.time() + 600}
+        return jwt.encode(claims, self.keys[name], "ES256", headers={"kid": name})
+
+
+@asynccontextmanager
+async def listening(login: Login) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_get("/keys", login.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/keys"
+    finally:
+        login.gate.set()
+        await runner.cleanup()
+
+
+async def connect(node: testing.RunningNode, token: str) -> int:
+    """0 where it is let in, else the code it is told."""
+    async with Peer.live(node.client.host, node.client.port) as peer:
+        told = await peer.ask({"id": 1, "connect": {"token": token}})
+        return 0 if told.get("ok") == "connected" else int(told.get("close", told.get("error", -1)))
+
+
+async def test_keys_are_asked_for_once_rotated_taken_back_and_missed_when_they_are_old() -> None:
+    login = Login()
+    async with asyncio.timeout(DEADLINE_S), listening(login) as url:
+        rules = {"keys_url": url, "algorithms": ["ES256"], "keys_age_ms_max": 1_000, "refresh_ms_min": 100}
+        settings: dict[str, Any] = {
+            "access": {"entitlement": "jwt", "authorizer_timeout_ms": 30_000},
+            "issuers": {ISSUER: rules},
+            "limits": {"failures_per_minute_per_address_max": 0},
+        }
+        async with testing.node(settings) as node:
+            waiting = [asyncio.create_task(connect(node, login.token("one"))) for _ in range(30)]
+            await login.came.wait()
+            login.gate.set()
+            assert await asyncio.gather(*waiting) == [0] * 30
+            assert login.asked < 10, "who comes meanwhile waits for the same answer"
+
+            login.shown = ["one", "two"]
+            while await connect(node, login.token("two")) != 0:  # not before it may look again
+                pass
+            assert await connect(node, login.token("one")) == 0, "both serve while keys change"
+            login.shown = ["two"]
+            while (code := await connect(node, login.token("one"))) == 0:  # as long as the keys it knows are not old
+                pass
+            assert code == 4002 and await connect(node, login.token("two")) == 0
+
+            login.status = 503
+            while (code := await connect(node, login.token("two"))) == 0:
+                pass
+            assert code == 4204, "nobody is let in by keys that are too old, and may try again"
+            login.status = 200
+            while await connect(node, login.token("two")) != 0:
+                pass
