@@ -53,10 +53,10 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 # Side by side, because each leaves cores idle now and then. Everything but the Rust tests waits for the engine: it is built first, and
 # they take what is left, and a share large enough to end with the others.
 test: tools-test tools-spark ## the fast tests
-	@.ci/beside "nice -n 5 $(MAKE) test-rust" "$(MAKE) test-others"
+	@.ci/beside "nice -n 2 $(MAKE) test-rust" "$(MAKE) test-others"
 
 test-all: tools-test tools-spark ## every test, the long ones too
-	@.ci/beside "nice -n 5 $(MAKE) test-rust SEEDS=500 && $(MAKE) fuzz" "$(MAKE) test-others LONG=1"
+	@.ci/beside "nice -n 2 $(MAKE) test-rust SEEDS=500 && $(MAKE) fuzz" "$(MAKE) test-others LONG=1"
 
 test-others: .make/venv
 	@.ci/beside "$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium $(LONG:1=.make/promtool)" "$(MAKE) .make/engine"
