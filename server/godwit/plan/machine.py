@@ -45,7 +45,7 @@ class Machine:
     frame_us: float
     """A frame, beside the send it leaves with."""
     full_share: float
-    """What a send costs a node that never rests, as a share of what it costs one that wakes up for it."""
+    """What a send of `full_frames` costs a node that never rests, as a share of what it costs one that wakes up for it."""
     turn_us: Mapping[str, float]
     """To wake up for what comes when the node rests, by such times a second: it is dearer after a long rest."""
     rest_cores: float
@@ -69,6 +69,7 @@ class Machine:
     tls_byte_us: float | None = None
     tls_kb: float | None = None
     """The memory of the node for a connection's keys."""
+    full_frames: float = 30.0
     seconds: float = 0.0
     """How long measuring took."""
 
@@ -80,6 +81,14 @@ class Machine:
         (low, low_us), (high, high_us) = points[place - 1], points[place]
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
         return cost + frames * self.frame_us + points[0][1] * self.send_growth * _crowding(connections)
+
+    def full_cost_share(self, frames: float) -> float:
+        """What a send of so many frames costs a node that never rests, of what it costs one that wakes up for it.
+
+        One frame that leaves alone saves nothing; between that and `full_frames` it is a straight line.
+        """
+        saves = min(1.0, max(0.0, frames - 1.0) / max(1.0, self.full_frames - 1.0))
+        return 1.0 - (1.0 - self.full_share) * saves
 
     def tls_cost_us(self, message_bytes: float, frames: float = 1.0) -> float:
         """What TLS adds to such a send; nothing where it was not measured."""

@@ -208,7 +208,8 @@ def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, flo
     size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
     by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
     found = _us(merged, "delivered") * frames
-    return {"frame_us": max(0.0, found - by_bytes) / frames, "full_share": min(1.0, max(0.3, found / by_bytes))}
+    share = min(1.0, max(0.3, found / by_bytes))
+    return {"frame_us": max(0.0, found - by_bytes) / frames, "full_share": share, "full_frames": frames}
 
 
 def _find_turn(step: dict[str, Any], a_message_us: float, rest: Rest) -> tuple[float, float]:

@@ -211,13 +211,13 @@ def cores_at_delay(workload: Workload, machine: Machine, delay_s: float) -> floa
         return publishing / 1e6
     frames = max(1.0, rate / workload.connections * delay_s)
     frames = min(frames, max(1.0, SEND_BYTES_MAX / (size + FRAME_OVERHEAD_BYTES)))
-    return (publishing + rate / frames * machine.full_share * send_us(workload, machine, frames)) / 1e6
+    return (publishing + rate / frames * machine.full_cost_share(frames) * send_us(workload, machine, frames)) / 1e6
 
 
 def messages_a_core(workload: Workload, machine: Machine, frames: float) -> float:
     """Messages a second that one core carries where so many leave together."""
     size, frames = workload.message_bytes, max(1.0, frames)
-    sending = workload.receivers / frames * machine.full_share * send_us(workload, machine, frames)
+    sending = workload.receivers / frames * machine.full_cost_share(frames) * send_us(workload, machine, frames)
     return 1e6 / (machine.publish_cost_us(size) + sending)
 
 

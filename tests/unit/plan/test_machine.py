@@ -9,7 +9,7 @@ import pytest
 
 from godwit.plan.machine import FRAME_OVERHEAD_BYTES, MachineInvalid, read_machine
 
-from .figures import MACHINE
+from .figures import MACHINE, machine
 
 
 def test_figures_survive_being_kept() -> None:
@@ -56,3 +56,9 @@ def test_a_send_is_dearer_where_more_connections_are_held() -> None:
 def test_a_turn_is_dearer_after_a_long_rest() -> None:
     assert [MACHINE.turn_cost_us(rate) for rate in (0.1, 400, 8_000, 1e6)] == [100.0, 100.0, 40.0, 40.0]
     assert 40 < MACHINE.turn_cost_us(2_000) < 100
+
+
+def test_what_a_node_saves_that_never_rests_grows_with_the_frames_of_a_send() -> None:
+    busy = machine(full_share=0.8, full_frames=31.0)
+    shares = [busy.full_cost_share(frames) for frames in (1.0, 16.0, 31.0, 60.0)]
+    assert shares == pytest.approx([1.0, 0.9, 0.8, 0.8])
