@@ -63,6 +63,9 @@ def keys(folder: Path, algorithm: str) -> None:
 @click.option("--lives", default="1h", metavar="TIME", help="How long it is valid, such as 30s, 15m, 1h, 7d (1h).")
 @click.option("--audience", help="The claim aud.")
 @click.option("--token-id", help="The claim jti, which a revocation can name; else one is made.")
+@click.option(
+    "--claim", multiple=True, metavar="NAME=TEXT", help="Another, such as org=acme for a tenant_claim; may be repeated."
+)
 @click.option("--key-id", help="The header kid.")
 @click.option("--algorithm", help="What it is signed with; else what fits the key.")
 def make(key_file: Path, lives: str, algorithm: str | None, key_id: str | None, **given: Any) -> None:
@@ -95,7 +98,7 @@ def show(file: Any) -> None:
 
 
 def make_claims(given: dict[str, Any], lives_s: int, now_s: int) -> dict[str, Any]:
-    """The claims of the options; raises ConfigInvalid for what is no pattern."""
+    """The claims of the options; raises ConfigInvalid for what is no pattern, and for a claim that cannot be added."""
     allow = {name: list(given[name]) for name in ("subscribe", "publish", "both") if given[name]}
     permissions = {"allow": allow, "deny": {"both": list(given["deny"])} if given["deny"] else {}}
     for pattern in [*(one for many in allow.values() for one in many), *given["deny"]]:
@@ -111,7 +114,16 @@ def make_claims(given: dict[str, Any], lives_s: int, now_s: int) -> dict[str, An
         "jti": given["token_id"] or secrets.token_urlsafe(12),
         "permissions": {verdict: actions for verdict, actions in permissions.items() if actions},
     }
-    return {**claims, "aud": given["audience"]} if given["audience"] else claims
+    if given["audience"]:
+        claims["aud"] = given["audience"]
+    for text in given["claim"]:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise ConfigInvalid("--claim", text, "must be a name, an equals sign and a text", hint="e.g. org=acme")
+        if name in claims:
+            raise ConfigInvalid("--claim", text, "is given twice, or is a claim of another option")
+        claims[name] = value
+    return claims
 
 
 def read_duration_s(text: str) -> int:

@@ -51,6 +51,18 @@ def test_a_secret_signs_and_a_token_can_be_shown(tmp_path: Path) -> None:
     assert shown["header"]["alg"] == "HS256" and shown["claims"]["exp"] - shown["claims"]["iat"] == 30
 
 
+def test_another_claim_is_added_and_none_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(run("secret") + "\n")
+    made = run("make", "--key", str(file), *MAKE, "--claim", "org=acme=1", "--claim", "tier=")
+    issuer = IssuerConfig("i", keys_file=str(file), algorithms=("HS256",), tenant_claim="org")
+    assert read_grant(verify(made, read_outline(made), issuer, read_key_file(issuer)), issuer).tenant == "acme=1"
+    for words in (("org",), ("=acme",), ("sub=bob",), ("org=a", "org=b")):
+        claims = [word for text in words for word in ("--claim", text)]
+        with pytest.raises(ConfigInvalid, match="--claim"):
+            run("make", "--key", str(file), *MAKE, *claims)
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("15m", 900), ("2h", 7200), ("7d", 604_800)])
 def test_durations(text: str, seconds: int) -> None:
     assert read_duration_s(text) == seconds
