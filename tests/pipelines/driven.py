@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from godwit_pipelines.cluster import die_with_parent
 from tests.pipelines.conftest import ARCHIVE
 
 PAUSE_S = 300
@@ -23,6 +24,7 @@ def start(*words: str, log: Path | None = None) -> subprocess.Popen[bytes]:
             stdout=said,
             stderr=said,
             start_new_session=True,
+            preexec_fn=die_with_parent,  # Java sees that its standard input is closed
         )
 
 

@@ -106,7 +106,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
 
     def _wait_for(self, workers: int) -> None:
@@ -120,9 +120,10 @@ class Cluster:
             time.sleep(0.2)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """In a child before its program (Popen's preexec_fn): it ends with the thread that made it, also where that is killed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed command leaves the cluster behind
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def free_port() -> int:
