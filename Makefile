@@ -23,7 +23,7 @@ LONG ?=
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
 
-.PHONY: help setup run pipeline picture fmt check test test-all test-others test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline picture fmt check test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,11 +68,15 @@ test-rust: tools-test
 test-javascript: tools-test .make/engine .make/node_modules
 	cd client && LONG=$(LONG) npm run --silent test
 
-# The rules of the house are `make check`'s. The long tests hold the WebSocket of the engine alone against Autobahn: the example.
+# The rules of the house are `make check`'s. The long tests come after the others, also where one of those has failed.
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
-	$(BIN)/pytest -q -m "not long" $(if $(LONG),,--ignore=tests/house) $(PARALLEL) $(ARGS)
-	$(if $(LONG),cargo build --quiet --locked -p godwit-engine --example echo)
-	$(if $(LONG),$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS))
+	@failed=0; $(BIN)/pytest -q -m "not long" $(if $(LONG),,--ignore=tests/house) $(PARALLEL) $(ARGS) || failed=1; \
+	$(if $(LONG),$(MAKE) test-long || failed=1;) exit $$failed
+
+# Autobahn holds the engine's WebSocket alone: the example.
+test-long: .make/engine .make/promtool
+	cargo build --quiet --locked -p godwit-engine --example echo
+	$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS)
 
 test-pipelines: tools-spark .make/pipelines .make/engine
 	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(if $(LONG),,-m "not long") $(ARGS)
