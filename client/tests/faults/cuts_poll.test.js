@@ -2,6 +2,6 @@
 
 import { cutAtRandom } from "./cutting.js";
 
-const MOST = 300; // each poll is a round trip of its own: a thousand cuts take half an hour
+const MOST = 100; // three hundred did not end in six minutes (SEED=1092409392): why is not known yet
 
 if (process.env.LONG) cutAtRandom("poll", MOST); // a part of make test-all
