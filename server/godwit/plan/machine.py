@@ -70,6 +70,7 @@ class Machine:
     tls_kb: float | None = None
     """The memory of the node for a connection's keys."""
     full_frames: float = 30.0
+    """How many left together where `full_share` was measured; in figures that were kept before it was told, about so many."""
     seconds: float = 0.0
     """How long measuring took."""
 
