@@ -192,6 +192,62 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Polls of one who comes back after the log has moved on: each is one answer, and says of what is left out how much it was.
+    #[test]
+    fn polls_say_what_the_log_has_let_go(seed in 1u64..u64::MAX, is_many in any::<bool>()) {
+        let mut random = Random(seed);
+        let mut settings = open_settings();
+        settings.limits.log_messages_max = 1 + random.below(6) as usize;
+        let mut world = World::new(settings, 2, seed % 2 == 0);
+        let publisher = world.connect(0);
+        let place = world.accept(1);
+        let target = format!("/v1/messages?subject={}&snapshot=true", if is_many { "/a/*" } else { "/a/0" });
+        let text = ask(&mut world, place, &get(&target, None));
+        let mut at = field(&text, "Godwit-Position").expect("a place").to_owned();
+        let (mut sent, mut stands) = (HashMap::<String, u64>::new(), HashMap::<String, u64>::new());
+        for last in 0..6 {
+            for _ in 0..random.below(120) * u64::from(last < 5) {
+                let subject = format!("/a/{}", random.below(3));
+                let content = "x".repeat(random.below(3000) as usize);
+                world.say(publisher, &format!("{{\"publish\":\"{subject}\",\"content\":\"{content}\"}}"));
+                *sent.entry(subject).or_default() += 1;
+            }
+            world.turn_all();
+            for _ in 0..12 {
+                let place_of = if is_many { "since" } else { "after" };
+                let limit = 1 + random.below(5);
+                let text = ask(&mut world, place, &get(&format!("{target}&{place_of}={at}&limit={limit}"), None));
+                prop_assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+                let length = field(&text, "Content-Length").and_then(|length| length.parse().ok());
+                let (_, body) = answer(&text);
+                prop_assert_eq!(Some(body.len()), length, "{}", text);
+                at = field(&text, "Godwit-Position").expect("a place").to_owned();
+                for push in serde_json::from_str::<Vec<Value>>(&body).expect("JSON") {
+                    let number = |name: &str| Some(Position::parse(push[name].as_str()?).expect("a position").sequence);
+                    let subject = push["message"].as_str().or(push["gap"].as_str()).expect("a subject").to_owned();
+                    let stand = stands.entry(subject).or_default();
+                    let reached = number("at").expect("a position");
+                    if is_many && reached <= *stand {
+                        continue; // of several subjects some may come again
+                    }
+                    if push.get("gap").is_some() {
+                        let from = number("after").unwrap_or(0);
+                        prop_assert!(from == *stand || is_many && from < *stand, "{push} after {stand}");
+                        prop_assert_eq!(push["missed"].as_u64(), Some(reached - from), "{}", push);
+                    } else {
+                        let is_due = reached == *stand + u64::from(push["snapshot"] != true);
+                        prop_assert!(is_due, "{push} after {stand}");
+                    }
+                    *stand = reached;
+                }
+            }
+        }
+        sent.retain(|subject, _| is_many || subject == "/a/0");
+        prop_assert_eq!(stands, sent);
+    }
+}
+
 #[test]
 fn a_post_is_numbered_and_answered_with_its_position() {
     let mut world = World::new(open_settings(), 1, false);

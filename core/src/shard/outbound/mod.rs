@@ -173,10 +173,10 @@ impl Shard {
 
     /// Sends a buffer of frames.
     pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
-        match self.connections.get(socket).map(|connection| connection.wire) {
-            Some(Wire::SseMany) => self.put_mark(socket, &mut frames),
-            Some(Wire::Poll) if !frames.notes.is_empty() => {
-                self.collect(socket, &frames);
+        match self.connections.get(socket).map(|connection| (connection.wire, connection.phase)) {
+            Some((Wire::SseMany, _)) => self.put_mark(socket, &mut frames),
+            Some((Wire::Poll, Phase::Open)) => {
+                self.collect(socket, &frames); // of an answer whose head is not written yet, whatever they hold
                 return self.recycle(frames);
             }
             _ => {}
