@@ -95,6 +95,27 @@ for (const way of /** @type {const} */ (["sse", "poll"])) {
   });
 }
 
+test("a poll whose answer breaks off is asked for fewer messages, by the next link too, and for more as they come whole", LIMITS, async () => {
+  const limits = [];
+  const whole = () => answer(200, "[]", { "godwit-position": "7.0" });
+  const broken = () => answer(200, new ReadableStream({ start: (to) => to.error(new TypeError("terminated")) }), { "godwit-position": "7.0" });
+  const ask = async (url, { method }) => {
+    if (method === "POST") return answer(200, "[]");
+    limits.push(Number(new URL(url).searchParams.get("limit")));
+    return limits.length < 3 ? broken() : limits.length < 6 ? whole() : new Promise(() => {});
+  };
+  const transport = httpTransport("poll", { ask, now: () => performance.now() });
+  const follow = () =>
+    new Promise((closed) => {
+      const events = { opened: () => {}, frame: () => {}, drained: () => {}, closed };
+      const link = transport("ws://n:1/v1/live", { subprotocol: "", frameBytesMax: 10_000 }, events);
+      link.send(JSON.stringify({ id: 1, subscribe: "/a" }));
+      if (limits.length === 2) setImmediate(function look() { limits.length < 6 ? setImmediate(look) : link.abort(); });
+    });
+  for (let links = 0; links < 3; links++) await follow();
+  assert.deepEqual(limits, [1_000, 250, 62, 124, 248, 496]);
+});
+
 test("publishes that are refused together are tried one by one, and the one that is to blame is told", LIMITS, async () => {
   const { link, say, heard, asked } = open("poll", (_, { body }) => {
     const commands = JSON.parse(body);

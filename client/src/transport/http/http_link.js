@@ -9,6 +9,7 @@ import { elementsOf } from "../../wire/source.js";
 import { SEND_BUFFER_BYTES_MAX } from "../transport.js";
 import { Refused, check } from "./answer.js";
 import { Polling } from "./polling.js";
+import { Portion } from "./portion.js";
 import { Poster } from "./poster.js";
 import { Streaming } from "./streaming.js";
 import { Wanted, isRoomFor } from "./wanted.js";
@@ -33,7 +34,8 @@ const SILENCE_MS = 40_000; // a node says something every 25 s by each stream; p
  * @returns {import("../transport.js").Transport}
  */
 export function httpTransport(way, means) {
-  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means);
+  const portion = new Portion();
+  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means, portion);
 }
 
 /** @implements {Link} */
@@ -43,6 +45,7 @@ export class HttpLink {
   frameBytesMax;
   streamTimeoutMs;
   now;
+  portion;
   #base;
   #way;
   #events;
@@ -66,11 +69,13 @@ export class HttpLink {
    * @param {LinkOptions} options
    * @param {LinkEvents} events
    * @param {HttpMeans} means
+   * @param {Portion} portion
    */
-  constructor(base, way, { frameBytesMax, streamTimeoutMs = 5_000 }, events, { ask, now }) {
+  constructor(base, way, { frameBytesMax, streamTimeoutMs = 5_000 }, events, { ask, now }, portion) {
     this.frameBytesMax = frameBytesMax;
     this.streamTimeoutMs = streamTimeoutMs;
     this.now = now;
+    this.portion = portion;
     this.#base = base;
     this.#way = way;
     this.#events = events;
@@ -164,7 +169,7 @@ export class HttpLink {
    */
   fail(error, isLate = false) {
     if (error instanceof Refused) this.end(error.end);
-    else this.end({ code: null, reason: String(error), isUnusable: isLate && !this.#hasWorked });
+    else this.end({ code: null, reason: told(error), isUnusable: isLate && !this.#hasWorked });
   }
 
   /** @param {LinkEnd} end */
@@ -257,4 +262,13 @@ function baseOf(url) {
   const [address = ""] = url.split(/[?#]/);
   if (!address.endsWith(LIVE_END)) throw new Error(`${url} does not end in ${LIVE_END}, so its HTTP address is not known`);
   return address.replace(/^ws/, "http").slice(0, -LIVE_END.length);
+}
+
+/**
+ * An error in words: what fetch throws says why only in its cause.
+ * @param {unknown} error
+ */
+function told(error) {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause === undefined ? String(error) : `${error}: ${cause}`;
 }

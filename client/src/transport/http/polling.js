@@ -13,7 +13,6 @@ import { gapOf, markOf, queryOf } from "./wanted.js";
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 
 const WAIT_S = 25; // below what those between commonly allow
-const LIMIT = 1_000;
 
 export class Polling {
   /** @type {Map<string, Wanted>} */
@@ -168,10 +167,18 @@ export class Polling {
    * @param {AbortSignal} [signal]
    */
   async #ask(query, signal) {
-    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${LIMIT}`, signal ? { signal } : {});
+    const { portion } = this.#host;
+    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}`, signal ? { signal } : {});
     const place = answer.headers.get("godwit-position");
     if (place === null) throw new Error("an answer without a place");
-    return { text: await answer.text(), place };
+    try {
+      const text = await answer.text();
+      portion.arrived();
+      return { text, place };
+    } catch (error) {
+      if (!signal?.aborted && !this.#host.isEnded) portion.broke();
+      throw error;
+    }
   }
 }
 
