@@ -25,6 +25,7 @@ ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",  # a source that takes filters is refused without it
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.codegen.cache.maxEntries": "2000",  # an audit makes more classes than the 100 that are kept: each time anew, and cold
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.streaming.metricsEnabled": "false",  # metrics.py tells them
     "spark.sql.streaming.minBatchesToRetain": "20",

@@ -19,12 +19,15 @@ Found = Counter[tuple[int, str, bool]]
 
 @dataclass
 class Case:
-    """One connection's subscription: what was published on its lanes (places by reign) and the ranges it was handed."""
+    """One connection's subscription: what was published on its lanes (places by reign), the ranges it was handed, and
+    when it subscribed, where it did so more than once.
+    """
 
     number: int
     is_pattern: bool
     published: dict[int, list[int]]
     rows: list[Row] = field(default_factory=list)
+    access: list[Row] = field(default_factory=list)
 
     @property
     def selector(self) -> str:
@@ -60,6 +63,9 @@ def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
         )
     for _ in range(lots.randint(1, 9)):
         places = case.published[reign]
+        if case.rows and lots.random() < 0.03:
+            at = lots.randint(1, len(places))
+            _subscribe_again(case, _row(case, reign, None, places[at - 1], confirmed=True))
         told = told_gaps = 0
         if at >= len(places) or (not calm and lots.random() < 0.08):
             other = lots.choice(list(case.published)) if not calm else reign + 1
@@ -89,6 +95,15 @@ def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
         row = _row(case, reign, places[first], places[last], count=count, conflated=conflated)
         case.rows.append(row | {"gaps": told_gaps, "gap_count": gap_count})
         at = max(at, last + 1) if first <= at else last + 1
+
+
+def _subscribe_again(case: Case, standing: Row) -> None:
+    """The row that says where the client stands begins another chain."""
+    whose = {"node": "n", "run": "a1", "kind": "subscribed", "connection": case.number, "selector": case.selector}
+    if not case.access:
+        case.access.append(whose | {"time": MICROS - 1})
+    case.access.append(whose | {"time": standing["time"]})
+    case.rows.append(standing)
 
 
 def _row(
@@ -153,7 +168,8 @@ def message_rows(case: Case) -> list[Row]:
 def find(case: Case) -> Found:
     """What must be found, one message after the other."""
     found: Found = Counter()
-    gaps: list[dict[str, object]] = []  # every jump ahead: its row, and the places that are still missing
+    # every jump ahead: its row, and the places that are still missing; nothing fills those of an earlier chain
+    gaps, settled = list[dict[str, object]](), list[dict[str, object]]()
     seen: set[int] = set()
     reign, reached, left = None, None, set()
     for index, row in enumerate(case.rows):
@@ -165,7 +181,7 @@ def find(case: Case) -> Found:
         before = case.rows[index - 1] if index else None
         if row["confirmed"]:
             reign, reached, seen = now, hi, {place for place in places if place <= hi}
-            left = {now}
+            left, settled, gaps = {now}, settled + gaps, []
             continue
         mine = [place for place in places if lo <= place <= hi]
         across = 0
@@ -203,7 +219,7 @@ def find(case: Case) -> Found:
             found[offset, "miscount", False] += max(0, row["gap_count"] - len(jumped) - max(0, lacking))
         seen |= set(mine)
         reached = max([*mine, reached or 0, *([lo - 1] if not mine else [])])
-    for gap in gaps:
+    for gap in settled + gaps:
         missing = len(gap["missing"]) + gap["across"]
         declared = min(gap["told"], missing)
         found[gap["offset"], "gap", True] += declared

@@ -1,15 +1,9 @@
-"""The audit finds what is wrong, all of it, and nothing else.
-
-Planning an audit costs far more than running it over some hundred rows: scenarios are nodes of their own, and all of them
-are judged by one audit.
-"""
+"""The audit finds what is wrong, all of it, and nothing else."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,56 +11,11 @@ from hypothesis import strategies as st
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
-from godwit_pipelines.transforms.audit import conclude, judge
-from godwit_pipelines.transforms.published import know_published
-from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find, message_rows
-from tests.pipelines.transforms.rows import frame
+from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
+from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find
 
 CASES = 250
 SEED = 2026
-Rows = list[dict[str, Any]]
-
-
-@dataclass
-class Scene:
-    """What a node's journal holds; the node's name is the scene's."""
-
-    deliveries: Rows
-    messages: Rows
-    reigns: Rows = field(default_factory=list)
-
-
-def scene_of(cases: list[Case]) -> Scene:
-    rows = [row for case in cases for row in case.rows]
-    return Scene(rows, [row for case in cases for row in message_rows(case)])
-
-
-@dataclass
-class Audited:
-    """What one audit found, by scene."""
-
-    faults: dict[str, list[SparkRow]]
-    verdicts: dict[str, list[SparkRow]]
-    ranges: dict[str, list[SparkRow]]
-
-
-def run_audit(spark: SparkSession, scenes: dict[str, Scene]) -> Audited:
-    def rows(name: str) -> Rows:
-        return [row | {"node": node} for node, scene in scenes.items() for row in getattr(scene, name)]
-
-    deliveries, messages, reigns = rows("deliveries"), rows("messages"), rows("reigns")
-    began = frame(spark, REIGNS, reigns)
-    published = know_published(frame(spark, MESSAGES, messages), began)
-    # what follows is planned from its rows: half the time of this file
-    judged = judge(frame(spark, DELIVERIES, deliveries), published, frame(spark, ACCESS, []), began).localCheckpoint()
-    published.release()
-    found = conclude(judged)
-    kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]
-    for by_node, told in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):
-        for row in told.collect():
-            by_node[row.node].append(row)
-    return Audited(*kept)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from ..transforms.audit import conclude, judge
+from ..transforms.folding import fold
 from ..transforms.published import know_published
 from .job import Job, Outcome, Run
 
@@ -22,15 +23,17 @@ def run(run: Run) -> Outcome:
     if since:
         deliveries = deliveries.filter(deliveries.time >= since)
     published = know_published(messages, reigns)
-    judged = judge(deliveries, published, access, reigns).persist()
+    folded = fold(deliveries, published, access)
+    judged = judge(folded.rest, published, access, reigns).persist()
     try:
-        found = conclude(judged)
+        found = conclude(judged, folded)
         write = lake.merge if since else lake.replace
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
     finally:
         judged.unpersist()
+        folded.release()
         published.release()
     return sum_up(lake.read("gold.audit_verdict"))
 

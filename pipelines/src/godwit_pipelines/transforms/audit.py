@@ -9,11 +9,13 @@ undeclared fault, whatever happened to its clients.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .faults import find_faults
+from .folding import Folded, list_plain_chains, list_plain_hours
 from .published import Published, keep_small, measure_ranges
 
 CHAIN = ("node", "run", "connection", "selector", "chain")
@@ -34,10 +36,13 @@ def judge(deliveries: DataFrame, published: Published, access: DataFrame, reigns
     return judge_ranges(excuse_runs(ranges, published.ends, reigns))
 
 
-def conclude(judged: DataFrame) -> Audit:
-    """The tables of an audit from its judged ranges."""
-    faults = find_faults(judged)
-    return Audit(sum_chains(judged, faults), faults, reach_verdict(judged, faults))
+def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
+    """The tables of an audit from its judged ranges, and the subscriptions that were folded as they are in order."""
+    faults, chains, hours = find_faults(judged), [], []
+    if folded:
+        chains, hours = [list_plain_chains(folded)], [list_plain_hours(folded)]
+    ranges = reduce(DataFrame.unionByName, chains, sum_chains(judged, faults))
+    return Audit(ranges, faults, reach_verdict(reduce(DataFrame.unionByName, hours, sum_hours(judged)), faults))
 
 
 def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
@@ -160,22 +165,25 @@ def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
     return whole.selectExpr("*", "if(is_pattern, null, reign) as epoch", "faults = 0 as in_order").drop("reign")
 
 
-def reach_verdict(judged: DataFrame, faults: DataFrame) -> DataFrame:
+def sum_hours(judged: DataFrame) -> DataFrame:
+    """What each range adds to the sums of its hour."""
+    return judged.selectExpr(
+        *("date_trunc('hour', time) as hour", "node", "tenant", "selector", "is_pattern"),
+        *("int(not confirmed) as ranges", "count as messages", "conflated"),
+        "xxhash64(connection, chain_key) as subscription",
+    )
+
+
+def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
     told (what was missing was said to be), or broken.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
-    hour = F.date_trunc("hour", "time").alias("hour")
-    sums = (
-        judged.select("*", hour)
-        .groupBy(*place)
-        .agg(
-            F.count(F.when(~F.col("confirmed"), 1)).alias("ranges"),
-            F.sum("count").alias("messages"),
-            F.sum("conflated").alias("conflated"),
-            F.approx_count_distinct("chain_key").alias("subscriptions"),
-        )
+    sums = handed.groupBy(*place).agg(
+        *(F.sum(name).alias(name) for name in ("ranges", "messages", "conflated")),
+        F.approx_count_distinct("subscription").alias("subscriptions"),
     )
+    hour = F.date_trunc("hour", "time").alias("hour")
     wrong = faults.select("*", hour).groupBy(*place).agg(*(F.expr(f"{sql} as {name}") for name, sql in _SUMS.items()))
     filled = sums.join(wrong, place, "left").fillna(0, [*_SUMS])
     verdict = "case when faults > 0 then 'broken' when told > 0 then 'told' else 'proven' end as verdict"
