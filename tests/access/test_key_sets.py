@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -14,6 +16,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from godwit import testing
+from tests.authority import Authority
 from tests.hostile.peer import Peer
 
 DEADLINE_S = 60
@@ -45,14 +48,14 @@ class Login:
 
 
 @asynccontextmanager
-async def listening(login: Login) -> AsyncIterator[str]:
+async def listening(login: Login, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get("/keys", login.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/keys"
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}/keys"
     finally:
         login.gate.set()
         await runner.cleanup()
@@ -97,3 +100,16 @@ async def test_keys_are_asked_for_once_rotated_taken_back_and_missed_when_they_a
             login.status = 200
             while await connect(node, login.token("two")) != 0:
                 pass
+
+
+async def test_keys_come_over_tls_from_a_server_whose_certificate_is_trusted_and_from_no_other(tmp_path: Path) -> None:
+    ours, theirs, login = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs"), Login()
+    login.gate.set()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*ours.issue("127.0.0.1"))
+    async with asyncio.timeout(DEADLINE_S), listening(login, tls) as url:
+        for authorities, code, asked in (("", 4204, 0), (str(theirs.file), 4204, 0), (str(ours.file), 0, 1)):
+            rules = {"keys_url": url, "algorithms": ["ES256"], "keys_authorities_file": authorities}
+            async with testing.node({"access": {"entitlement": "jwt"}, "issuers": {ISSUER: rules}}) as node:
+                assert await connect(node, login.token("one")) == code, authorities
+            assert login.asked == asked

@@ -221,3 +221,18 @@ def test_no_issuer_can_name_another_issuers_holders(prefixes: tuple[str, ...], a
     issuers = {f"i{place}": {"keys_file": "k", "identity_prefix": prefix} for place, prefix in enumerate(prefixes)}
     with nullcontext() if are_apart else pytest.raises(ConfigInvalid, match="no other begins with"):
         build_config({"access": {"entitlement": "jwt"}, "issuers": issuers}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("issuer", "problem"),
+    [
+        ({"keys_file": "k", "keys_authorities_file": "a"}, "keys_authorities_file.*https"),
+        ({"keys_url": "http://localhost/k", "keys_authorities_file": "a"}, "keys_authorities_file.*https"),
+        ({"keys_url": "http://login.example/k"}, "keys_url.*must be https"),
+        ({}, "needs either keys_file or keys_url"),
+        ({"keys_url": "https://login.example/k", "keys_authorities_file": "a"}, None),
+    ],
+)
+def test_where_an_issuers_keys_come_from_is_checked(issuer: dict[str, Any], problem: str | None) -> None:
+    with pytest.raises(ConfigInvalid, match=problem) if problem else nullcontext():
+        build_config({"access": {"entitlement": "jwt"}, "issuers": {"i": issuer}}, {}, {})

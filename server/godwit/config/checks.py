@@ -103,6 +103,9 @@ def _check_issuers(config: Config) -> None:
         is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in ("localhost", "127.0.0.1", "::1"))
         if issuer.keys_url and not (is_safe and url.hostname):
             raise ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
+        if issuer.keys_authorities_file and url.scheme != "https":
+            problem = "is of a keys_url that is https, and there is none"
+            raise ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
         if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
             raise ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
     prefixes = sorted(issuer.identity_prefix for issuer in config.issuers)

@@ -271,6 +271,9 @@ class IssuerConfig:
     )
     keys_file: str = option("", "Its keys: public keys or certificates (PEM), a JWK Set, or secrets, one a line.")
     keys_url: str = option("", "Its JWK Set, instead: https, or http on this machine.")
+    keys_authorities_file: str = option(
+        "", "Who signs the certificate that keys_url shows (PEM); empty: the authorities that this machine trusts."
+    )
     keys_age_ms_max: int = option(
         600_000,
         "Keys of keys_url serve so long; where they cannot be had anew, nobody is let in.",

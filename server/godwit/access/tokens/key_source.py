@@ -8,8 +8,10 @@ makes the source look again, but not more often than `refresh_ms_min`, so that s
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from ...config.tree import IssuerConfig
@@ -29,7 +31,7 @@ class KeySource:
         self, issuer: IssuerConfig, *, fetch: Fetch | None = None, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._issuer = issuer
-        self._fetch = fetch or fetch_url
+        self._fetch = fetch or partial(fetch_url, trust=read_authorities(issuer))
         self._now_s = now_s
         self._ring: KeyRing | None = read_key_file(issuer) if issuer.keys_file else None
         self._content = b""
@@ -109,12 +111,30 @@ def read_key_file(issuer: IssuerConfig) -> KeyRing:
     return ring
 
 
-async def fetch_url(url: str) -> bytes:
-    """A URL's body, at most KEY_SET_BYTES_MAX, following no redirection; raises what went wrong."""
+def read_authorities(issuer: IssuerConfig) -> ssl.SSLContext | None:
+    """Whose certificates an issuer's server may show, where that is configured; raises ConfigInvalid."""
+    file = issuer.keys_authorities_file
+    if not file:
+        return None
+    key = f'issuers."{issuer.issuer}".keys_authorities_file'
+    try:
+        return ssl.create_default_context(cafile=file)
+    except ssl.SSLError as error:  # an OSError, too
+        raise ConfigInvalid(key, file, "holds no certificate (PEM)") from error
+    except OSError as error:
+        raise ConfigInvalid(key, file, f"cannot be read: {error.strerror}") from error
+
+
+async def fetch_url(url: str, trust: ssl.SSLContext | None = None) -> bytes:
+    """A URL's body, at most KEY_SET_BYTES_MAX, following no redirection; raises what went wrong. `trust` in place of the
+    machine's own authorities.
+    """
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=FETCH_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout) as http, http.get(url, allow_redirects=False) as answer:
+    connector = aiohttp.TCPConnector(ssl=trust or True)
+    session = aiohttp.ClientSession(timeout=timeout, connector=connector)
+    async with session as http, http.get(url, allow_redirects=False) as answer:
         if answer.status != 200:
             raise ValueError(f"answered {answer.status}")
         body = bytearray()

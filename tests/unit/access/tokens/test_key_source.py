@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from godwit.access.tokens.key_source import KeySource, read_key_file
+from godwit.access.tokens.key_source import KeySource, read_authorities, read_key_file
 from godwit.config.tree import IssuerConfig
 from godwit.errors import AuthorizerFailed, ConfigInvalid
 
@@ -110,3 +112,13 @@ def test_a_file_is_read_before_the_node_starts(tmp_path: object) -> None:
         opened.write("s" * 64)
     with pytest.raises(ConfigInvalid, match="no key for RS256"):
         read_key_file(IssuerConfig("i", keys_file=file, algorithms=("RS256",)))
+
+
+def test_a_file_of_authorities_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("no certificate")
+    for file, problem in ((str(empty), "holds no certificate"), (str(tmp_path / "gone.pem"), "cannot be read")):
+        issuer = replace(ISSUER, keys_authorities_file=file)
+        with pytest.raises(ConfigInvalid, match=f'issuers."i".keys_authorities_file.*{problem}'):
+            read_authorities(issuer)
+    assert read_authorities(ISSUER) is None
