@@ -163,7 +163,7 @@ pub(crate) fn subject<'py>(py: Python<'py>, row: &SubjectRow) -> PyResult<Bound<
     let dict = PyDict::new(py);
     dict.set_item("subject", &*row.subject)?;
     dict.set_item("at", row.at.to_string())?;
-    put!(dict, row, messages, bytes, listeners, has_snapshot, last_ms);
+    put!(dict, row, messages, bytes, subscribers, has_snapshot, last_ms);
     Ok(dict)
 }
 

@@ -9,12 +9,12 @@ import { Live } from "../parts/live.js";
 import { contentOf, Messages } from "../parts/messages.js";
 import { PublishForm } from "../parts/publish.js";
 
-export const STREAMS = "Streams of this very name: listeners who want the same in the same way share one. 0: nobody listens by this name. Those of patterns that hold it, such as /rooms/**, are not counted: see Connections.";
+export const SUBSCRIBERS = "Subscriptions to this very name. Those to patterns that hold it, such as /rooms/**, are not counted: see Connections.";
 
 const HISTORY = 100;
-const ABOUT = { Streams: STREAMS };
+const ABOUT = { Subscribers: SUBSCRIBERS };
 const FACTS = {
-  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Streams: (row) => exact(row.listeners),
+  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
   "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
 };
 

@@ -6,7 +6,7 @@ import { element, empty, panel, say } from "../element.js";
 import { ago, bytes, exact, number, rate } from "../format.js";
 import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
-import { STREAMS } from "./subject.js";
+import { SUBSCRIBERS } from "./subject.js";
 
 const PAGE_ROWS = 50;
 
@@ -27,7 +27,7 @@ export class Subjects {
         { key: "rate", label: "Messages/s", isNumber: true, isSortable: true, show: (row) => row.rate_per_s === null ? "–" : number(row.rate_per_s), meter: (row) => this.share(row, "rate_per_s") },
         { key: "messages", label: "Kept", isNumber: true, isSortable: true, show: (row) => exact(row.messages) },
         { key: "bytes", label: "Log size", isNumber: true, isSortable: true, show: (row) => bytes(row.bytes), meter: (row) => this.share(row, "bytes") },
-        { key: "listeners", label: "Streams", about: STREAMS, isNumber: true, isSortable: true, show: (row) => exact(row.listeners) },
+        { key: "subscribers", label: "Subscribers", about: SUBSCRIBERS, isNumber: true, isSortable: true, show: (row) => exact(row.subscribers) },
         { key: "last", label: "Last message", isNumber: true, isSortable: true, show: (row) => ago(row.last_ms, this.now_ms) },
         { key: "at", label: "Position", isNumber: true },
       ],

@@ -171,7 +171,8 @@ pub struct SubjectRow {
     pub at: Position,
     pub messages: u64,
     pub bytes: u64,
-    pub listeners: u32,
+    /// Subscriptions to the subject itself, those of patterns not counted; who left may count for a second or so.
+    pub subscribers: u32,
     pub has_snapshot: bool,
     pub last_ms: u64,
 }

@@ -60,6 +60,8 @@ pub struct Stream {
     /// Of the window within which frames are deflated; 0: they are not.
     pub window_bits: u8,
     pub cursors: Vec<u32>,
+    /// How many of them its subject's log was last told of.
+    pub counted: u32,
     pub window: Option<Box<Window>>,
     /// What the window was last seen to have allocated.
     pub window_bytes: usize,
@@ -98,6 +100,7 @@ impl Stream {
             conflate_ms,
             window_bits,
             cursors: Vec::new(),
+            counted: 0,
             window: None,
             window_bytes: 0,
             conflation: (conflate_ms > 0).then(Box::default),

@@ -37,7 +37,7 @@ pub enum Sort {
     Rate,
     Messages,
     Bytes,
-    Listeners,
+    Subscribers,
     Last,
 }
 
@@ -49,7 +49,7 @@ impl Sort {
             "rate" => Self::Rate,
             "messages" => Self::Messages,
             "bytes" => Self::Bytes,
-            "listeners" => Self::Listeners,
+            "subscribers" => Self::Subscribers,
             "last" => Self::Last,
             _ => return None,
         })
@@ -205,7 +205,7 @@ fn compare(sort: Sort, a: &Surveyed, b: &Surveyed) -> Ordering {
         Sort::Rate => a.rate_per_s.unwrap_or(0.0).total_cmp(&b.rate_per_s.unwrap_or(0.0)),
         Sort::Messages => a.row.messages.cmp(&b.row.messages),
         Sort::Bytes => a.row.bytes.cmp(&b.row.bytes),
-        Sort::Listeners => a.row.listeners.cmp(&b.row.listeners),
+        Sort::Subscribers => a.row.subscribers.cmp(&b.row.subscribers),
         Sort::Last => a.row.last_ms.cmp(&b.row.last_ms),
     }
 }

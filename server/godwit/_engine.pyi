@@ -70,7 +70,7 @@ class Engine:
         self, pattern: str | None, search: str, sort: str, is_descending: bool, offset: int, limit: int
     ) -> dict[str, object]:
         """Subjects searched and sorted as they were a moment ago: "rows" with "rate_per_s", "total", "taken_ms", "took_ms",
-        "is_partial"; sort is "subject", "rate", "messages", "bytes", "listeners" or "last", else ValueError."""
+        "is_partial"; sort is "subject", "rate", "messages", "bytes", "subscribers" or "last", else ValueError."""
 
     def connections(
         self, after: int, limit: int, search: str | None, is_behind: bool

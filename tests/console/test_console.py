@@ -166,22 +166,25 @@ async def test_a_refused_command_is_shown_with_its_reason(page: Page) -> None:
         await expect(row.first).to_contain_text("127.0.0.1")
 
 
-async def test_streams_are_called_what_they_are_and_those_of_patterns_are_not_counted(page: Page) -> None:
-    says = re.compile("share one.*patterns.* not counted")
+async def test_subscribers_are_counted_each_without_those_of_patterns(page: Page) -> None:
+    says = re.compile("patterns.* not counted")
     async with (
         testing.node() as node,
         Client(node.url) as client,
+        Client(node.url) as other,
         client.subscribe("/rooms/hall") as by_name,
+        other.subscribe("/rooms/hall") as by_name_too,
         client.subscribe("/rooms/**") as by_pattern,
     ):
-        await by_name.joined()
-        await by_pattern.joined()
+        for subscription in (by_name, by_name_too, by_pattern):
+            await subscription.joined()
         await client.publish("/rooms/attic", 1)
         await open_page(page, node, "subjects?search=/rooms/*&sort=subject&order=asc")
-        await expect(page.get_by_role("columnheader", name="Streams")).to_have_attribute("title", says)
-        streams = page.locator("#subjects tbody tr td:nth-child(5)")
-        await expect(streams).to_have_text(["0", "1"])  # of /rooms/attic, which only the pattern holds, and /rooms/hall
+        await expect(page.get_by_role("columnheader", name="Subscribers")).to_have_attribute("title", says)
+        subscribers = page.locator("#subjects tbody tr td:nth-child(5)")
+        # of /rooms/attic, which only the pattern holds, and /rooms/hall
+        await expect(subscribers).to_have_text(["0", "2"])
         await open_page(page, node, "subject?name=/rooms/hall")
-        fact = page.locator("#now div", has=page.locator("dt", has_text="Streams"))
+        fact = page.locator("#now div", has=page.locator("dt", has_text="Subscribers"))
         await expect(fact.locator("dt")).to_have_attribute("title", says)
-        await expect(fact.locator("dd")).to_have_text(re.compile("[1-9]"))
+        await expect(fact.locator("dd")).to_have_text(re.compile("[2-9]"))

@@ -39,6 +39,13 @@ impl Node {
         Ok(id)
     }
 
+    /// A stream of `shard` on a subject has `now` subscribers, where it had `before`.
+    pub fn recount(&mut self, shard: u8, log: LogId, before: u32, now: u32) {
+        if let Some(log) = self.names.get_mut(log) {
+            log.listeners.recount(shard, before, now);
+        }
+    }
+
     /// One listener of `shard` less.
     pub fn close(&mut self, shard: u8, log: LogId, now: Now) {
         let Some(found) = self.names.get_mut(log) else { return };

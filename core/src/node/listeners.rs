@@ -1,77 +1,70 @@
-//! How many listen, on which shards: sixteen bytes where they are all on one, which is nearly always.
+//! How many listen, on which shards: streams, by which a shard is told of messages, and the subscribers whom those serve. Sixteen
+//! bytes where they are all on one shard, which is nearly always.
 
 #[derive(Debug, Default)]
 pub(super) enum Listeners {
     #[default]
     None,
-    One {
-        shard: u8,
-        count: u32,
-    },
+    One(Share),
     Many(Box<Spread>),
+}
+
+/// What one shard has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    shard: u8,
+    streams: u32,
+    subscribers: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Spread {
     mask: u64,
-    counts: Vec<(u8, u32)>,
+    shares: Vec<Share>,
+}
+
+impl Share {
+    fn first(shard: u8) -> Self {
+        Self { shard, streams: 1, subscribers: 0 }
+    }
 }
 
 impl Listeners {
     /// One more on `shard` (below 64). True when the shard had none.
     pub(super) fn add(&mut self, shard: u8) -> bool {
+        if let Some(share) = self.share_mut(shard) {
+            share.streams = share.streams.saturating_add(1);
+            return false;
+        }
         match self {
-            Self::None => {
-                *self = Self::One { shard, count: 1 };
-                true
-            }
-            Self::One { shard: own, count } if *own == shard => {
-                *count = count.saturating_add(1);
-                false
-            }
-            Self::One { shard: own, count } => {
-                let counts = vec![(*own, *count), (shard, 1)];
-                *self = Self::Many(Box::new(Spread { mask: bit(*own) | bit(shard), counts }));
-                true
+            Self::None => *self = Self::One(Share::first(shard)),
+            Self::One(own) => {
+                let mask = bit(own.shard) | bit(shard);
+                *self = Self::Many(Box::new(Spread { mask, shares: vec![*own, Share::first(shard)] }));
             }
             Self::Many(spread) => {
-                if let Some((_, count)) = spread.counts.iter_mut().find(|(own, _)| *own == shard) {
-                    *count = count.saturating_add(1);
-                    return false;
-                }
-                spread.counts.push((shard, 1));
+                spread.shares.push(Share::first(shard));
                 spread.mask |= bit(shard);
-                true
             }
         }
+        true
     }
 
     /// One less on `shard`. True when it was the shard's last.
     pub(super) fn remove(&mut self, shard: u8) -> bool {
-        match self {
-            Self::One { shard: own, count } if *own == shard => {
-                *count -= 1;
-                let is_last = *count == 0;
-                if is_last {
-                    *self = Self::None;
-                }
-                is_last
-            }
-            Self::Many(spread) => {
-                let Some(at) = spread.counts.iter().position(|(own, _)| *own == shard) else { return false };
-                let Some((_, count)) = spread.counts.get_mut(at) else { return false };
-                *count -= 1;
-                if *count > 0 {
-                    return false;
-                }
-                spread.counts.swap_remove(at);
-                spread.mask &= !bit(shard);
-                if let [(shard, count)] = spread.counts[..] {
-                    *self = Self::One { shard, count };
-                }
-                true
-            }
-            _ => false,
+        let Some(share) = self.share_mut(shard) else { return false };
+        share.streams -= 1;
+        let is_last = share.streams == 0;
+        if is_last {
+            self.clear(bit(shard));
+        }
+        is_last
+    }
+
+    /// A stream of `shard` has `now` subscribers, where it had `before`.
+    pub(super) fn recount(&mut self, shard: u8, before: u32, now: u32) {
+        if let Some(share) = self.share_mut(shard) {
+            share.subscribers = share.subscribers.saturating_sub(before).saturating_add(now);
         }
     }
 
@@ -79,14 +72,14 @@ impl Listeners {
     pub(super) fn clear(&mut self, mask: u64) {
         match self {
             Self::None => {}
-            Self::One { shard, .. } if bit(*shard) & mask == 0 => {}
-            Self::One { .. } => *self = Self::None,
+            Self::One(own) if bit(own.shard) & mask == 0 => {}
+            Self::One(_) => *self = Self::None,
             Self::Many(spread) => {
-                spread.counts.retain(|(shard, _)| bit(*shard) & mask == 0);
+                spread.shares.retain(|share| bit(share.shard) & mask == 0);
                 spread.mask &= !mask;
-                match spread.counts[..] {
+                match spread.shares[..] {
                     [] => *self = Self::None,
-                    [(shard, count)] => *self = Self::One { shard, count },
+                    [only] => *self = Self::One(only),
                     _ => {}
                 }
             }
@@ -97,21 +90,29 @@ impl Listeners {
     pub(super) fn mask(&self) -> u64 {
         match self {
             Self::None => 0,
-            Self::One { shard, .. } => bit(*shard),
+            Self::One(own) => bit(own.shard),
             Self::Many(spread) => spread.mask,
         }
     }
 
-    pub(super) fn total(&self) -> u32 {
+    pub(super) fn subscribers(&self) -> u32 {
         match self {
             Self::None => 0,
-            Self::One { count, .. } => *count,
-            Self::Many(spread) => spread.counts.iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count)),
+            Self::One(own) => own.subscribers,
+            Self::Many(spread) => spread.shares.iter().fold(0, |sum, share| sum.saturating_add(share.subscribers)),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Self::None)
+    }
+
+    fn share_mut(&mut self, shard: u8) -> Option<&mut Share> {
+        match self {
+            Self::None => None,
+            Self::One(own) => (own.shard == shard).then_some(own),
+            Self::Many(spread) => spread.shares.iter_mut().find(|share| share.shard == shard),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl Node {
                     at: log.at(),
                     messages: log.len() as u64,
                     bytes: log.bytes() as u64,
-                    listeners: log.listeners.total(),
+                    subscribers: log.listeners.subscribers(),
                     has_snapshot: !log.latest.is_none(),
                     last_ms: log.last_ms(),
                 });

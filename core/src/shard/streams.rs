@@ -220,7 +220,20 @@ impl Shard {
                 }
             }
         };
+        self.count_subscribers(stream, 1, node);
         Ok((stream, log))
+    }
+
+    /// Tells the log of a stream of one subject how many it serves, if that is news: its cursors, and so many that are about to
+    /// be seated.
+    pub(super) fn count_subscribers(&mut self, id: u32, joining: u32, node: &mut Node) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Source::Subject(log) = stream.source else { return };
+        let now = stream.cursors.len() as u32 + joining;
+        let before = std::mem::replace(&mut stream.counted, now);
+        if before != now {
+            node.recount(self.index, log, before, now);
+        }
     }
 
     /// The stream of a pattern, made at need; the caller seats a cursor in it.

@@ -303,7 +303,10 @@ impl Shard {
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
         match stream.source {
-            Source::Subject(log) => node.close(self.index, log, self.now),
+            Source::Subject(log) => {
+                node.recount(self.index, log, stream.counted, 0);
+                node.close(self.index, log, self.now);
+            }
             Source::Pattern(pattern) => node.close_pattern(self.index, &pattern, self.now),
         }
         self.wakes |= node.take_wakes();

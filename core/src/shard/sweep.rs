@@ -10,7 +10,7 @@ use crate::codes::Code;
 use crate::command::Push;
 use crate::cursor::Stand;
 use crate::position::Mark;
-use crate::stream::Source;
+use crate::stream::{Source, Stream};
 use crate::websocket;
 use crate::wire::{self, Wire};
 
@@ -152,6 +152,7 @@ impl Shard {
         let (linger_ms, now_ms) = (self.settings.limits.stream_linger_ms, self.now.mono_ms);
         let width = self.streams.end().div_ceil(parts).max(1);
         let ids: Vec<u32> = self.streams.indices_from(part * width).take_while(|&id| id < (part + 1) * width).collect();
+        self.recount_subscribers(&ids);
         for id in ids {
             let Some(stream) = self.streams.get(id) else { continue };
             if stream.empty_since_ms.is_some_and(|since| now_ms >= since + linger_ms) {
@@ -163,6 +164,23 @@ impl Shard {
                 self.close_window(id);
             }
             self.mark(id);
+        }
+    }
+
+    /// Who joined was counted at once, who left is now.
+    fn recount_subscribers(&mut self, streams: &[u32]) {
+        let is_news = |stream: &Stream| {
+            matches!(stream.source, Source::Subject(_)) && stream.counted != stream.cursors.len() as u32
+        };
+        let changed: Vec<u32> =
+            streams.iter().copied().filter(|&id| self.streams.get(id).is_some_and(is_news)).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let node = Arc::clone(&self.node);
+        let mut node = lock(&node);
+        for id in changed {
+            self.count_subscribers(id, 0, &mut node);
         }
     }
 

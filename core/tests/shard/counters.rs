@@ -167,3 +167,49 @@ fn sessions_are_reported_only_where_somebody_reads_it() {
         assert_eq!(world.reports().len(), if reports_sessions { 4 } else { 0 });
     }
 }
+
+proptest! {
+    /// Whoever comes and goes, in whatever way and on whichever shard: who subscribes to a subject by its name is counted, others
+    /// are not; one who came at once, one who left within a second.
+    #[test]
+    fn subscribers_of_a_subject_are_counted(
+        steps in prop::collection::vec((0u8..5, 0usize..3, prop::sample::select(vec!["/a", "/b", "/*"])), 1..40),
+    ) {
+        let mut world = World::new(open_settings(), 3, false);
+        let mut readers: Vec<(Place, &str)> = Vec::new();
+        for (what, which, selector) in steps {
+            let count = readers.len();
+            match what {
+                0 | 1 => {
+                    let (place, wire) = if what == 0 { (world.connect(which), "json") } else { (world.connect_on(which, "binary"), "binary") };
+                    say(&mut world, place, wire, &json!({"id": 1, "subscribe": selector}));
+                    readers.push((place, selector));
+                }
+                2 => {
+                    let place = world.connect(which);
+                    let command = json!({"id": 1, "subscribe": selector, "conflate_ms": 100});
+                    say(&mut world, place, "json", &command);
+                    readers.push((place, selector));
+                }
+                _ if count == 0 => {}
+                _ => {
+                    let (place, _) = readers.swap_remove((which * 7) % count);
+                    world.gone(place);
+                }
+            }
+            world.turn_all();
+            let least = |subject: &str| readers.iter().filter(|(_, selector)| *selector == subject).count() as u32;
+            for subject in ["/a", "/b"] {
+                prop_assert!(world.subscribers(subject) >= least(subject), "{subject}");
+            }
+        }
+        for _ in 0..8 {
+            world.advance(250);
+            world.turn_all();
+        }
+        for subject in ["/a", "/b"] {
+            let expected = readers.iter().filter(|(_, selector)| *selector == subject).count() as u32;
+            prop_assert_eq!(world.subscribers(subject), expected, "{}", subject);
+        }
+    }
+}

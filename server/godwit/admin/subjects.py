@@ -15,7 +15,7 @@ from .view import NodeView
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1_000
 OFFSET_MAX = 2**32 - 1
 SEARCH_CHARACTERS_MAX = 1_024
-SORTS = ("subject", "rate", "messages", "bytes", "listeners", "last")
+SORTS = ("subject", "rate", "messages", "bytes", "subscribers", "last")
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:

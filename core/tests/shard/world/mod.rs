@@ -17,6 +17,7 @@ use godwit_core::position::Now;
 use godwit_core::report::Report;
 use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::shard::{Outlet, Sending, Shard};
+use godwit_core::subject::Pattern;
 use serde_json::Value;
 
 /// One socket: what it still takes, what it took, what was asked of it.
@@ -387,5 +388,12 @@ impl World {
     /// Whether the node still knows a subject.
     pub(crate) fn is_known(&self, subject: &str) -> bool {
         self.node.lock().expect("unpoisoned").find(subject).is_some()
+    }
+
+    /// How many subscribers an operator is told that a subject has.
+    pub(crate) fn subscribers(&self, subject: &str) -> u32 {
+        let pattern = Pattern::parse_levels(subject).expect("a subject");
+        let (rows, _) = self.node.lock().expect("unpoisoned").subjects("", 1, Some(&pattern));
+        rows.first().map_or(0, |row| row.subscribers)
     }
 }

@@ -93,10 +93,10 @@ SHAPES: dict[str, Schema] = {
         at={**TEXT, "description": "The position of its last message."},
         messages={**COUNT, "description": "Messages kept."},
         bytes=COUNT,
-        listeners={
+        subscribers={
             **COUNT,
-            "description": "Streams of the subject itself: on a shard, subscriptions that want the same in the same way are one. "
-            "Those of patterns are not counted. 0: nobody listens by its name.",
+            "description": "Subscriptions to the subject itself of clients that are connected; those to patterns that hold it are not "
+            "counted. Who left may count for a second or so.",
         },
         has_snapshot=FLAG,
         last_ms={**TIME_MS, "description": "When its last known message came; 0: none is known."},
