@@ -12,6 +12,8 @@ RUST := $(shell find core journal engine bridge swarm -name '*.rs' -not -path '*
 CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p godwit-fuzz -p godwit-sabotage
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
 SPARK := .venv-pipelines/bin
+SPARK_TEST := $(SPARK)/pytest -c pipelines/pyproject.toml -q
+KILLS := tests/pipelines/test_kill.py
 PACKED := --config-settings-package pyspark:--build-option=--compression=stored # 430 MB of jars: packed to be unpacked at once
 ARGS ?=
 PARALLEL ?= -n 4 --dist worksteal # on two cores too: a test mostly waits
@@ -78,8 +80,9 @@ test-long: .make/engine .make/promtool
 	cargo build --quiet --locked -p godwit-engine --example echo
 	$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS)
 
+# Of the long tests those that kill jobs are as long as all the others, and mostly wait for Spark to start.
 test-pipelines: tools-spark .make/pipelines .make/engine
-	$(SPARK)/pytest -c pipelines/pyproject.toml tests/pipelines -q $(if $(LONG),,-m "not long") $(ARGS)
+	@$(if $(LONG),.ci/beside "$(SPARK_TEST) $(KILLS)" "$(SPARK_TEST) tests/pipelines --ignore=$(KILLS) $(ARGS)",$(SPARK_TEST) tests/pipelines -m "not long" $(ARGS))
 
 fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET alone), a report only where one fails
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
