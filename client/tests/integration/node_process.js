@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const { GODWIT_PYTHON: CHOSEN, ...ENVIRONMENT } = process.env; // a node refuses variables of its name that it does not know
 const PYTHON = CHOSEN ?? `${ROOT}.venv/bin/python`;
+const FOLLOWING = `${ROOT}tests/following.py`; // it ends with this process, also where a test that hangs is killed
 const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did not start
 
 /**
@@ -18,7 +19,7 @@ const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did n
 export async function startNode(settings = {}) {
   if (!existsSync(PYTHON)) throw new Error(`${PYTHON} is missing: run make setup`);
   const options = Object.entries(settings).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
-  const words = ["-m", "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options];
+  const words = [FOLLOWING, `${process.pid}`, "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options];
   const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "pipe"], env: ENVIRONMENT });
   let errors = "";
   child.stderr.on("data", (text) => (errors = (errors + text).slice(-ERRORS_CHARACTERS_MAX)));

@@ -1,0 +1,32 @@
+"""Runs a module as `python -m` would, in a process that ends with the one that started it, however that ends.
+
+    python tests/following.py PARENT MODULE WORDS...
+
+For programs that cannot say so as they start another, Node's tests say. PARENT is the process that starts it. Where the system
+cannot (it is not Linux), the module is on its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+
+from godwit.children import PR_SET_PDEATHSIG
+
+
+def follow(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before it could be followed
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    _, parent, module, *words = sys.argv
+    follow(int(parent))
+    sys.argv = [module, *words]
+    sys.path.pop(0)  # this file's folder, which no module is looked for in
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
