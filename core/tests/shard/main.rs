@@ -12,6 +12,7 @@ mod ledger;
 mod limits;
 mod model;
 mod mqtt;
+mod polls;
 mod quota;
 mod recovery;
 mod reigns;

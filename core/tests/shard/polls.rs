@@ -1,0 +1,100 @@
+//! Whatever happens while requests wait for messages, what a socket takes is one whole answer after the other.
+
+use crate::http::{field, get};
+use crate::world::client::Random;
+use crate::world::{Place, World, open_settings};
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// The answers that a socket took since the last look; what is left must be the beginning of another.
+struct Reader {
+    place: Place,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// Status, place and body of the next answer, if it is whole.
+    fn next(&mut self, world: &mut World) -> Option<(u16, Option<String>, String)> {
+        self.bytes.append(&mut world.socket(self.place).taken);
+        let text = std::str::from_utf8(&self.bytes).expect("UTF-8").to_owned();
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 "), "this is no answer: {text}");
+        let (head, rest) = text.split_once("\r\n\r\n")?;
+        let head = format!("{head}\r\n");
+        let length: usize = field(&head, "Content-Length").expect("a length").parse().expect("a number");
+        let body = rest.get(..length)?.to_owned();
+        self.bytes.drain(..head.len() + 2 + length);
+        Some((head[9..12].parse().expect("a status"), field(&head, "Godwit-Position").map(str::to_owned), body))
+    }
+}
+
+/// A request in any of the ways to ask; `place` is what an answer before it said.
+fn request(random: &mut Random, place: Option<&str>) -> String {
+    let selectors =
+        ["subject=/a/0", "subject=/a/*", "subject=/a/0&subject=/a/1", "subject=/**&subject=/a/2", "subject=/none"];
+    let selector = selectors[random.below(selectors.len() as u64) as usize];
+    let from = match (random.below(6), place) {
+        (0, _) => "&snapshot=true".to_owned(),
+        (1, _) => "&last=3&snapshot=true".to_owned(),
+        (2, _) => format!("&after=7.{}&snapshot=true", random.below(40)),
+        (3, _) => "&since=a1.1.1795250000000".to_owned(),
+        (_, Some(place)) => format!("&last_event_id={place}&snapshot=true"),
+        (_, None) => String::new(),
+    };
+    get(&format!("/v1/messages?{selector}{from}&limit={}&wait={}", 1 + random.below(6), random.below(3)), None)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Messages come, logs let go, subjects are purged, sockets take little at a time, and requests ask from anywhere.
+    #[test]
+    fn what_a_socket_takes_is_one_whole_answer_after_the_other(seed in 1u64..u64::MAX, is_pending in any::<bool>()) {
+        let mut random = Random(seed);
+        let mut settings = open_settings();
+        settings.limits.log_messages_max = 1 + random.below(8) as usize;
+        let mut world = World::new(settings, 2, is_pending);
+        let publisher = world.connect(0);
+        let mut readers: Vec<Reader> = (0..3).map(|n| Reader { place: world.accept(n % 2), bytes: Vec::new() }).collect();
+        let (mut asked, mut places) = ([0; 3], [None, None, None]);
+        for _ in 0..60 {
+            for _ in 0..random.below(30) {
+                let content = "x".repeat(random.below(2_000) as usize);
+                let publish = format!("{{\"publish\":\"/a/{}\",\"content\":\"{content}\"}}", random.below(4));
+                world.say(publisher, &publish);
+            }
+            world.turn(0);
+            match random.below(8) {
+                0 => drop(world.node.lock().expect("unpoisoned").purge(&format!("/a/{}", random.below(4)), None)),
+                1 => world.advance(random.below(1_500)),
+                _ => {}
+            }
+            for (number, reader) in readers.iter_mut().enumerate() {
+                if asked[number] < 2 && random.below(2) == 0 {
+                    let text = request(&mut random, places[number].as_deref());
+                    world.bytes(reader.place, text.as_bytes());
+                    asked[number] += 1;
+                }
+            }
+            world.turn_all();
+            for (number, reader) in readers.iter_mut().enumerate() {
+                while let Some((status, place, body)) = reader.next(&mut world) {
+                    prop_assert!(status == 200 || status == 400, "{body}");
+                    let found: Result<Vec<Value>, _> = serde_json::from_str(&body);
+                    prop_assert!(status == 400 || found.is_ok(), "{body}");
+                    asked[number] -= 1;
+                    places[number] = place.or(places[number].take());
+                }
+            }
+        }
+        for _ in 0..4 {
+            world.advance(2_500);
+            world.turn_all();
+        }
+        for (number, reader) in readers.iter_mut().enumerate() {
+            while reader.next(&mut world).is_some() {
+                asked[number] -= 1;
+            }
+        }
+        prop_assert_eq!(asked, [0; 3], "each was answered");
+    }
+}
