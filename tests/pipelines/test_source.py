@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.source.worker import settle
 from tests.pipelines.journals import START, message, write_messages
 
 SCHEMA = "offset long, node string, subject string, fault string"
@@ -98,3 +100,18 @@ def test_a_stream_takes_shares_goes_on_from_its_place_and_says_what_was_lost(
     with pytest.raises(StreamingQueryException, match=r"rows 410 to 499 of messages were let go by retention"):
         run()
     assert run(failOnDataLoss="false") == [(10, {"one": 510, "two": 100})]
+
+
+def test_a_worker_looks_no_more_through_what_is_loaded_but_through_what_comes_later() -> None:
+    settle.cache_clear()
+    try:
+        settle()
+        kept = gc.get_freeze_count()
+        later: list[object] = []
+        later.append(later)
+        settle()
+        assert gc.get_freeze_count() == kept > 10_000
+        del later
+        assert gc.collect() >= 1
+    finally:
+        gc.unfreeze()

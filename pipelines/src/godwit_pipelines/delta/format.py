@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid
 from ..source.tasks import read_tasks
+from ..source.worker import settle
 from ..tables import DATE, TABLES
 from ..tables.bronze import QUARANTINE
 from .columns import arrow_schema
@@ -87,6 +88,7 @@ class Target:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
         """One task's rows. The query's id stays the same over restarts, unlike a run's."""
+        settle()
         context = TaskContext.get()
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         sorter = Sorter(self.stream) if self.quarantine else None

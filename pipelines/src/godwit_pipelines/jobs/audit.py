@@ -25,13 +25,15 @@ def run(run: Run) -> Outcome:
     published = know_published(messages, reigns)
     folded = fold(deliveries, published, access)
     judged = judge(folded.rest, published, access, reigns).persist()
+    found = conclude(judged, folded)
+    faults = found.faults.persist()  # the other tables are made of them, too
     try:
-        found = conclude(judged, folded)
         write = lake.merge if since else lake.replace
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
     finally:
+        faults.unpersist()
         judged.unpersist()
         folded.release()
         published.release()

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid
+from ..source.worker import settle
 from .commands import COLUMNS, Command, bodies_of, command_of, key_of
 from .rest import Node
 
@@ -71,6 +72,7 @@ class Publisher:
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
         """One task's rows, in their order."""
+        settle()
         context = TaskContext.get()
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId") or self.app

@@ -35,6 +35,7 @@ from .offsets import from_offset, share, to_offset
 from .parts import Journals
 from .rows import Part, Reading, read_part
 from .tasks import TASKS, describe_task
+from .worker import settle
 
 _ROWS_PER_BATCH = 1_000_000
 _ROWS_PER_TASK = 100_000
@@ -134,6 +135,7 @@ def reading_of(options: Options, schema: StructType) -> Reading:
 
 def read_task(partition: InputPartition, options: Options, reading: Reading) -> Iterator[pa.RecordBatch]:
     """What a worker yields of one task; Spark gives a partition of its own where there are none."""
+    settle()
     if not isinstance(partition, Task):
         return iter(())
     return iter((describe_task(partition.part),)) if options.as_tasks else read_part(partition.part, reading)
