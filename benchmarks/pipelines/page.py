@@ -52,7 +52,8 @@ def _read(name: str, result: Results) -> tuple[str, str, str, bool]:
 def _describe_method(found: Results) -> list[str]:
     lines = [
         "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects; the first",
-        "round, which compiles, is left out. In the loops a real node, its publisher and its subscriber share the two cores with Spark.",
+        "round, which compiles, is left out, of the audit the first three. In the loops a real node, its publisher and its subscriber",
+        "share the two cores with Spark.",
         "`python -m benchmarks.pipelines.measure` and `.audit` make these.",
     ]
     unchecked = found.get("source", {}).get("unchecked_rows_per_s")
