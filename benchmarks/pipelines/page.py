@@ -70,7 +70,8 @@ def _describe_method(found: Results) -> list[str]:
         lines += [
             f"A second of processor time, workers and Java together, does: {', '.join(by_cpu)}.",
             f"The load average before was {', '.join(f'{load:g}' for load in loads)}: above 1 something else used the two cores,",
-            "and twice that figure says more than the rate.",
+            "or the figure before was just taken,",
+            "and this figure says more than the rate.",
         ]
     cold = [f"{name} {found[name]['cold']:,}" for name in ("source", "land", "audit") if "cold" in found.get(name, {})]
     if cold:
