@@ -168,15 +168,16 @@ export class Polling {
    */
   async #ask(query, signal) {
     const { portion } = this.#host;
-    const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}`, signal ? { signal } : {});
-    const place = answer.headers.get("godwit-position");
-    if (place === null) throw new Error("an answer without a place");
     try {
+      const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}`, signal ? { signal } : {});
+      const place = answer.headers.get("godwit-position");
+      if (place === null) throw new Error("an answer without a place");
       const text = await answer.text();
       portion.arrived();
       return { text, place };
     } catch (error) {
-      if (!signal?.aborted && !this.#host.isEnded) portion.broke();
+      const isOurs = signal?.aborted || this.#host.isEnded;
+      if (!isOurs && !(error instanceof Refused)) portion.broke(); // before its head, too: who passes it on may wait for all of it
       throw error;
     }
   }
