@@ -104,6 +104,7 @@ def twist(case: Case, lots: random.Random) -> Case:
     return replace(case, rows=twisted)
 
 
+@pytest.mark.long  # two audits; that a folded one is right is held against the checker by test_audit.py
 def test_folding_changes_nothing(spark: SparkSession) -> None:
     lots = random.Random(SEED)
     drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
