@@ -80,7 +80,7 @@ test-long: .make/engine .make/promtool
 	cargo build --quiet --locked -p godwit-engine --example echo
 	$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS)
 
-# Of the long tests those that kill jobs are as long as all the others, and mostly wait for Spark to start.
+# Of the long tests those that kill jobs mostly wait for Spark to start, and run beside the others.
 test-pipelines: tools-spark .make/pipelines .make/engine
 	@$(if $(LONG),.ci/beside "$(SPARK_TEST) $(KILLS)" "$(SPARK_TEST) tests/pipelines --ignore=$(KILLS) $(ARGS)",$(SPARK_TEST) tests/pipelines -m "not long" $(ARGS))
 

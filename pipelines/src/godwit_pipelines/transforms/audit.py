@@ -9,7 +9,6 @@ undeclared fault, whatever happened to its clients.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -38,11 +37,12 @@ def judge(deliveries: DataFrame, published: Published, access: DataFrame, reigns
 
 def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
     """The tables of an audit from its judged ranges, and the subscriptions that were folded as they are in order."""
-    faults, chains, hours = find_faults(judged), [], []
+    faults = find_faults(judged)
+    ranges, hours = sum_chains(judged, faults), sum_hours(judged)
     if folded:
-        chains, hours = [list_plain_chains(folded)], [list_plain_hours(folded)]
-    ranges = reduce(DataFrame.unionByName, chains, sum_chains(judged, faults))
-    return Audit(ranges, faults, reach_verdict(reduce(DataFrame.unionByName, hours, sum_hours(judged)), faults))
+        ranges = ranges.unionByName(list_plain_chains(folded))
+        hours = hours.unionByName(list_plain_hours(folded))
+    return Audit(ranges, faults, reach_verdict(hours, faults))
 
 
 def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
