@@ -1,4 +1,4 @@
-//! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7) and DISCONNECT (3.14) as a client sends them.
+//! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7), DISCONNECT (3.14) and AUTH (3.15) as a client sends them.
 use super::Version;
 use super::fields::{Fault, Fields};
 use super::properties::{Place, Properties};
@@ -18,6 +18,8 @@ pub struct Disconnect {
 
 const PUBLISHED: [u8; 9] = [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
 const RELEASED: [u8; 2] = [0x00, 0x92];
+/// Success is a server's to say (table 3-11); that, too, is no fault in how it is written.
+const AUTHENTICATED: [u8; 3] = [0x00, 0x18, 0x19];
 const DISCONNECTED: [u8; 14] = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
 
 pub(super) fn parse(body: &[u8], version: Version, is_release: bool) -> Result<Acknowledge, Fault> {
@@ -49,6 +51,21 @@ pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconne
     }
     fields.end()?;
     Ok(Disconnect { reason, session_expiry_s })
+}
+
+/// What is wrong with an AUTH: its bytes, or that it comes at all. A method of authentication would have to be agreed on
+/// first, and none is known here [MQTT-4.12.0-6].
+pub(super) fn refuse_auth(body: &[u8]) -> Fault {
+    let read = |mut fields: Fields<'_>| {
+        if !fields.is_empty() {
+            known(fields.byte()?, &AUTHENTICATED)?;
+            if !fields.is_empty() {
+                Properties::read(&mut fields, Place::AUTH)?;
+            }
+        }
+        fields.end()
+    };
+    read(Fields(body)).err().unwrap_or(Fault::protocol("there is no authentication under way"))
 }
 
 fn known(byte: u8, of: &[u8]) -> Result<Reason, Fault> {

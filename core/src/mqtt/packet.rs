@@ -52,12 +52,18 @@ fn check_first(first: u8, version: Option<Version>) -> Result<(), Fault> {
         3 => return Ok(()),
         1 | 4 | 5 | 7 | 12 | 14 => 0,
         6 | 8 | 10 => 2,
-        2 | 9 | 11 | 13 => return Err(Fault::protocol("a client does not send this packet")),
-        // A method of authentication would have to be agreed on first, and none is known here [MQTT-4.12.0-6].
-        15 if version == Version::V5 => return Err(Fault::protocol("there is no authentication under way")),
-        _ => return Err(Fault::protocol("there is no such packet")),
+        2 | 9 | 11 | 13 => 0,
+        15 if version == Version::V5 => 0, // [MQTT-3.15.1-1]
+        // What cannot be parsed is malformed (1.2).
+        _ => return Err(Fault::malformed("there is no such packet")),
     };
-    if flags == wanted { Ok(()) } else { Err(Fault::malformed("the flags of the packet's first byte are wrong")) }
+    if flags != wanted {
+        return Err(Fault::malformed("the flags of the packet's first byte are wrong"));
+    }
+    match kind {
+        2 | 9 | 11 | 13 => Err(Fault::protocol("a client does not send this packet")),
+        _ => Ok(()),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +107,7 @@ fn parse_known(first: u8, body: &[u8], version: Version, alias_max: u16) -> Resu
         12 if body.is_empty() => Packet::Pingreq,
         12 => return Err(Fault::malformed("a PINGREQ holds nothing")),
         14 => Packet::Disconnect(acknowledge::parse_disconnect(body, version)?),
+        15 => return Err(acknowledge::refuse_auth(body)),
         _ => return Err(Fault::protocol("there is no such packet")),
     })
 }

@@ -14,6 +14,7 @@ impl Place {
     pub(super) const SUBSCRIBE: Self = Self(16);
     pub(super) const UNSUBSCRIBE: Self = Self(32);
     pub(super) const DISCONNECT: Self = Self(64);
+    pub(super) const AUTH: Self = Self(128);
 }
 
 pub(super) const PAYLOAD_FORMAT: u8 = 0x01;
@@ -46,15 +47,15 @@ const fn places(id: u8) -> u16 {
         }
         SUBSCRIPTION_ID => Place::PUBLISH.0 | Place::SUBSCRIBE.0,
         SESSION_EXPIRY => Place::CONNECT.0 | Place::DISCONNECT.0,
-        AUTH_METHOD | AUTH_DATA => Place::CONNECT.0,
+        AUTH_METHOD | AUTH_DATA => Place::CONNECT.0 | Place::AUTH.0,
         REQUEST_PROBLEM | REQUEST_RESPONSE | RECEIVE_MAXIMUM | TOPIC_ALIAS_MAXIMUM | MAXIMUM_PACKET_SIZE => {
             Place::CONNECT.0
         }
         WILL_DELAY => Place::WILL.0,
         SERVER_REFERENCE => Place::DISCONNECT.0,
-        REASON_STRING => Place::ACKNOWLEDGE.0 | Place::DISCONNECT.0,
+        REASON_STRING => Place::ACKNOWLEDGE.0 | Place::DISCONNECT.0 | Place::AUTH.0,
         TOPIC_ALIAS => Place::PUBLISH.0,
-        USER => 127,
+        USER => 255,
         _ => 0,
     }
 }

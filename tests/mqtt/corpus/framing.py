@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.mqtt.corpus import properties
 from tests.mqtt.corpus.case import LARGE, MALFORMED, PROTOCOL, Case
-from tests.mqtt.packets import V3, V5, ack, connect, packet, publish, subscribe, unsubscribe
+from tests.mqtt.corpus.properties import write
+from tests.mqtt.packets import V3, V5, ack, connect, packet, publish, subscribe, unsubscribe, varint
 
 SERVERS = {"CONNACK": 0x20, "SUBACK": 0x90, "UNSUBACK": 0xB0, "PINGRESP": 0xD0}
-"""Packets that a client does not send: whatever they hold, and whatever their flags."""
+"""Packets that a client does not send, whatever they hold."""
 
-WANTED = {1: 0, 4: 0, 5: 0, 6: 2, 7: 0, 8: 2, 10: 2, 12: 0, 14: 0}
-"""The flags of each type (2.1.3); PUBLISH has flags of its own, AUTH may not come at all."""
+WANTED = {1: 0, 4: 0, 5: 0, 6: 2, 7: 0, 8: 2, 10: 2, 12: 0, 14: 0, 15: 0}
+"""The flags of each type (2.1.3); PUBLISH has flags of its own. In 3.1.1 type 15 is none, in 5.0 it is AUTH [MQTT-3.15.1-1]."""
 
 FIVE = b"\x80\x80\x80\x80\1", b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff"
 
@@ -47,23 +49,40 @@ def list_cases() -> Iterator[Case]:
 def _list_types(version: int) -> Iterator[Case]:
     for flags in range(16):
         for body in (b"", b"\0"):
-            yield Case(f"type 0, flags {flags:x}, {len(body)} bytes", version, packet(flags, body), PROTOCOL)
-        # 5.0 gives type 15 to AUTH, which nobody may send who agreed on no method [MQTT-4.12.0-6].
-        yield Case(f"type 15, flags {flags:x}", version, packet(0xF0 | flags), PROTOCOL)
-    for body in (b"\0", b"\0\0", b"\x18\0", b"\x19\0", b"\x18\4\x15\0\1a", b"\xff\0", b"\x18\x7f"):
-        yield Case(f"AUTH {body.hex()}", version, packet(0xF0, body), PROTOCOL)
+            # What cannot be parsed by the standard is malformed (1.2).
+            yield Case(f"type 0, flags {flags:x}, {len(body)} bytes", version, packet(flags, body), MALFORMED)
+    if version == V5:
+        yield from _list_auth()
+    else:
+        yield Case("type 15", V3, packet(0xF0), MALFORMED)
     for name, first in SERVERS.items():
-        for flags in (0, 1, 2, 4, 8, 15):
-            yield Case(f"{name} with flags {flags:x} from a client", version, packet(first | flags), PROTOCOL)
+        yield Case(f"{name} from a client", version, packet(first), PROTOCOL)
+        for flags in (1, 2, 4, 8, 15):
+            yield Case(f"{name} with flags {flags:x} [MQTT-2.1.3-1]", version, packet(first | flags), MALFORMED)
         for body in (b"\0", b"\0\0", b"\0\0\0", b"\0\1\0\0", b"\0\0\3\x21\0\x0a"):
             yield Case(f"{name} of {body.hex()} from a client", version, packet(first, body), PROTOCOL)
+
+
+def _list_auth() -> Iterator[Case]:
+    """Nobody may send AUTH who agreed on no method [MQTT-4.12.0-6]; what is badly written is malformed all the same."""
+    for body in (b"", b"\0", b"\0\0", b"\x18", b"\x18\0", b"\x19\0", b"\x18\4\x15\0\1a", b"\xff\0", b"\1\0"):
+        yield Case(f"AUTH {body.hex()}", V5, packet(0xF0, body), PROTOCOL)
+    for body in (b"\x18\x7f", b"\x18\x80", b"\x18\0\0"):
+        yield Case(f"AUTH {body.hex()}, badly written", V5, packet(0xF0, body), MALFORMED)
+
+    def around(raw: bytes) -> bytes:
+        return packet(0xF0, b"\x18" + raw)
+
+    yield from properties.list_cases("AUTH", around)
+    for raw in (write(0x15), write(0x15) + write(0x16), write(0x26) * 2, write(0x1F)):
+        yield Case(f"AUTH with {raw.hex()} [MQTT-4.12.0-6]", V5, around(varint(len(raw)) + raw), PROTOCOL)
 
 
 def _list_flags(version: int) -> Iterator[Case]:
     bodies = {raw[0] >> 4: raw[1:] for raw in in_order(version).values()} | {1: connect("again", version)[1:]}
     for kind, wanted in WANTED.items():
         for flags in range(16):
-            if flags != wanted:
+            if flags != wanted and (kind != 15 or version == V5):
                 first = bytes([kind << 4 | flags])
                 yield Case(f"type {kind} with flags {flags:x} [MQTT-2.1.3-1]", version, first + bodies[kind], MALFORMED)
 

@@ -26,6 +26,7 @@ PLACES: dict[str, frozenset[int]] = {
     "SUBSCRIBE": frozenset({0x0B, 0x26}),
     "UNSUBSCRIBE": frozenset({0x26}),
     "DISCONNECT": frozenset({0x11, 0x1F, 0x26}),
+    "AUTH": frozenset({0x15, 0x16, 0x1F, 0x26}),
 }
 """What a client may send where. A subscription identifier in PUBLISH and a server reference in DISCONNECT are a server's."""
 

@@ -21,7 +21,7 @@ BOTH = {
     "MQTT-2.1.3-1 flags of PUBREL": (b"\x60\2\0\1", MALFORMED),
     "MQTT-2.1.3-1 flags of PUBACK": (b"\x42\2\0\1", MALFORMED),
     "remaining length of five bytes": (b"\x30\xff\xff\xff\xff\1", MALFORMED),
-    "packet type 0": (b"\0\0", PROTOCOL),
+    "packet type 0": (b"\0\0", MALFORMED),
     "a CONNACK from a client": (b"\x20\2\0\0", PROTOCOL),
     "a SUBACK from a client": (b"\x90\3\0\1\0", PROTOCOL),
     "a PINGRESP from a client": (b"\xd0\0", PROTOCOL),
