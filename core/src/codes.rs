@@ -120,6 +120,8 @@ pub enum Code {
     MethodUnknown = 4165,
     /// The transfer coding is not known here: only chunked is.
     CodingUnsupported = 4166,
+    /// What came is not the TLS, or the proxy's header, that this listener asks for.
+    HandshakeBroken = 4167,
     /// The server met a fault of its own while it did this.
     CommandFault = 4199,
     /// The node stops or makes room; reconnect after reconnect_after_ms.
@@ -151,7 +153,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 67] = [
+static ROWS: [Row; 68] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -209,6 +211,7 @@ static ROWS: [Row; 67] = [
     Row { code: Code::TargetTooLong, name: "TargetTooLong", retry: false, http: 414, sentence: "The request line is longer than header_bytes_max." },
     Row { code: Code::MethodUnknown, name: "MethodUnknown", retry: false, http: 501, sentence: "The method is not known here." },
     Row { code: Code::CodingUnsupported, name: "CodingUnsupported", retry: false, http: 501, sentence: "The transfer coding is not known here: only chunked is." },
+    Row { code: Code::HandshakeBroken, name: "HandshakeBroken", retry: false, http: 400, sentence: "What came is not the TLS, or the proxy's header, that this listener asks for." },
     Row { code: Code::CommandFault, name: "CommandFault", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
     Row { code: Code::Draining, name: "Draining", retry: true, http: 503, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." },
     Row { code: Code::ConnectionsTooMany, name: "ConnectionsTooMany", retry: true, http: 503, sentence: "The node holds connections_max connections." },

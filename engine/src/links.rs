@@ -42,6 +42,8 @@ pub(crate) struct Received {
     pub(crate) address: Option<SocketAddr>,
     /// The client's certificate, when it has just been verified.
     pub(crate) certificate: Option<Vec<u8>>,
+    /// Why nothing can come of the connection: its handshake, or its proxy's header, is broken.
+    pub(crate) fault: Option<String>,
 }
 
 /// The links of one shard's sockets.
@@ -82,7 +84,7 @@ impl Links {
 
     /// Bytes came; what they say is appended to `plain`.
     pub(crate) fn receive(&mut self, socket: Socket, bytes: &mut [u8], plain: &mut Vec<u8>) -> Received {
-        let mut received = Received { turned: Turned::Open, address: None, certificate: None };
+        let mut received = Received { turned: Turned::Open, address: None, certificate: None, fault: None };
         let Some(link) = self.get(socket) else { return received };
         if !link.awaits_header {
             self.read(socket, bytes, plain, &mut received);
@@ -91,7 +93,10 @@ impl Links {
         link.rest.extend_from_slice(bytes);
         match proxy::read(&link.rest) {
             Header::Partial if link.rest.len() <= HEADER_BYTES_MAX => {}
-            Header::Partial | Header::Broken => received.turned = Turned::Broken,
+            Header::Partial | Header::Broken => {
+                received.turned = Turned::Broken;
+                received.fault = Some("the header of the proxy is broken".to_owned());
+            }
             Header::Whole { bytes: count, address } => {
                 received.address = address;
                 link.awaits_header = false;
@@ -117,7 +122,11 @@ impl Links {
         if bytes.is_empty() {
             return;
         }
-        received.turned = tls.receive(bytes, plain, &mut link.rest);
+        let mut fault = None;
+        received.turned = tls.receive(bytes, plain, &mut link.rest, &mut fault);
+        if !link.is_certified {
+            received.fault = fault;
+        }
         if !link.is_certified && tls.is_established() {
             link.is_certified = true;
             if link.is_wanted {

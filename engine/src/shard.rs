@@ -249,6 +249,9 @@ impl Turning {
         plain.clear();
         plain.shrink_to(PLAIN_BYTES);
         self.plain = plain;
+        if let Some(fault) = received.fault {
+            self.shard.refuse_handshake(socket, fault);
+        }
         if received.turned != Turned::Open {
             self.shard.gone(socket, &mut self.sockets);
         }

@@ -69,6 +69,7 @@ class Code(IntEnum):
     TARGET_TOO_LONG = 4164
     METHOD_UNKNOWN = 4165
     CODING_UNSUPPORTED = 4166
+    HANDSHAKE_BROKEN = 4167
     COMMAND_FAULT = 4199
     DRAINING = 4200
     CONNECTIONS_TOO_MANY = 4201
@@ -319,6 +320,10 @@ CODES: dict[int, CodeFacts] = {
     Code.CODING_UNSUPPORTED: CodeFacts(
         4166, "CodingUnsupported", False, 501,
         "The transfer coding is not known here: only chunked is.",
+    ),
+    Code.HANDSHAKE_BROKEN: CodeFacts(
+        4167, "HandshakeBroken", False, 400,
+        "What came is not the TLS, or the proxy's header, that this listener asks for.",
     ),
     Code.COMMAND_FAULT: CodeFacts(
         4199, "CommandFault", True, 500,

@@ -140,6 +140,11 @@ async def test_where_certificates_are_required_nobody_comes_without_a_good_one(a
             with pytest.raises((aiohttp.ClientError, ConnectionError)):
                 await post(node, made, "/devices/d1/t")
         assert await post(node, context(authority, "d1"), "/devices/d1/t") == 201
+        while len(rows := node.node.refusals.list()) < 3:
+            await asyncio.to_thread(node.node.engine.stats)  # reports come in batches, a moment later
+        assert [row["name"] for row in rows] == ["HandshakeBroken"] * 3
+        reasons = [row["reason"] for row in reversed(rows)]
+        assert "sent no certificates" in reasons[0] and "expired" in reasons[2], reasons
 
 
 async def test_where_they_are_optional_a_token_serves_as_well_and_decides_where_both_are_shown(

@@ -109,6 +109,9 @@ async def test_a_proxys_header_says_where_a_client_comes_from(behind: testing.Ru
 async def test_what_is_no_header_is_closed_without_an_answer(behind: testing.RunningNode, first: bytes) -> None:
     assert await tell(behind.client.port, first) == b""
     assert await say(behind, line(NEAR) + POST.format(more="").encode()) == 201
+    while not (rows := behind.node.refusals.list()):
+        await asyncio.to_thread(behind.node.engine.stats)  # reports come in batches, a moment later
+    assert (rows[0]["name"], rows[0]["reason"]) == ("HandshakeBroken", "the header of the proxy is broken")
 
 
 @pytest.mark.parametrize("part", [b"", b"PROX", line(NEAR)[:-1], one(NEAR)[:20]])

@@ -200,6 +200,15 @@ impl Shard {
         }
     }
 
+    /// What came beneath the wires, a handshake or a proxy's header, is broken: told to who operates the node, since the peer can
+    /// hardly be told.
+    pub fn refuse_handshake(&mut self, socket: u32, reason: String) {
+        let Some(address) = self.connections.get(socket).map(|connection| connection.peer.address()) else { return };
+        self.counters.count_refused(Code::HandshakeBroken);
+        self.note_refusal(address, Code::HandshakeBroken as u16, &reason);
+        self.report(Report::Refused { address, code: Code::HandshakeBroken, reason });
+    }
+
     /// Whether a client is who its certificate says, unless it shows a token.
     pub(super) fn is_known_by_certificate(&self, socket: u32) -> bool {
         self.connections.get(socket).is_some_and(|connection| connection.certificate().is_some())

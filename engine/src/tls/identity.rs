@@ -35,7 +35,7 @@ impl Certificates {
                 let verifier = verifier.build().map_err(|error| format!("tls.client_authorities_file: {error}"))?;
                 builder.with_client_cert_verifier(verifier)
             }
-            other => return Err(format!("tls.client_certificates: {other:?} is none of none, optional, required")),
+            other => return Err(format!("tls.client_certificates: {other}: is none of none, optional, required")),
         };
         let mut config = builder.with_cert_resolver(Arc::new(Names::read(settings)?));
         // A client resumes by what it holds itself: nothing is kept for it here.
@@ -59,7 +59,7 @@ fn provider(names: &[String]) -> Result<CryptoProvider, String> {
         let find = |name: &String| {
             let suite = ALL_CIPHER_SUITES.iter().find(|suite| format!("{:?}", suite.suite()) == *name);
             let known = || ALL_CIPHER_SUITES.iter().map(|suite| format!("{:?}", suite.suite())).collect::<Vec<_>>();
-            suite.copied().ok_or_else(|| format!("tls.cipher_suites: {name:?} is none of {}", known().join(", ")))
+            suite.copied().ok_or_else(|| format!("tls.cipher_suites: {name}: is none of {}", known().join(", ")))
         };
         provider.cipher_suites = names.iter().map(find).collect::<Result<_, _>>()?;
     }
@@ -74,7 +74,7 @@ fn versions(least: &str) -> Result<&'static [&'static SupportedProtocolVersion],
     match least {
         "" | "1.2" => Ok(BOTH),
         "1.3" => Ok(NEWEST),
-        other => Err(format!("tls.version_min: {other:?} is neither 1.2 nor 1.3")),
+        other => Err(format!("tls.version_min: {other}: is neither 1.2 nor 1.3")),
     }
 }
 
@@ -107,8 +107,8 @@ impl Names {
         let mut first = None;
         let mut by_name = Vec::new();
         for pair in &settings.certificates {
-            let chain = read_chain(&pair.certificate_file, "tls.certificate_file")?;
-            let told = |error: &dyn std::fmt::Display| format!("tls.key_file: {}: {error}", pair.key_file);
+            let chain = read_chain(&pair.certificate_file, "tls.certificate_files")?;
+            let told = |error: &dyn std::fmt::Display| format!("tls.key_files: {}: {error}", pair.key_file);
             let key = PrivateKeyDer::from_pem_file(&pair.key_file).map_err(|error| told(&error))?;
             let key = sign::any_supported_type(&key).map_err(|error| told(&error))?;
             let names = chain.first().map(dns_names).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Names {
             by_name.extend(names.into_iter().map(|name| (name, Arc::clone(&certified))));
             first.get_or_insert(certified);
         }
-        let first = first.ok_or("tls: a TLS listener needs tls.certificate_file and tls.key_file")?;
+        let first = first.ok_or("tls: a TLS listener needs tls.certificate_files and tls.key_files")?;
         Ok(Self { first, by_name })
     }
 

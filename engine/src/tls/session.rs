@@ -46,13 +46,20 @@ impl Session {
         self.connection.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.as_ref())
     }
 
-    /// Takes received bytes; appends what they say to `plain`, and what has to be answered to `cipher`.
-    pub(crate) fn receive(&mut self, bytes: &mut [u8], plain: &mut Vec<u8>, cipher: &mut Vec<u8>) -> Turned {
+    /// Takes received bytes; appends what they say to `plain`, and what has to be answered to `cipher`. `fault`: what is wrong
+    /// with them, where that is known.
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &mut [u8],
+        plain: &mut Vec<u8>,
+        cipher: &mut Vec<u8>,
+        fault: &mut Option<String>,
+    ) -> Turned {
         if self.is_broken {
             return Turned::Broken;
         }
         if self.incoming.is_empty() {
-            let (turned, used) = turn(&mut self.connection, bytes, plain, cipher);
+            let (turned, used) = turn(&mut self.connection, bytes, plain, cipher, fault);
             let rest = bytes.get(used..).unwrap_or_default();
             if turned == Turned::Open && !rest.is_empty() {
                 self.incoming.reserve_exact(rest.len());
@@ -62,7 +69,7 @@ impl Session {
         }
         let mut incoming = std::mem::take(&mut self.incoming);
         incoming.extend_from_slice(bytes);
-        let (turned, used) = turn(&mut self.connection, &mut incoming, plain, cipher);
+        let (turned, used) = turn(&mut self.connection, &mut incoming, plain, cipher, fault);
         if turned == Turned::Open && used < incoming.len() {
             incoming.drain(..used);
             self.incoming = incoming;
@@ -117,6 +124,7 @@ fn turn(
     bytes: &mut [u8],
     plain: &mut Vec<u8>,
     cipher: &mut Vec<u8>,
+    fault: &mut Option<String>,
 ) -> (Turned, usize) {
     let mut used = 0;
     let mut is_failing = false;
@@ -141,7 +149,10 @@ fn turn(
             Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => ended = Some(Turned::Open),
             Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => ended = Some(Turned::Ended),
             // The first time there may be an alert to be encoded; after that it is over.
-            Err(_) if !is_failing => is_failing = true,
+            Err(error) if !is_failing => {
+                is_failing = true;
+                *fault = Some(error.to_string());
+            }
             _ => return (Turned::Broken, used),
         }
         used += discard;
