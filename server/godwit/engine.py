@@ -183,7 +183,7 @@ class Engine:
         try:
             self.compiled.configure(json.dumps(make_settings(config, start)))
         except ValueError as error:
-            raise ConfigInvalid("configuration", "", f"is not one the engine takes: {error}") from error
+            raise _blame(error) from error
 
     def order(self, orders: Iterable[Order]) -> None:
         """Sends a batch of decisions; raises NodeFailed where a shard does not take its orders."""
@@ -223,9 +223,18 @@ def open_engine(config: Config, start: Start) -> Engine:
     try:
         return Engine(_engine.Engine(json.dumps(settings)), config.client.address, config.node.data_directory)
     except ValueError as error:
-        if str(error).startswith("tls"):  # files that only it reads
-            raise ConfigInvalid("tls", "", str(error)) from error
+        if str(error).startswith("tls"):
+            raise _blame(error) from error
         raise NodeFailed(f"the engine does not take its settings: {error}") from error
+
+
+def _blame(error: ValueError) -> ConfigInvalid:
+    """Of files that only the engine reads it says `KEY: VALUE: what is wrong`."""
+    key, _, rest = str(error).partition(": ")
+    value, _, bound = rest.partition(": ")
+    if not key.startswith("tls.") or not bound:
+        return ConfigInvalid("configuration", "", f"is not one the engine takes: {error}")
+    return ConfigInvalid(key, value, bound)
 
 
 def check_journal(directory: Path) -> list[dict[str, Any]]:

@@ -90,6 +90,7 @@ async def test_the_console_runs_no_script_but_its_own_and_is_not_framed(admin: A
     assert "script-src 'self';" in policy and "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
     assert f"ws://127.0.0.1:{admin.running.client.port} " in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "Server" not in answer.headers
 
 
 @pytest.mark.parametrize(

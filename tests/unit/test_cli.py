@@ -54,6 +54,32 @@ def test_config_check_tells_a_mistake_and_exits_2(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["--set", "admin.token_file=gone"], "admin.token_file: 'gone' cannot be read"),
+        (["--set", "audit.plugins=gone:Audit"], "gone"),
+        (
+            [
+                "--set",
+                "client.tls_address=127.0.0.1:0",
+                *(f"--set=tls.{name}_files=gone" for name in ("certificate", "key")),
+            ],
+            "tls.certificate_files: 'gone' ",
+        ),
+        (
+            ["--set", "admin.tls=true", *(f"--set=tls.{name}_files=gone" for name in ("certificate", "key"))],
+            "tls.certificate_files: ",
+        ),
+    ],
+)
+def test_config_check_opens_every_file_that_a_start_would(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert run(monkeypatch, "config", "check", *words) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
         (["--set", "x"], "must be KEY=VALUE"),
         (["--set", "limits.log_messages_max=many"], "must be a whole number"),
         (["--config", "missing.toml"], "cannot be read"),

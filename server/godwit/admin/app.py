@@ -86,6 +86,11 @@ def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
     return context
 
 
+async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:
+    """Which program, and which version of it, answers is nobody's business."""
+    response.headers.popall("Server", None)
+
+
 def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> web.Application:
     """All routes over one node."""
 
@@ -108,6 +113,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
         return response
 
     app = web.Application(middlewares=[protect], client_max_size=REQUEST_BYTES_MAX)
+    app.on_response_prepare.append(_hide_software)
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)
     turn = Turn()

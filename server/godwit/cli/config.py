@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,10 +27,14 @@ def show(file: Path | None, settings: tuple[str, ...]) -> None:
 @config_options
 def check(file: Path | None, settings: tuple[str, ...]) -> None:
     """Tell whether a node would start with this configuration; exit code 2 where not."""
-    from ..access.entitlement import build_entitlement
+    from ..admin.app import make_tls_context
+    from ..server import Node
 
     found = read_config(file, settings)
-    build_entitlement(found.access, found.issuers)  # token files and authorizers are opened too
+    # What a start reads, files and plug-ins too; but for the data directory, which a running node holds.
+    Node(replace(found, node=replace(found.node, data_directory="")))
+    if found.admin.tls:
+        make_tls_context(found.tls)
     count = sum(source != "default" for source in found.sources.values()) + len(found.patterns)
     click.echo(f"the configuration is valid; {count} of its values are not defaults")
 

@@ -83,7 +83,9 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
 def reload(admin: str | None, token_file: Path | None) -> None:
     """Make a node read its configuration again; where that is wrong, the old one stays."""
     told = call(admin, token_file, "POST", "/v1/reload")
-    click.echo(f"taken over: {', '.join(told['taken_over']) or 'nothing'}")
+    click.echo(
+        f"taken over: {', '.join(told['taken_over']) or 'no other setting; files of certificates and tokens as they are now'}"
+    )
     if told["waits_for_restart"]:
         click.echo(f"waits for a restart: {', '.join(told['waits_for_restart'])}")
 
