@@ -1,7 +1,8 @@
 //! JSON at the speed of the wire: checks a text strictly and splits it into its members without building anything.
-//! Owns what JSON Godwit accepts (RFC 8259, no lone surrogates, no number beyond a double, bounded depth); what the members
-//! mean is the wires'. Invariant: work is linear in the bytes, memory constant, and no input panics.
+//! Owns what JSON Godwit accepts (RFC 8259, no lone surrogates, no number beyond a double, no key twice in an object, bounded
+//! depth); what the members mean is the wires'. Invariant: work is linear in the bytes, memory in the keys, and no input panics.
 
+mod keys;
 mod merge;
 mod scan;
 mod write;

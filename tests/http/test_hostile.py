@@ -71,8 +71,8 @@ def coded(text: str, coding: str) -> str:
 
 CASES = {
     "case 30, deep": (body("[" * 30_000), 400),
-    "case 30, the same key twice": (body('{"a":1,"a":1}'), 400, 201),
-    "case 30, a number beyond all": (body("1e999999"), 400, 201),
+    "case 30, the same key twice": (body('{"a":1,"a":1}'), 400),
+    "case 30, a number beyond all": (body("1e999999"), 400),
     "case 30, half a pair": (body('"\\ud800"'), 400),
     "case 30, a byte order mark": (body("\ufeff{}"), 400),
     "case 30, no JSON": (body("nul"), 400),

@@ -171,7 +171,15 @@ async def test_noise_of_any_kind_ends_in_a_close(node: NodeProcess) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_bad_json_is_an_error_and_the_session_lives(node: NodeProcess) -> None:
-    cases = ["[" * 100_000, '{"a":1,"a":1}', '{"publish":"/a","content":1e999999}', '"\\ud800"', "\ufeff{}", "nul"]
+    cases = [
+        "[" * 100_000,
+        '{"a":1,"a":1}',
+        '{"publish":"/a","content":{"a":1,"a":1}}',
+        '{"publish":"/a","content":1e999999}',
+        '"\\ud800"',
+        "\ufeff{}",
+        "nul",
+    ]
     async with asyncio.timeout(DEADLINE_S), raw_client(node.url) as client:
         for text in cases:
             await client.socket.send(text)

@@ -2,6 +2,8 @@
 //! No recursion: an open container is one bit (1 an object) on a stack of bits. Faults are one byte, so that results stay in
 //! registers; on the wire's hot path half of the time went into moving larger ones.
 
+use super::keys::Keys;
+
 /// Depth that no configuration passes: one bit a level.
 const DEPTH_MAX: usize = 1024;
 
@@ -22,6 +24,7 @@ pub enum JsonFault {
     Surrogate,
     Number,
     Range,
+    Repeated,
 }
 
 impl JsonFault {
@@ -42,6 +45,7 @@ impl JsonFault {
             Self::Surrogate => "a surrogate stands alone",
             Self::Number => "a number is not complete",
             Self::Range => "a number is beyond what a double can hold",
+            Self::Repeated => "a key stands twice in an object",
         }
     }
 }
@@ -83,13 +87,15 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Steps over a key, its colon and the blanks around them.
+    /// Steps over a key, its colon and the blanks around them; the key belongs to the object at `depth`.
     #[inline(always)]
-    pub(super) fn key(&mut self) -> Scan<()> {
+    fn key(&mut self, keys: &mut Keys, depth: usize) -> Scan<()> {
         if self.peek() != b'"' {
             return Err(JsonFault::Key);
         }
+        let begin = self.at + 1;
         self.string()?;
+        keys.add(depth, begin, self.at - 1);
         self.blanks();
         self.expect(b':', JsonFault::Colon)?;
         self.blanks();
@@ -119,6 +125,7 @@ impl Scanner<'_> {
 
     fn container(&mut self, depth_max: usize) -> Scan<()> {
         let mut stack = [0u64; DEPTH_MAX / 64];
+        let mut keys = Keys::default();
         let mut depth = 0;
         let mut is_object;
         loop {
@@ -137,7 +144,7 @@ impl Scanner<'_> {
                 self.blanks();
                 if self.peek() != if is_object { b'}' } else { b']' } {
                     if is_object {
-                        self.key()?;
+                        self.key(&mut keys, depth)?;
                     }
                     continue;
                 }
@@ -149,6 +156,9 @@ impl Scanner<'_> {
             // Here a value has ended, within a container.
             while self.peek() == if is_object { b'}' } else { b']' } {
                 self.at += 1;
+                if is_object && keys.close(self.bytes, depth) {
+                    return Err(JsonFault::Repeated);
+                }
                 depth -= 1;
                 if depth == 0 {
                     return Ok(());
@@ -159,7 +169,7 @@ impl Scanner<'_> {
             self.expect(b',', JsonFault::Comma)?;
             self.blanks();
             if is_object {
-                self.key()?;
+                self.key(&mut keys, depth)?;
             }
         }
     }
