@@ -60,6 +60,9 @@ def read_token(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:
-        return file.read_text(encoding="utf-8").strip() or None
+        token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid("--token-file", str(file), f"cannot be read: {error}") from error
+    if any(not "!" <= character <= "~" for character in token):  # whoever sends such a one shows it in an error
+        raise ConfigInvalid("--token-file", str(file), "holds more than one token")
+    return token or None

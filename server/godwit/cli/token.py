@@ -59,7 +59,12 @@ def keys(folder: Path, algorithm: str) -> None:
 @click.option("--subscribe", multiple=True, metavar="PATTERN", help="What it may subscribe to; may be repeated.")
 @click.option("--publish", multiple=True, metavar="PATTERN", help="What it may publish on; may be repeated.")
 @click.option("--both", multiple=True, metavar="PATTERN", help="Both; may be repeated.")
-@click.option("--deny", multiple=True, metavar="PATTERN", help="Neither, whatever else it says; may be repeated.")
+@click.option(
+    "--deny",
+    multiple=True,
+    metavar="PATTERN",
+    help="Neither, unless a more specific pattern allows it; may be repeated.",
+)
 @click.option("--lives", default="1h", metavar="TIME", help="How long it is valid, such as 30s, 15m, 1h, 7d (1h).")
 @click.option("--audience", help="The claim aud.")
 @click.option("--token-id", help="The claim jti, which a revocation can name; else one is made.")
