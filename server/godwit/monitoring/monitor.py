@@ -80,6 +80,7 @@ class Monitor:
         self._now_ms = 0
         self._has_pushed = False
         self._refused: int | None = None
+        self._sockets_refused = 0
         self._saved_s = self._clock.mono()
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "statistics", stand_back)
@@ -107,7 +108,9 @@ class Monitor:
 
     def turn(self) -> None:
         """One reading and what follows from it; the loop's own body, and a test's."""
-        reading = take_reading(self._clock.mono() + self._offset_s, self._read_stats(), self._read_process())
+        stats = self._read_stats()
+        reading = take_reading(self._clock.mono() + self._offset_s, stats, self._read_process())
+        self._tell_sockets(sum(shard.get("sockets_refused", 0) for shard in stats["shards"]))
         with self._lock:
             before = self._before
             drafts = self._take(reading)
@@ -162,6 +165,13 @@ class Monitor:
         for name in list_written(*between, self._write_interval_s):
             records += record_window(name, self._windows.read(name))
         return records
+
+    def _tell_sockets(self, refused: int) -> None:
+        """One line for all that were closed in a second: of them nothing else is known, not even who they were."""
+        if refused > self._sockets_refused:
+            why = "no descriptor was left: raise LimitNOFILE (ulimit -n)"
+            read_logger().warning("sockets_refused", count=refused - self._sockets_refused, why=why)
+        self._sockets_refused = refused
 
     def _note_refusals(self, outcomes: Sequence[Position | int]) -> None:
         """Says once that the node's own messages are refused, and once that they are not any more."""

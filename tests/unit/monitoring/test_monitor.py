@@ -26,12 +26,14 @@ class World:
         self.batches: list[Sequence[Draft]] = []
         self.answer: Position | int = Position(1, 1)
         self.has_failed = False
+        self.sockets_refused = 0
         self.written: list[tuple[int, list[Statistic]]] = []
 
     def stats(self) -> Mapping[str, Any]:
         if self.has_failed:
             raise RuntimeError("no figures today")
-        return {"shards": [{"wires": {"json": {"connects": self.connects, "connections": 1}}}]}
+        wires = {"json": {"connects": self.connects, "connections": 1}}
+        return {"shards": [{"wires": wires, "sockets_refused": self.sockets_refused}]}
 
     def publish(self, drafts: Sequence[Draft]) -> Sequence[Position | int]:
         self.batches.append(drafts)
@@ -152,6 +154,17 @@ def test_refused_pushes_are_said_once() -> None:
             monitor.turn()
             world.pass_second()
     assert [event["event"] for event in logs] == ["statistics_refused"] * 2
+
+
+def test_sockets_without_a_descriptor_are_one_line_a_second() -> None:
+    world = World()
+    monitor = world.make()
+    with structlog.testing.capture_logs() as logs:
+        for refused in (0, 3, 3, 10):
+            world.sockets_refused = refused
+            monitor.turn()
+            world.pass_second()
+    assert [(line["event"], line["count"]) for line in logs] == [("sockets_refused", 3), ("sockets_refused", 7)]
 
 
 async def test_readings_that_fail_are_told_once_and_do_not_end_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
