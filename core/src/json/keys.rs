@@ -18,6 +18,9 @@ pub(super) struct Keys {
 impl Keys {
     #[inline(always)]
     pub(super) fn add(&mut self, depth: usize, begin: usize, end: usize) {
+        if self.rows.capacity() == 0 {
+            self.rows.reserve(LINEAR_KEYS_MAX);
+        }
         self.rows.push((depth, begin, end));
     }
 
