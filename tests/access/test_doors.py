@@ -171,6 +171,9 @@ async def test_a_forwarded_address_is_taken_from_a_trusted_proxy_request_by_requ
             (f"{FAR}, {NEAR}", 201),
             (f"{FAR}, {NEAR}, 192.168.1.1", 201),
             (f"{NEAR}, unknown", 403),
+            (f"{FAR}, {NEAR}:4711, 192.168.1.1:80", 201),
+            (f"{NEAR}, {FAR}:4711", 403),
+            (f"{NEAR}:x", 403),
             ("", 403),
         ):
             more = f"X-Forwarded-For: {forwarded}\r\n" if forwarded else ""

@@ -232,9 +232,11 @@ impl Shard {
             connection.is_forwarded = true;
         }
         let proxies = &self.doors.proxies;
-        let mut client = None;
+        let mut client: Option<IpAddr> = None;
         for text in forwarded.unwrap_or_default().rsplit(',') {
-            client = text.trim().parse::<IpAddr>().ok();
+            let text = text.trim();
+            // Some proxies write the port as well.
+            client = text.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
             if client.is_none_or(|ip| !proxies.contains(ip)) {
                 break;
             }
