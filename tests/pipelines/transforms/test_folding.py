@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
+from godwit_pipelines.transforms.audit import judge
 from godwit_pipelines.transforms.folding import fold
 from godwit_pipelines.transforms.published import know_published
 from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
@@ -84,6 +85,22 @@ def test_what_is_in_order_is_folded_and_nothing_else(spark: SparkSession) -> Non
     )
 
 
+def test_where_all_is_in_order_only_patterns_are_judged(spark: SparkSession) -> None:
+    scene = orderly(random.Random(SEED))
+    pattern = {"run": "a", "connection": 99, "selector": "/*", "is_pattern": True, "mark_run": "a", "gap_count": 0}
+    pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "offset": len(scene.deliveries)}
+    published = know_published(frame(spark, MESSAGES, scene.messages), frame(spark, REIGNS, []))
+    access, reigns = frame(spark, ACCESS, []), frame(spark, REIGNS, [])
+    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), published, access)
+    rest = [row.selector for row in folded.rest.collect()]
+    judged = judge(folded.rest.filter("not is_pattern"), published, access, reigns)
+    plan = str(judged._jdf.queryExecution().optimizedPlan())  # type: ignore[operator]  # py4j's
+    folded.release()
+    published.release()
+    assert rest == ["/*"]
+    assert plan.startswith("LocalRelation <empty>")  # Spark plans nothing for it
+
+
 def twist(case: Case, lots: random.Random) -> Case:
     """What the checker does not judge: places named at any time, more than was published, persons and hours that change."""
     rows = list(case.rows)
@@ -116,6 +133,17 @@ def test_folding_changes_nothing(spark: SparkSession) -> None:
     for name in scenes:
         assert tables(folded, name) == tables(judged, name)
     assert not folded.faults["orderly"] and len(folded.ranges["orderly"]) == 40
+
+
+@pytest.mark.long
+def test_folding_changes_nothing_where_all_subjects_are_in_order(spark: SparkSession) -> None:
+    lots = random.Random(SEED)
+    drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
+    scenes = {"patterns": scene_of([case for case in drawn if case.is_pattern]), "orderly": orderly(lots)}
+    folded, judged = run_audit(spark, scenes), run_audit(spark, scenes, is_folded=False)
+    for name in scenes:
+        assert tables(folded, name) == tables(judged, name)
+    assert folded.faults["patterns"]
 
 
 def orderly(lots: random.Random) -> Scene:
