@@ -89,14 +89,14 @@ async def test_31_another_media_type_is_415_and_another_method_405_with_what_is_
     ("query", "expected"),
     [
         ("limit=-1", (400,)),
-        ("limit=9223372036854775808", (200, 400)),
+        ("limit=9223372036854775808", (200,)),
         ("limit=NaN", (400,)),
         ("limit=1e3", (400,)),
         ("last=-5", (400,)),
         ("last=18446744073709551616", (400,)),
         ("after=-1.5", (400,)),
         ("after=1", (400,)),
-        ("after=9223372036854775808.1", (200, 400)),
+        ("after=9223372036854775808.1", (200,)),
         ("after=99999999999999999999.1", (400,)),
         ("wait=-1", (400,)),
         ("wait=1e400", (400,)),
@@ -120,14 +120,11 @@ async def test_33_a_stream_whose_last_id_cannot_be_served_says_so_and_goes_on(no
     assert await status(node, request("POST", "/v1/messages?subject=/ids", TEXT, body=b"first")) == 201
     async with asyncio.timeout(DEADLINE_S), Peer.open(node.host, node.port) as peer:
         await peer.say(request("GET", "/v1/stream?subject=/ids", f"Last-Event-ID: {last_id}"))
-        head = await peer.head()
-        if head.startswith(b"HTTP/1.1 400 "):
-            return
-        assert head.startswith(b"HTTP/1.1 200 ")
+        assert (await peer.head()).startswith(b"HTTP/1.1 200 ")
         assert await status(node, request("POST", "/v1/messages?subject=/ids", TEXT, body=b"second")) == 201
         heard = (await peer.reader.readuntil(b"second")).decode()
         assert "hidden" not in heard and "/secret" not in heard
-        assert '"gap":"/ids"' in heard or '"first"' in heard or '"outcome":"resync"' in heard
+        assert '"gap":"/ids"' in heard and '"outcome":"resync"' in heard
 
 
 @pytest.mark.asyncio(loop_scope="module")
