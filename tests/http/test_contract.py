@@ -62,7 +62,7 @@ async def test_the_document_is_served_as_it_is_kept() -> None:
 
 async def test_a_short_search_finds_no_answer_that_the_document_does_not_know(tmp_path: Path) -> None:
     async with running_node(QUICK) as node:
-        await search(node, tmp_path, 10)
+        await search(node, tmp_path, 4)
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ def send(address: tuple[str, int], topic: str, numbers: range) -> None:
 
 
 @VERSIONS
-@pytest.mark.parametrize("selector", ["r/a", "r/#"])
+@pytest.mark.parametrize("selector", [pytest.param("r/a", marks=pytest.mark.long), "r/#"])
 def test_a_client_that_was_away_when_the_node_was_killed_gets_what_it_missed(
     tmp_path: Path, version: int, selector: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_what_a_client_sent_at_qos_2_and_did_not_release_is_no_message_twice(tmp
 
 
 @VERSIONS
-@pytest.mark.parametrize("expiry_s", [0, 100])
+@pytest.mark.parametrize("expiry_s", [pytest.param(0, marks=pytest.mark.long), 100])
 def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
     tmp_path: Path, version: int, expiry_s: int
 ) -> None:
@@ -149,7 +149,7 @@ def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
         watcher.quiet()
 
 
-@pytest.mark.parametrize("returns", [True, False])
+@pytest.mark.parametrize("returns", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, returns: bool) -> None:
     wait_s = 60 if returns else 2
     delayed = {"will_properties": b"\x18" + wait_s.to_bytes(4), "properties": b"\x11\0\0\0\x64"}

@@ -72,6 +72,7 @@ def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: P
     assert lake.read("ops.landing").where("kind = 'hole'").count() == 2
 
 
+@pytest.mark.long
 def test_rows_land_as_ranges_day_by_day_after_those_of_a_checkpoint_that_knew_no_ranges(
     tmp_path: Path, lake: Lake, run_job: Runs
 ) -> None:
