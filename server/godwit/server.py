@@ -201,6 +201,8 @@ class Node:
         after = take_over(before, config, live)
         # all that can be wrong first; nothing below can fail
         read_admin_token(after.admin)
+        if self._admin is not None:
+            self._admin.try_certificates(after.tls)
         entitlement = None
         if after.access.entitlement != "custom":
             entitlement = build_entitlement(after.access, after.issuers, after.tls)

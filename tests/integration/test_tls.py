@@ -41,6 +41,11 @@ async def node(request: pytest.FixtureRequest, authority: Authority) -> AsyncIte
         yield running
 
 
+def merged(made: dict[str, Any]) -> dict[str, Any]:
+    """The configuration that a node of these settings has."""
+    return testing.FREE_PORTS | {name: {**testing.FREE_PORTS.get(name, {}), **part} for name, part in made.items()}
+
+
 def url(node: testing.RunningNode) -> str:
     assert node.client_tls is not None
     return f"wss://localhost:{node.client_tls.port}"
@@ -169,10 +174,7 @@ async def test_a_new_certificate_is_shown_to_who_comes_and_nobody_is_dropped(aut
         await subscription.joined()
         other = Authority(authority.folder, "Another authority")
         other.issue("localhost", "127.0.0.1")  # over the files there are
-        table = {
-            **testing.FREE_PORTS,
-            **{name: {**testing.FREE_PORTS.get(name, {}), **part} for name, part in made.items()},
-        }
+        table = merged(made)
         await node.node.reload(build_config(table, {}, {}))
         with pytest.raises(ssl.SSLCertVerificationError):
             await shake(node, context(authority))
@@ -185,6 +187,17 @@ async def test_a_new_certificate_is_shown_to_who_comes_and_nobody_is_dropped(aut
         assert (await shake(node, context(other)))[0] == "localhost"
         await client.publish("/a", 2)
         assert (await anext(subscription)).json() == 2
+
+
+async def test_a_file_that_the_admin_port_cannot_use_changes_the_client_ports_neither(authority: Authority) -> None:
+    made = settings(authority) | {"admin": {"tls": True}}
+    async with testing.node(made) as node, asyncio.timeout(DEADLINE_S):
+        chain, _ = Authority(authority.folder, "Another authority").issue("localhost", "127.0.0.1")
+        rest = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"  # which no client port looks into
+        await asyncio.to_thread(lambda: Path(chain).write_text(Path(chain).read_text("ascii") + rest))
+        with pytest.raises(ConfigInvalid, match="cannot be used"):
+            await node.node.reload(build_config(merged(made), {}, {}))
+        assert (await shake(node, context(authority)))[0] == "localhost"
 
 
 @pytest.mark.parametrize(

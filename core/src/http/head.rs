@@ -47,8 +47,8 @@ pub struct Head<'a> {
     pub(super) names_websocket: bool,
     pub authorization: Option<&'a str>,
     pub origin: Option<&'a str>,
-    /// The last `X-Forwarded-For`; whose word it is, is not looked at here.
-    pub forwarded: Option<&'a str>,
+    /// Every `X-Forwarded-For`, as they came; one that is not ASCII as nobody's address. Whose word it is, is not looked at here.
+    pub forwarded: Vec<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
@@ -206,7 +206,7 @@ impl<'a> Head<'a> {
             names_websocket: false,
             authorization: None,
             origin: None,
-            forwarded: None,
+            forwarded: Vec::new(),
             content_type: None,
             content_encoding: None,
             idempotency_key: None,
@@ -233,8 +233,8 @@ impl<'a> Head<'a> {
             }
             14 if is("Content-Length") => &mut seen.length,
             15 if is("X-Forwarded-For") => {
-                // Proxies add to the end, in a field of their own as well: the last is that of the nearest.
-                self.forwarded = ascii(value).ok();
+                // Proxies add to the end, in a field of their own as well.
+                self.forwarded.push(ascii(value).unwrap_or_default());
                 return Ok(());
             }
             15 if is("Idempotency-Key") => &mut self.idempotency_key,

@@ -222,18 +222,18 @@ impl Shard {
 
     /// A request names the client that it comes from. From a trusted proxy that is believed, request by request, up to the first
     /// address that is none of the trusted; where it names none, the client is nobody that any list holds.
-    pub(super) fn take_forwarded(&mut self, socket: u32, forwarded: Option<&str>) {
+    pub(super) fn take_forwarded(&mut self, socket: u32, forwarded: &[&str]) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_first = !connection.is_forwarded;
         if is_first {
-            if forwarded.is_none() || !self.doors.proxies.contains(connection.peer.address().ip()) {
+            if forwarded.is_empty() || !self.doors.proxies.contains(connection.peer.address().ip()) {
                 return;
             }
             connection.is_forwarded = true;
         }
         let proxies = &self.doors.proxies;
         let mut client: Option<IpAddr> = None;
-        for text in forwarded.unwrap_or_default().rsplit(',') {
+        for text in forwarded.iter().rev().flat_map(|line| line.rsplit(',')) {
             let text = text.trim();
             // Some proxies write the port as well.
             client = text.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));

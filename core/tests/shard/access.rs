@@ -212,7 +212,8 @@ fn a_forwarded_address_is_believed_from_a_trusted_proxy_and_for_its_request_alon
     let stranger = SocketAddr::from(([192, 0, 2, 1], 4000));
     let near = SocketAddr::from(([10, 0, 0, 1], 4000));
     let post = |forwarded: &str| {
-        let line = if forwarded.is_empty() { String::new() } else { format!("X-Forwarded-For: {forwarded}\r\n") };
+        let fields = forwarded.split('|').filter(|field| !field.is_empty());
+        let line: String = fields.map(|field| format!("X-Forwarded-For: {field}\r\n")).collect();
         format!(
             "POST /v1/messages?subject=/a HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\n{line}Content-Length: 1\r\n\r\nx"
         )
@@ -227,6 +228,8 @@ fn a_forwarded_address_is_believed_from_a_trusted_proxy_and_for_its_request_alon
                 ("192.0.2.9, 10.1.2.3, 192.168.1.1", true),
             ],
         ),
+        (proxy, vec![("192.0.2.9, 10.1.2.3|192.168.1.1", true), ("10.1.2.3|192.0.2.9|192.168.1.1", false)]),
+        (proxy, vec![("10.1.2.3|\u{e9}", false)]),
         (proxy, vec![("10.1.2.3, nonsense", false), ("unknown", false), ("::ffff:10.1.2.3", true)]),
         (proxy, vec![("", false)]),
         (stranger, vec![("10.1.2.3", false)]),

@@ -61,10 +61,14 @@ class AdminPort:
         host, port = self._runner.addresses[0][:2]
         return Address(host, port)
 
-    def certify(self, tls: TlsConfig) -> None:
-        """Shows these certificates from now on; raises ConfigInvalid."""
+    def try_certificates(self, tls: TlsConfig) -> None:
+        """Raises ConfigInvalid where `certify` would not take these: a broken file must not half replace what is good."""
         if self._tls is not None:
-            make_tls_context(tls)  # in a context of its own first: a broken file must not half replace what is good
+            make_tls_context(tls)
+
+    def certify(self, tls: TlsConfig) -> None:
+        """Shows these certificates, which have been tried, from now on."""
+        if self._tls is not None:
             self._tls.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
 
     async def stop(self) -> None:

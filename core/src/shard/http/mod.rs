@@ -191,7 +191,7 @@ impl Shard {
             Some(cors) => cors,
             None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
         };
-        self.take_forwarded(socket, head.forwarded);
+        self.take_forwarded(socket, &head.forwarded);
         if let Some(excess) = self.connections.get(socket).and_then(|c| c.details.as_ref()?.turned_away) {
             return self.refuse_all(socket, &excess.refusal().into());
         }
