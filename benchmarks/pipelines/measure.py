@@ -36,6 +36,8 @@ from godwit_pipelines.settings import SparkSettings
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "io.json"
 ROWS = 1_000_000
+LONGER_ROWS = 4_000_000
+"""Of a longer journal, of which the start of a query is a smaller part."""
 ROUNDS = 3
 GOALS = {"source": 400_000, "land": 200_000, "live": 300, "bars": 1_500}
 
@@ -66,21 +68,22 @@ def machine() -> dict[str, Any]:
     }
 
 
-def lake_of(spark: SparkSession, folder: Path, name: str) -> Lake:
-    data = folder / "node"
+def lake_of(spark: SparkSession, folder: Path, name: str, rows: int = ROWS, **more: int) -> Lake:
+    data = folder / f"node-{rows}"
     if not data.exists():
-        write_journal(data, ROWS)
-    values = {"journal.paths": (str(data),), "lake.path": str(folder / name), "journal.rows_per_batch": 500_000}
+        write_journal(data, rows)
+    values = {"journal.paths": (str(data),), "lake.path": str(folder / name)}
+    values |= {f"journal.{key}": value for key, value in more.items()}
     return Lake(spark, build_config({key: (value, "here") for key, value in values.items()}))
 
 
-def rounds(once: Callable[[int], float]) -> dict[str, Any]:
+def rounds(once: Callable[[int], float], rows: int = ROWS) -> dict[str, Any]:
     """Rows a second, and rows a second of processor time: the median of the rounds after the first."""
     rates, by_cpu = [], []
     for number in range(ROUNDS + 1):
         begun = cpu_seconds()
-        rates.append(ROWS / once(number))
-        by_cpu.append(ROWS / (cpu_seconds() - begun))
+        rates.append(rows / once(number))
+        by_cpu.append(rows / (cpu_seconds() - begun))
     return {
         "rows_per_s": round(statistics.median(rates[1:])),
         "rows_per_cpu_s": round(statistics.median(by_cpu[1:])),
@@ -90,30 +93,34 @@ def rounds(once: Callable[[int], float]) -> dict[str, Any]:
 
 
 def source(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The journal as a stream into nothing: checksums taken, and for comparison not."""
-    lake = lake_of(spark, folder, "source")
+    """The journal as a stream into nothing, with the settings that a user has: checksums taken, for comparison not; and a journal
+    that is four times as long.
+    """
 
-    def once(verify: str) -> Callable[[int], float]:
+    def once(rows: int, verify: str) -> Callable[[int], float]:
+        lake = lake_of(spark, folder, "source", rows)
+
         def run(number: int) -> float:
-            rows = lake.journal_stream("messages", verify=verify)
-            place = str(folder / f"place-{verify}-{number}")
+            frame = lake.journal_stream("messages", verify=verify)
+            place = str(folder / f"place-{rows}-{verify}-{number}")
             begun = time.perf_counter()
             query = (
-                rows.writeStream.format("noop").option("checkpointLocation", place).trigger(availableNow=True).start()
+                frame.writeStream.format("noop").option("checkpointLocation", place).trigger(availableNow=True).start()
             )
             query.awaitTermination()
             return time.perf_counter() - begun
 
         return run
 
-    return rounds(once("true")) | {"unchecked_rows_per_s": rounds(once("false"))["rows_per_s"]}
+    found = rounds(once(ROWS, "true")) | {"unchecked_rows_per_s": rounds(once(ROWS, "false"))["rows_per_s"]}
+    return found | {"longer": {"rows": LONGER_ROWS, **rounds(once(LONGER_ROWS, "true"), LONGER_ROWS)}}
 
 
 def land(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The journal into bronze.messages."""
+    """The journal into bronze.messages, in two batches."""
 
     def run(number: int) -> float:
-        lake = lake_of(spark, folder, f"land-{number}")
+        lake = lake_of(spark, folder, f"land-{number}", rows_per_batch=ROWS // 2)
         writer = lake.landing_journal("messages")
         begun = time.perf_counter()
         query = writer.option("checkpointLocation", lake.checkpoint("land")).trigger(availableNow=True).start()

@@ -50,15 +50,17 @@ def _read(name: str, result: Results) -> tuple[str, str, str, bool]:
 
 
 def _describe_method(found: Results) -> list[str]:
+    left_out = len(found.get("audit", {}).get("left_out", [0]))
     lines = [
         "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects; the first",
-        "round, which compiles, is left out, of the audit the first three. In the loops a real node, its publisher and its subscriber",
-        "share the two cores with Spark.",
+        f"round, which compiles, is left out, of the audit the first {left_out}. In the loops a real node, its publisher and",
+        "its subscriber share the two cores with Spark.",
         "`python -m benchmarks.pipelines.measure` and `.audit` make these.",
     ]
     unchecked = found.get("source", {}).get("unchecked_rows_per_s")
     if unchecked:
         lines.append(f"Without taking checksums {unchecked:,} rows/s are read.")
+    lines += _describe_more(found)
     by_cpu = [
         f"{name} {result[key]:,}"
         for name, result in found.items()
@@ -76,4 +78,23 @@ def _describe_method(found: Results) -> list[str]:
     cold = [f"{name} {found[name]['cold']:,}" for name in ("source", "land", "audit") if "cold" in found.get(name, {})]
     if cold:
         lines.append(f"Cold, the first round of a session: {', '.join(cold)} a second.")
+    return lines
+
+
+def _describe_more(found: Results) -> list[str]:
+    """What was measured beside the goals' figures, in the same sessions."""
+    longer, audit = found.get("source", {}).get("longer"), found.get("audit", {})
+    lines = []
+    if longer:
+        lines.append(
+            f"A journal of {longer['rows']:,} rows, of which the start is a smaller part, is read at {longer['rows_per_s']:,} rows/s, "
+            f"{longer['rows_per_cpu_s']:,} a second of processor time."
+        )
+    for name, what in (("orderly", "ranges without a fault"), ("larger", "ranges with faults")):
+        if name in audit:
+            rates = audit[name]
+            lines.append(
+                f"{rates['ranges']:,} {what} are audited at {rates['ranges_per_s']:,} ranges/s, "
+                f"{rates['ranges_per_cpu_s']:,} a second of processor time; the goal is that of {audit['ranges']:,} with faults."
+            )
     return lines

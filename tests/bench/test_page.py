@@ -47,14 +47,31 @@ def test_a_goal_that_is_not_met_is_said_and_explained() -> None:
 
 
 def test_the_pipelines_say_what_they_reach_and_why_not() -> None:
+    longer = {"rows": 4_000_000, "rows_per_s": 600_000, "rows_per_cpu_s": 300_000}
     io = {
-        "source": {"goal": 400_000, "rows_per_s": 500_000, "rounds": [450_000, 510_000], "cold": 90_000},
+        "source": {
+            "longer": longer,
+            "goal": 400_000,
+            "rows_per_s": 500_000,
+            "rounds": [450_000, 510_000],
+            "cold": 90_000,
+        },
         "live": {"goal": 300, "p50_ms": 320, "p95_ms": 500, "p99_ms": 700},
     }
     text = "\n".join(describe_pipelines(io, {}, {"pipelines-live": "Two cores."}))
     assert "≥ 400,000 rows/s | 500,000 | 450,000 – 510,000 | met |" in text and "source 90,000" in text
     assert "≤ 300 ms | 320 ms | p99 700 ms | **not met** |" in text and "**live**: Two cores." in text
-    assert text.count("not measured") == 3
+    assert text.count("not measured") == 3 and "4,000,000 rows, of which the start is a smaller part" in text
+    rates = {
+        "ranges": 2_000_000,
+        "ranges_per_s": 1,
+        "ranges_per_cpu_s": 1,
+        "rounds": [1],
+        "goal": 2,
+        "left_out": [1, 2],
+    }
+    text = "\n".join(describe_pipelines({}, rates | {"larger": rates | {"ranges": 6_000_000}}, {}))
+    assert "of the audit the first 2." in text and "6,000,000 ranges with faults are audited at 1 " in text
 
 
 def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:
