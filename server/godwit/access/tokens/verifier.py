@@ -123,11 +123,11 @@ def _read_object(part: str, name: str) -> dict[str, Any]:
 
 
 def _read_part(part: str, name: str) -> bytes:
-    """One part's bytes, from base64url in its one way of being written (RFC 7515, 2); raises TokenRefused."""
+    """One part's bytes, from base64url in its one way of being written, without padding (RFC 7515, 2); raises TokenRefused."""
     try:
         read = b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
         raise TokenRefused(f"the token is damaged: its {name} cannot be read") from error
-    if urlsafe_b64encode(read).rstrip(b"=") != part.rstrip("=").encode():
+    if urlsafe_b64encode(read).rstrip(b"=") != part.encode():
         raise TokenRefused(f"the token is damaged: its {name} cannot be read")
     return read

@@ -42,6 +42,8 @@ def test_a_signature_that_was_cut_or_changed_is_called_that() -> None:
             if put != was:
                 said.add(refusal(f"{signed}.{signature[:place]}{put}{signature[place + 1 :]}"))
     assert said == {SIGNATURE_WRONG, damaged("signature"), refusal("one.two")}
+    for padded in ("QQ=", "QQ==", "QUE="):
+        assert refusal(f"{signed}.{padded}") == damaged("signature")
 
 
 def test_one_wrong_character_anywhere_is_told_in_own_words() -> None:
