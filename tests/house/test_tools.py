@@ -28,8 +28,8 @@ def test_every_missing_tool_is_named_with_the_way_to_get_it(root: Path, tmp_path
         "missing: Python 3.11 or later, with venv",
         "missing: a C compiler (cc)",
         "missing: Rust 1.95 or later (cargo, rustc)",
-        "missing: Node 20 or later, which tests the page and the client",
-        "missing: npm, which brings the type checker of the JavaScript client",
+        "missing: Node 20 or later, which brings the console its charts and tests the client",
+        "missing: npm, which brings the console its charts",
     ]
     assert "rustup" in done.stderr and "apt install" in done.stderr
 
@@ -48,8 +48,12 @@ def test_checking_needs_clippy_and_rustfmt(root: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and "rustup component add clippy rustfmt" in done.stderr
 
 
-def test_running_needs_no_node(root: Path, tmp_path: Path) -> None:
+def test_running_needs_node_and_no_more(root: Path, tmp_path: Path) -> None:
     path = bin_folder(tmp_path, rustc="echo rustc 1.102.0", cargo="", cc="", python3="exit 0")
+    assert "missing: Node 20 or later" in run_tools(root, path, "run").stderr
+    for name, text in {"node": "echo v20.0.0", "npm": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
     done = run_tools(root, path, "run")
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "python3"))
 
