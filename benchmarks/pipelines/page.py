@@ -95,6 +95,8 @@ def _describe_more(found: Results) -> list[str]:
             rates = audit[name]
             lines.append(
                 f"{rates['ranges']:,} {what} are audited at {rates['ranges_per_s']:,} ranges/s, "
-                f"{rates['ranges_per_cpu_s']:,} a second of processor time; the goal is that of {audit['ranges']:,} with faults."
+                f"{rates['ranges_per_cpu_s']:,} a second of processor time."
             )
+    if "larger" in audit:
+        lines.append(f"The audit's goal is that of {audit['ranges']:,} with faults.")
     return lines

@@ -15,10 +15,14 @@ def bin_folder(folder: Path, **programs: str) -> str:
     """A folder with what the script itself runs, and the given fake programs."""
     for name in ("sort", "head", "cut"):
         os.symlink(f"/usr/bin/{name}", folder / name)
+    add_programs(folder, **programs)
+    return str(folder)
+
+
+def add_programs(folder: Path, **programs: str) -> None:
     for name, text in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
-    return str(folder)
 
 
 def test_every_missing_tool_is_named_with_the_way_to_get_it(root: Path, tmp_path: Path) -> None:
@@ -51,9 +55,7 @@ def test_checking_needs_clippy_and_rustfmt(root: Path, tmp_path: Path) -> None:
 def test_running_needs_node_and_no_more(root: Path, tmp_path: Path) -> None:
     path = bin_folder(tmp_path, rustc="echo rustc 1.102.0", cargo="", cc="", python3="exit 0")
     assert "missing: Node 20 or later" in run_tools(root, path, "run").stderr
-    for name, text in {"node": "echo v20.0.0", "npm": ""}.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
+    add_programs(tmp_path, node="echo v20.0.0", npm="")
     done = run_tools(root, path, "run")
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "python3"))
 

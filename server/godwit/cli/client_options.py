@@ -64,5 +64,5 @@ def read_token(file: Path | None) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid("--token-file", str(file), f"cannot be read: {error}") from error
     if any(not "!" <= character <= "~" for character in token):  # whoever sends such a one shows it in an error
-        raise ConfigInvalid("--token-file", str(file), "holds more than one token")
+        raise ConfigInvalid("--token-file", str(file), "is not one token of printable ASCII, and nothing else")
     return token or None

@@ -27,6 +27,6 @@ def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigInvalid, match="cannot be read"):
         read_token(tmp_path / "missing")
     file.write_text("[admin]\nsecret\n")
-    with pytest.raises(ConfigInvalid, match="holds more than one token") as told:
+    with pytest.raises(ConfigInvalid, match="is not one token") as told:
         read_token(file)
     assert "secret" not in str(told.value)
