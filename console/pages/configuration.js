@@ -63,10 +63,10 @@ export class Configuration {
     const isSet = value.source !== "default";
     const row = element("tr", {},
       element("td", { class: "name", title: value.variable }, value.key.split(".")[1]),
-      element("td", { class: "mono" }, element("span", { class: isSet ? "" : "quiet" }, shown(value.value)),
+      element("td", { class: "mono", "data-label": "Value" }, element("span", { class: isSet ? "" : "quiet" }, shown(value.value)),
         isSet && !value.is_secret ? element("div", { class: "quiet" }, `default ${shown(value.default)}`) : null),
-      element("td", {}, element("span", { class: `pill ${tone}` }, word), value.where ? element("div", { class: "quiet mono" }, value.where) : null),
-      element("td", {}, value.sentence, element("div", { class: "quiet" }, `${value.bound}${value.is_live ? " · taken over at SIGHUP" : ""}`)));
+      element("td", { "data-label": "From" }, element("span", { class: `pill ${tone}` }, word), value.where ? element("div", { class: "quiet mono" }, value.where) : null),
+      element("td", { class: "words" }, value.sentence, element("div", { class: "quiet" }, `${value.bound}${value.is_live ? " · taken over at SIGHUP" : ""}`)));
     row.words = `${value.key} ${value.variable} ${value.sentence} ${shown(value.value)}`.toLowerCase();
     row.isSet = isSet;
     this.rows.push(row);

@@ -29,14 +29,13 @@ export class Connections {
         : empty("Nobody is connected.", "Clients connect to the client port."),
       columns: [
         { key: "connection", label: "Connection", kind: "id", href: (row) => `#/connection?id=${row.connection}`, show: hexOf },
+        { key: "behind", label: "Where it stands", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
         { key: "address", label: "Address", kind: "nowrap" },
         { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
         { key: "client", label: "Client", kind: "nowrap", show: (row) => row.client || "–" },
         { key: "wire", label: "Wire" },
-        { key: "shard", label: "Shard", isNumber: true },
         { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
         { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
-        { key: "behind", label: "Where it stands", kind: "nowrap", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
         { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },
       ],
     });

@@ -5,7 +5,7 @@ import { element, empty, panel, say } from "../element.js";
 import { ago, exact, percent, quantity } from "../format.js";
 import { Table } from "../parts/table.js";
 
-const SCOPES = { node: "of the node", shard: "of each shard", connection: "of each connection", subject: "of each subject" };
+const SCOPES = { node: "the node", shard: "each shard", connection: "each connection", subject: "each subject" };
 
 export class Limits {
   constructor() {
@@ -16,7 +16,7 @@ export class Limits {
       label: "Limits and how often each was hit", keyOf: (row) => row.name, sort: "hits", order: "desc", onSort: () => this.show(),
       columns: [
         { key: "name", label: "Limit", kind: "name", isSortable: true, title: (row) => row.sentence },
-        { key: "sentence", label: "What it holds" },
+        { key: "sentence", label: "What it holds", kind: "words" },
         { key: "scope", label: "Whose", kind: "nowrap", show: (row) => SCOPES[row.scope] ?? row.scope },
         { key: "value", label: "Value", isNumber: true, show: (row) => quantity(row.name, row.value), title: (row) => `default ${quantity(row.name, row.default)}, from ${row.source}` },
         { key: "used", label: "Used now", isNumber: true, isSortable: true, show: (row) => (row.used === null ? "–" : quantity(row.name, row.used)), meter: (row) => (row.used === null ? null : shareOf(row)) },

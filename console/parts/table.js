@@ -10,7 +10,7 @@ export class Table {
     this.rows = new Map();
     this.heads = columns.map((column) => this.makeHead(column));
     this.body = element("tbody");
-    this.table = element("table", {}, element("caption", { class: "unseen" }, label), element("thead", {}, element("tr", {}, this.heads)), this.body);
+    this.table = element("table", { class: columns.some((column) => column.isSortable) ? "sortable" : null }, element("caption", { class: "unseen" }, label), element("thead", {}, element("tr", {}, this.heads)), this.body);
     this.nothing = element("div", {});
     this.root = element("div", {}, element("div", { class: isTall ? "wide tall" : "wide", tabindex: 0, role: "region", "aria-label": label }, this.table), this.nothing);
     this.markSort();
@@ -59,7 +59,7 @@ export class Table {
     line.row = row;
     for (const column of this.columns) {
       const kind = [column.isNumber && "number", column.kind, column.meter && "bar", column.action && "action"].filter(Boolean).join(" ");
-      const cell = element("td", { class: kind || null });
+      const cell = element("td", { class: kind || null, "data-label": column.label });
       if (column.href) cell.append(element("a"));
       if (column.action) cell.append(element("button", { type: "button", class: column.action.kind, onclick: () => column.action.run(line.row) }, column.action.label));
       if (column.meter) cell.append(element("span"), element("meter", { min: 0, max: 1, "aria-hidden": "true" }));

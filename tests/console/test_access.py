@@ -90,3 +90,43 @@ async def work(node: testing.RunningNode, subjects: int) -> None:
                     [Draft(f"/stocks/{name}", json.dumps({"price": price, "size": round_ % 90}).encode())]
                 )
         await asyncio.sleep(0.1)
+
+
+async def find_wide(page: Page) -> list[str]:
+    """What has to be pushed sideways to be read: the page, or a table of it."""
+    return list(
+        await page.evaluate(
+            "() => [document.documentElement, ...document.querySelectorAll('main .wide')]"
+            ".filter(one => one.scrollWidth > one.clientWidth)"
+            ".map(one => `${one.getAttribute('aria-label') ?? 'the page'}: ${one.scrollWidth} in ${one.clientWidth}`)"
+        )
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_nothing_has_to_be_pushed_sideways(page: Page, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 844})
+    async with testing.node() as node, Client(node.url) as client, client.subscribe("/stocks/**") as listening:
+        await listening.joined()
+        await client.publish("/stocks/of-a-long-name/london", {"price": 100.25, "size": 1_000_000, "venue": "XLON"})
+        await open_page(page, node, "subject?name=/a/new")
+        await page.locator("#publish").get_by_label("Content").fill("1")
+        await page.locator("#publish").get_by_label("Idempotence key").fill("short")
+        await page.locator("#publish").get_by_role("button", name="Publish").click()
+        await expect(page.locator("#publish").get_by_role("status")).to_contain_text("KeyInvalid")
+        places = {
+            "live?pattern=/stocks/**": "#messages tbody td",
+            "subject?name=/stocks/of-a-long-name/london": "#history tbody td",
+            "subjects": "#subjects tbody td",
+            "connections": "#connections tbody td",
+            "limits": "#refusals tbody td",
+            "configuration": "#section-node tbody td",
+        }
+        for place, cell in places.items():
+            await open_page(page, node, place)
+            await expect(page.locator(cell).first).to_be_visible()
+            assert not await find_wide(page), place
+        await page.goto(f"{node.admin_url}/#/connections")
+        await page.locator("#connections").get_by_role("link").first.click()
+        await expect(page.locator("#stands tbody td").first).to_be_visible()
+        assert not await find_wide(page)
