@@ -12,6 +12,7 @@ import { listen, listenToInterest } from "./listening.js";
 import { Position, Published } from "./model.js";
 import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
+import { wordsOf } from "./session/backoff.js";
 import { ItemQueue } from "./session/item_queue.js";
 import { ServerList } from "./session/servers.js";
 import { Session } from "./session/session.js";
@@ -305,11 +306,11 @@ export class Client {
       const loss = await this.#connection.live(url, ways.choose(url), () => !session.isOver && !this.#isPaused);
       if (session.isWelcome) this.#servers.succeeded();
       ways.ended(session.isWelcome, loss);
-      this.loss = loss.reason;
+      this.loss = wordsOf(loss.code, loss.reason);
       session.lost(this.#platform.now(), loss.code, loss.reason);
       if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
-      this.#log.info(`godwit: not connected (${loss.reason}); next try in ${waitMs} ms`);
+      this.#log.info(`godwit: not connected (${this.loss}); next try in ${waitMs} ms`);
       await this.#stirred.waitAtMost(waitMs);
     }
   }

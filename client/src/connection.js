@@ -21,6 +21,7 @@ import { newWire } from "./wire/speak.js";
  * @property {Log} log
  */
 
+const GOOD_ORDER = 1000; // the close code
 const BATCH_COMMANDS_MAX = 64;
 const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
 const TOKEN_AGAIN_MS = 5_000; // after a failure to renew it
@@ -32,6 +33,7 @@ export class Connection {
   /** @type {Link | null} */
   #link = null;
   #isOpen = false;
+  #leftFor = ""; // why this side ended the link
   #isBlocked = false; // the link wants no more for now
   #isFlushDue = false;
   #tokenAt = 0; // not asked for again before
@@ -73,7 +75,8 @@ export class Connection {
    * @param {string} reason
    */
   leave(reason) {
-    if (this.#isOpen) this.#link?.close(1000, reason);
+    this.#leftFor = reason;
+    if (this.#isOpen) this.#link?.close(GOOD_ORDER, reason);
     else this.#link?.abort();
   }
 
@@ -93,7 +96,9 @@ export class Connection {
       return { code: null, reason: `no token: ${error}`, isUntried: true };
     }
     if (!isWanted()) return { code: null, reason: "not wanted", isUntried: true };
+    this.#leftFor = "";
     const end = await this.#carry(url, way, token);
+    if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket tells of the peer's reason alone
     clearTimeout(this.#timer);
     this.#link = null;
     this.#isOpen = this.#isBlocked = false;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -231,3 +232,15 @@ async def test_who_comes_back_too_late_is_told_how_much_is_gone_and_given_the_pr
             await client.publish("/a", 10)
             last = await anext(items)
             assert isinstance(last, Message) and last.json() == 10
+
+
+async def test_a_drain_is_said_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "godwit.client")
+    async with testing.node() as node, asyncio.timeout(DEADLINE_S), Client(node.url, settings=QUICK) as client:
+        items = client.subscribe("/a").items()
+        await anext(items)
+        await node.node.hang_up()
+        status = await anext(items)
+        assert isinstance(status, Status) and status.reason.startswith("Draining: The node stops")
+        lines = [line for line in caplog.messages if "not connected" in line]
+        assert lines and not [line for line in lines if "{" in line]

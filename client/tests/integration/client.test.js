@@ -56,6 +56,16 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
       assert.ok(Math.abs(json.timeMs - Date.now()) < 60_000);
     });
 
+    test("a pause is no broken connection, and its status says so", async () => {
+      const paused = new Client(node.url, { wire });
+      const items = paused.subscribe(fresh()).items();
+      await items.next();
+      paused.pause();
+      const { value } = await items.next();
+      assert.deepEqual([value.state, value.reason, paused.loss], ["disconnected", "paused", "paused"]);
+      await paused.close();
+    });
+
     test("the snapshot comes first, then what is live", async () => {
       const subject = fresh();
       await client.publish(subject, { x: 1, y: 1 });

@@ -87,6 +87,17 @@ describe("a lost connection", LIMITS, () => {
     await client.close();
   });
 
+  test("is said in words, also where the server closed with an object", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    await client.connected();
+    peer.isClosed = true;
+    peer.cut(4200, '{"name":"Draining","reconnect_after_ms":1}');
+    await peer.until(() => !client.isConnected);
+    assert.match(client.loss, /^Draining: The node stops/);
+    await client.close();
+  });
+
   test("before the answer: the publish is sent again under the same key, and is one message", async () => {
     const peer = new Peer();
     peer.isMute = true;

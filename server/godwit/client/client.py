@@ -18,6 +18,7 @@ from typing import Literal
 from ..errors import GodwitError
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
+from .backoff import words_of
 from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
 from .item_queue import ItemQueue
@@ -243,11 +244,11 @@ class Client:
             loss = await self._connection.live(self._servers.choose(random.random()))
             if session.is_welcome:
                 self._servers.succeeded()
-            self._loss = loss.reason
+            self._loss = words_of(loss.code, loss.reason)
             session.lost(now_ms(), loss.code, loss.reason)
             if not session.is_over:
                 wait_ms = session.backoff.wait_ms(random.random())
-                log.info("not connected (%s); next try in %s ms", loss.reason, wait_ms)
+                log.info("not connected (%s); next try in %s ms", self._loss, wait_ms)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), wait_ms / 1000)
 
