@@ -143,6 +143,23 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     assert [row["offset"] for row in read(tmp_path, 25)] == [*range(25, 30), *range(1000, 1010)]
 
 
+def test_rows_behind_one_that_the_manifest_calls_damaged_keep_their_offsets(tmp_path: Path) -> None:
+    """A node that makes a manifest anew finds a damaged row in a sealed file, which stays as it is."""
+    writer = JournalWriter(tmp_path)
+    for first in range(0, 30, 10):
+        writer.write([message(offset) for offset in range(first, first + 10)])
+    path = writer.seal(holes=[(14, 15)])
+    content = bytearray(path.read_bytes())
+    content[content.index(b'"n": 14')] ^= 1
+    path.write_bytes(content)
+    found = read(tmp_path)
+    assert [row["offset"] for row in found] == [*range(14), *range(15, 30)]
+    assert not any(row["fault"] for row in found)
+    assert [row["offset"] for row in read(tmp_path, 12, 17)] == [12, 13, 15, 16]
+    path.write_bytes(content[: len(content) - 400])
+    assert [row["offset"] for row in read(tmp_path)] == [*range(14), *range(15, 30)]
+
+
 def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) -> None:
     writer = write_messages(tmp_path, 100, segments=1)
     journals = Journals(str(tmp_path), "messages")

@@ -107,23 +107,38 @@ def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
 
 def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
     due = offsets_of(part.segment_first, part.segment_next, part.holes)
-    at = 0
+    placed, at = due, 0
     try:
         with pa.memory_map(str(path)) as mapped:
             reader = pa.ipc.open_file(mapped)
             _check_schema(reader.schema, schema)
+            if len(due) < part.segment_next - part.segment_first == _count_rows(reader):
+                placed = np.arange(part.segment_first, part.segment_next, dtype=np.int64)
             for index in range(reader.num_record_batches):
                 batch = reader.get_batch(index)
-                offsets = due[at : at + batch.num_rows]
+                offsets = placed[at : at + batch.num_rows]
                 at += batch.num_rows
                 if len(offsets) and offsets[-1] >= part.first and offsets[0] < part.next:
-                    yield _checked(offsets, batch)
+                    yield (
+                        _without_holes(_checked(offsets, batch), due) if placed is not due else _checked(offsets, batch)
+                    )
     except FileNotFoundError:
         raise JournalMissing(
             f"{path} is not there any more: retention moved past offset {part.first} before it was read"
         ) from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield due[at:], None, f"unreadable: {error}"
+        yield due[np.searchsorted(due, placed[at]) :] if at < len(placed) else due[:0], None, f"unreadable: {error}"
+
+
+def _count_rows(reader: pa.RecordBatchFileReader) -> int:
+    return sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches))
+
+
+def _without_holes(raw: Raw, due: Offsets) -> Raw:
+    """Of a segment that was damaged after it was sealed, and whose manifest was made anew: its holes are still in the file."""
+    offsets, batch, why = raw
+    is_due = np.isin(offsets, due)
+    return offsets[is_due], batch and batch.filter(pa.array(is_due)), why
 
 
 def _read_open(file: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
