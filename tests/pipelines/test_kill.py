@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 
 from godwit_pipelines.cluster import running_cluster
 from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.errors import EXIT_STOPPED
 from tests.pipelines.driven import kill, run, start
 from tests.pipelines.journals import JournalWriter, message
 
@@ -91,4 +93,30 @@ def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> 
             assert process.wait(WAIT_S) == 0, log.read_text()
         finally:
             kill(process)
+    assert_equal(lake, tmp_path, count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way, number, code", [("--every=200ms", signal.SIGINT, 0), ("--once", signal.SIGTERM, EXIT_STOPPED)]
+)
+def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
+    way: str, number: int, code: int, tmp_path: Path
+) -> None:
+    count = 6_000
+    write_journal(tmp_path / "node", count).close()
+    lake, log = tmp_path / "lake", tmp_path / "log"
+    words = ("run", "land", "--journal", str(tmp_path / "node"), "--lake", str(lake), "--master", "local[2]")
+    words = (*words, "--set", "journal.rows_per_batch=400", "--option", "streams=messages")
+    process = start(*words, way, log=log)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while not count_rows(lake) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(WAIT_S) == code, log.read_text()
+    finally:
+        kill(process)
+    assert 0 < count_rows(lake) < count and "Aborted" not in log.read_text()
+    assert run(*words, log=log) == 0, log.read_text()
     assert_equal(lake, tmp_path, count)

@@ -20,7 +20,7 @@ from rich.table import Table as Grid
 
 from . import __version__
 from .config import describe_config, load_config
-from .errors import EXIT_FOUND, ConfigInvalid, PipelineError, TableMissing
+from .errors import EXIT_FOUND, EXIT_STOPPED, ConfigInvalid, PipelineError, TableMissing
 from .jobs import JOBS, Job, Outcome, Run
 from .settings import Config
 from .tables import TABLES
@@ -62,6 +62,9 @@ class Commands(click.Group):
         except PipelineError as error:
             click.echo(f"godwit-pipelines: {error}", err=True)
             ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("godwit-pipelines: stopped; what was not finished is done by the next run", err=True)
+            ctx.exit(EXIT_STOPPED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,7 +107,7 @@ def run(
 
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
-    """Start Spark, run the job, end Spark. A job that goes on ends with SIGINT or SIGTERM, between two batches."""
+    """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on between two batches, any other at once."""
     from .lake import Lake
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
@@ -119,6 +122,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     with serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start():
             spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
+        stop.listen(goes_on=every_s is not None)
         try:
             spark.streams.addListener(figures)
             given = Run(
@@ -152,10 +156,16 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
 
 
 class Stopping:
-    """Whether somebody asked this process to end."""
+    """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
 
     def __init__(self) -> None:
         self.asked = False
+
+    def listen(self, *, goes_on: bool) -> None:
+        """A job that does not go on is cancelled by Spark's own way with SIGINT, which raises KeyboardInterrupt."""
+        if not goes_on:
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+            return
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(self, "asked", True))
 

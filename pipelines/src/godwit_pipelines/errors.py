@@ -12,6 +12,8 @@ from __future__ import annotations
 
 EXIT_FOUND = 1
 """A job did its work and found what must not be: a hole, a gap that nobody was told of."""
+EXIT_STOPPED = 130
+"""Somebody stopped a job before it had done its work."""
 
 
 class PipelineError(Exception):
