@@ -119,6 +119,24 @@ impl Segments {
         (manifest.stream == self.manifest.stream && manifest.is_sound()).then_some(manifest)
     }
 
+    /// Refuses a manifest of a later version, which it would be wrong to take for a damaged one: made anew it says less.
+    pub(crate) fn check_format(&self, disk: &dyn Disk) -> io::Result<()> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let path = self.folder.join(NAME);
+        let Ok(file) = disk.open(&path) else { return Ok(()) };
+        let bytes = read_range(&*file, 0, usize::try_from(file.length()?).unwrap_or(usize::MAX))?;
+        match serde_json::from_slice::<Format>(&bytes) {
+            Ok(Format { format }) if format > FORMAT => {
+                let why = format!("{} is of format {format}; this version knows {FORMAT}", path.display());
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Puts the manifest on the disk.
     pub(crate) fn save(&self, disk: &dyn Disk) -> io::Result<()> {
         let (path, fresh) = (self.folder.join(NAME), self.folder.join(FRESH));

@@ -94,6 +94,9 @@ impl Journal {
         let lock = disk.lock(&settings.directory.join("lock"))?;
         let catalog = Catalog::new(&settings.directory, &settings.node);
         let progress = Progress::default();
+        for stream in Stream::ALL {
+            catalog.lock(stream).check_format(&*disk)?; // of all, before anything of one is changed
+        }
         let sealer = Sealer { disk: Arc::clone(&disk), catalog: catalog.clone(), progress: progress.clone() };
         let was_cut = !boot::is_same(&*disk, &settings.directory);
         let mut recovered = Vec::with_capacity(Stream::ALL.len());
