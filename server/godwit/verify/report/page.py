@@ -12,6 +12,7 @@ from .timeline import Timeline
 
 STYLE = Path(__file__).with_name("page.css")
 FINDINGS_SHOWN = 12
+SHORT_S = 120  # a run is told in seconds up to here
 LEGEND = (
     ("var(--up)", "connected"),
     ("var(--away)", "not connected"),
@@ -58,27 +59,53 @@ def build_page(document: dict[str, Any]) -> str:
 
 
 def _verdict(document: dict[str, Any], name: str) -> str:
-    counts, broken = document["counts"], document["verdict"] != "passed"
-    faults = sum(document["harms"].values())
-    sentence = (
-        f"{counts['acknowledged']:,} messages were acknowledged and {counts['messages']:,} were delivered to "
-        f"{counts['subscribers']:,} subscribers, while {faults} faults broke {counts['losses']:,} connections"
-        + (f" and took the node down {counts['restarts']} times. " if counts["restarts"] else ". ")
-    )
-    if broken:
-        sentence += f"{counts['breaches']:,} times a promise was broken; the shortest history that shows it is below."
-    else:
-        sentence += "Nothing was lost in silence, nothing came twice, everything came in order"
-        sentence += (
-            f", and each of the {counts['gaps']:,} gaps was told and counted right."
-            if "gaps" in [one["promise"] for one in document["promises"] if one["state"] == "kept"]
-            else "."
-        )
-    broker = escape(str(document["broker"]))
+    broken = document["verdict"] != "passed"
+    found = _say_breaches(document) if broken else _say_kept(document)
+    seconds = document["ended_ms"] / 1000
+    lasted = f"{seconds:.0f} seconds" if seconds < SHORT_S else f"{seconds / 60:.1f} minutes"
     return (
-        f"<h1>Proof of delivery: {broker}, {document['ended_ms'] / 60_000:.1f} minutes, seed {document['seed']}</h1>"
-        f'<section class="verdict {"broken" if broken else ""}"><b>{name}</b><p>{sentence}</p></section>'
+        f"<h1>Proof of delivery: {escape(str(document['broker']))}, {lasted}, seed {document['seed']}</h1>"
+        f'<section class="verdict {"broken" if broken else ""}"><b>{name}</b><p>{_say_scene(document)} {found}</p></section>'
     )
+
+
+def _say_scene(document: dict[str, Any]) -> str:
+    counts, faults = document["counts"], sum(document["harms"].values())
+    passed = (
+        f"{counts['acknowledged']:,} messages were acknowledged and {counts['messages']:,} were delivered to "
+        f"{_count(counts['subscribers'], 'subscriber')}"
+    )
+    if not faults:
+        return f"{passed}; nothing was harmed."
+    fell = f" and took the node down {_count(counts['restarts'], 'time')}" if counts["restarts"] else ""
+    return f"{passed}, while {_count(faults, 'fault')} broke {_count(counts['losses'], 'connection')}{fell}."
+
+
+def _say_breaches(document: dict[str, Any]) -> str:
+    total = _count(document["counts"]["breaches"], "time")
+    return f"{total} a promise was broken; the shortest history that shows it is below."
+
+
+def _say_kept(document: dict[str, Any]) -> str:
+    """Nothing is said of a promise that was not judged, but that it was not."""
+    gaps = document["counts"]["gaps"]
+    words = {
+        "no loss": "nothing was lost in silence",
+        "no repeat": "nothing came twice",
+        "order": "everything came in order",
+        "gaps": f"each of the {gaps:,} gaps was told and counted right" if gaps > 1 else "every gap was told",
+    }
+    kept = [words[one["promise"]] for one in document["promises"] if one["state"] == "kept" and one["promise"] in words]
+    unjudged = [one["promise"] for one in document["promises"] if one["state"] == "not promised"]
+    said = ", ".join(kept[:-1]) + " and " + kept[-1] if len(kept) > 1 else "".join(kept)
+    said = f"{said[:1].upper()}{said[1:]}." if said else ""
+    if unjudged:
+        said += f" Not judged, because {document['broker']} does not promise it: {', '.join(unjudged)}."
+    return escape(said.strip())
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _tiles(document: dict[str, Any]) -> str:
@@ -110,7 +137,7 @@ def _promises(document: dict[str, Any]) -> str:
         f"<td>{escape(one['sentence'])}</td></tr>"
         for one in document["promises"]
     )
-    return f"<table><tr><th>promise</th><th>verdict</th><th>which is</th></tr>{rows}</table>"
+    return f'<table class="promises"><tr><th>promise</th><th>verdict</th><th>which is</th></tr>{rows}</table>'
 
 
 def _findings(document: dict[str, Any]) -> str:
