@@ -66,6 +66,10 @@ def test_no_link_and_no_anchor_leads_nowhere(site: Path) -> None:
     assert not broken
 
 
+def test_nothing_compiled_is_shipped_with_it(site: Path) -> None:
+    assert not list(site.rglob("*.pyc"))
+
+
 def test_every_page_that_is_made_is_there_and_says_something(site: Path) -> None:
     for name in MADE:
         assert len((site / "reference" / name / "index.html").read_text()) > 10_000, name
