@@ -37,6 +37,14 @@ def test_the_unit_is_one_that_systemd_takes(root: Path, tmp_path: Path) -> None:
     assert int(stop.group(1)) * 1_000 > defaults.drain.grace_ms, "the unit ends a node that still drains"
 
 
+def test_the_user_of_the_unit_is_made_and_may_read_what_the_guide_installs(root: Path) -> None:
+    [user] = re.findall(r"^User=(.+)$", (root / "deploy/godwit.service").read_text(), re.MULTILINE)
+    lines = [line.split() for line in (root / "docs/guides/deploying.md").read_text().splitlines()]
+    assert [line for line in lines if line[:1] == ["useradd"] and line[-1] == user]
+    [install] = [line for line in lines if line[:1] == ["install"] and line[-1] == "/etc/godwit/godwit.toml"]
+    assert install[install.index("-g") + 1] == user and install[install.index("-m") + 1] == "640"
+
+
 def test_kernel_settings_are_names_that_linux_knows(root: Path) -> None:
     lines = [line for line in (root / "deploy/90-godwit.conf").read_text().splitlines() if line and line[0] != "#"]
     assert lines
