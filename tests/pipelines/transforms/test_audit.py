@@ -110,11 +110,11 @@ def half_landed() -> Scene:
         whose
         | {"connection": 1, "selector": "/a/*", "is_pattern": True, "mark_run": "a", "offset": begin}
         | {"from_arrival": begin, "to_arrival": end, "count": end - begin + 1}
-        for begin, end in ((1, 4), (5, 9))
+        for begin, end in ((1, 4), (5, 9), (10, 12))
     ]
     deliveries.append(
         whose
-        | {"connection": 2, "selector": "/a/x", "is_pattern": False, "epoch": 1, "offset": 10}
+        | {"connection": 2, "selector": "/a/x", "is_pattern": False, "epoch": 1, "offset": 20}
         | {"from_sequence": 1, "to_sequence": 8, "count": 8}
     )
     return Scene(deliveries, messages, reigns)
@@ -123,6 +123,7 @@ def half_landed() -> Scene:
 def test_what_was_handed_over_may_land_before_what_was_published(audited: Audited) -> None:
     found = audited.faults["not landed"]
     assert sorted((row.connection, row.kind, row.messages, row.cause) for row in found) == [
+        (1, "unpublished", 3, "not landed yet"),
         (1, "unpublished", 3, "not landed yet"),
         (2, "unpublished", 2, "not landed yet"),
     ]

@@ -95,9 +95,11 @@ def settle_back(odd: DataFrame) -> DataFrame:
     return turns.groupBy(*_ISLAND, F.col("turn.offset").alias("offset")).agg(*sums)
 
 
-_STRETCHES = """
-    if(lo <= reached, named_struct('offset', offset, 'lo', lo, 'hi', least(hi, reached), 'is_back', true), null),
-    if(lo <= reached, named_struct('offset', -1L, 'lo', lo, 'hi', began - 1, 'is_back', false), null),
+_KNOWN = "if(is_pattern and published_to < reached, published_to, reached)"
+"""How far places are known: of a pattern's ranges past what has landed each begins, as far as can be told, where that ends."""
+_STRETCHES = f"""
+    if(lo <= {_KNOWN}, named_struct('offset', offset, 'lo', lo, 'hi', least(hi, {_KNOWN}), 'is_back', true), null),
+    if(lo <= {_KNOWN}, named_struct('offset', -1L, 'lo', lo, 'hi', began - 1, 'is_back', false), null),
     if(before > 0, named_struct('offset', offset, 'lo', reached + 1, 'hi', lo - 1, 'is_back', false), null)"""
 """What a range says of its island: that it goes back over places; that it lies before where the island began, where
 nothing was handed over either (but nothing was owed); that it left a gap.
