@@ -58,6 +58,8 @@ ROWS = {
 """Row → indicator, with a window."""
 ALARMING = {"slow_readers", "publishes_refused_per_second", "gaps_per_second", "resynced_per_second"}
 UNITS = ("", "k", "M", "G", "T")
+LABEL_CHARACTERS = len("shard 99")
+NUMBER_CHARACTERS = len("0.00123")
 
 
 @click.command()
@@ -83,20 +85,20 @@ def top(
         return
     console = Console()
     if once or not console.is_terminal:
-        console.print(draw(look(), window))
+        console.print(draw(look(), window, console.width))
         return
     try:
-        with Live(draw(look(), window), console=console, auto_refresh=False, screen=True) as live:
+        with Live(draw(look(), window, console.width), console=console, auto_refresh=False, screen=True) as live:
             while True:
                 time.sleep(interval)
-                live.update(draw(look(), window), refresh=True)
+                live.update(draw(look(), window, console.width), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def draw(stats: Tree, window: str | None) -> Group:
-    """Everything that is shown of one answer."""
-    parts: list[Any] = [_draw_head(stats), _draw_scopes(stats["now"])]
+def draw(stats: Tree, window: str | None, width: int) -> Group:
+    """Everything that is shown of one answer, on a terminal of so many characters."""
+    parts: list[Any] = [_draw_head(stats), *(_draw_scopes(stats["now"], columns) for columns in _split(width))]
     if window:
         parts.append(_draw_window(stats["now"]["node"], window, stats["windows"][window]))
     codes = _draw_codes(stats["now"]["codes"])
@@ -131,16 +133,30 @@ def _draw_head(stats: Tree) -> Text:
     return text
 
 
-def _draw_scopes(now: Tree) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
+def _split(width: int) -> list[list[str]]:
+    """The columns, in as many tables as a terminal needs to show each in full."""
+    tables: list[list[str]] = [[]]
+    left = width - LABEL_CHARACTERS
     for column in COLUMNS:
+        needed = max(len(column), NUMBER_CHARACTERS) + 2
+        if needed > left and tables[-1]:
+            tables.append([])
+            left = width - LABEL_CHARACTERS
+        tables[-1].append(column)
+        left -= needed
+    return tables
+
+
+def _draw_scopes(now: Tree, columns: list[str]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     scopes = {"node": now["node"]}
     scopes |= {f"shard {name}": scope for name, scope in now["shards"].items()}
     scopes |= {name: scope for name, scope in now["wires"].items() if any(scope.values())}
     for name, scope in scopes.items():
-        table.add_row(name, *(_draw_value(indicator, scope.get(indicator)) for indicator in COLUMNS.values()))
+        table.add_row(name, *(_draw_value(COLUMNS[column], scope.get(COLUMNS[column])) for column in columns))
     return table
 
 

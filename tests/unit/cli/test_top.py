@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from godwit import testing
-from godwit.cli.top import draw, top, write_number
+from godwit.cli.top import COLUMNS, draw, top, write_number
 from godwit.testing.fake_engine import open_fake_engine
 
 STATS = {
@@ -33,10 +33,10 @@ STATS = {
 }
 
 
-def show(window: str | None) -> str:
-    console = Console(width=200, record=True, file=None, quiet=False)
+def show(window: str | None, width: int = 200) -> str:
+    console = Console(width=width, record=True, file=None, quiet=False)
     with console.capture() as captured:
-        console.print(draw(STATS, window))
+        console.print(draw(STATS, window, width))
     return captured.get()
 
 
@@ -47,6 +47,14 @@ def test_node_shards_and_wires_that_are_used_have_a_row() -> None:
     assert {"node", "shard", "json"} <= set(rows) and "binary" not in rows
     assert "12.3k" in shown and "0.256" in shown
     assert "PublishForbidden publishes_refused 3.5/s" in shown and "ClosedNormally" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_narrow_terminal_shows_every_column_and_row_in_full(width: int) -> None:
+    shown = show(None, width)
+    assert "…" not in shown and all(column in shown for column in COLUMNS)
+    assert all(len(line.rstrip()) <= width for line in shown.splitlines())
+    assert shown.count("shard 0") == shown.count("json") > 1
 
 
 def test_a_window_says_how_much_of_it_is_known() -> None:
