@@ -62,6 +62,6 @@ const STANDS = {
 function behindOf(row) {
   if (row.behind_messages) return `${exact(row.behind_messages)} messages`;
   if (row.behind_bytes) return bytes(row.behind_bytes);
-  if (row.behind_arrivals) return `within ${exact(row.behind_arrivals)} messages`;
+  if (row.behind_arrivals) return `at most ${exact(row.behind_arrivals)} messages`;
   return "–";
 }

@@ -9,7 +9,7 @@ import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 
 const PAGE_ROWS = 50;
-const behindBy = (row) => (row.behind_bytes ? ` by ${bytes(row.behind_bytes)}` : row.behind_arrivals ? ` by ${exact(row.behind_arrivals)} messages` : "");
+const behindBy = (row) => (row.behind_bytes ? ` by ${bytes(row.behind_bytes)}` : row.behind_arrivals ? ` by at most ${exact(row.behind_arrivals)} messages` : "");
 
 export class Connections {
   constructor({ query, refresh }) {

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Page, Request, WebSocket, expect
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from godwit import testing
 from godwit.config import build_config
@@ -143,3 +145,23 @@ async def test_refusals_of_every_wire_are_shown(page: Page) -> None:
         assert answer.status == 400
         await open_page(page, node, "limits")
         await expect(page.locator("#refusals tbody tr").first).to_contain_text("4101 SubjectInvalid")
+
+
+async def test_a_slow_reader_is_found_and_told_as_at_most_so_far_behind(page: Page) -> None:
+    """Counted are all messages the node accepted since the one it stands at, also those it did not ask for."""
+    async with (
+        testing.node() as node,
+        connect(node.url, subprotocols=[Subprotocol("godwit.v1.json")], max_queue=1) as slow,
+    ):
+        await slow.send(json.dumps([{"id": 1, "connect": {"client": "slow/1"}}, {"id": 2, "subscribe": "/flood"}]))
+        await slow.recv()
+        for _ in range(20):
+            publish(node, "/flood", *(["x" * 60_000] * 20))
+        publish(node, "/other", *range(100))
+        await open_page(page, node, "connections?behind=true")
+        await expect(page.locator("#connections tbody tr")).to_contain_text(
+            re.compile("1 of 1 behind by at most [\\d,]+ messages")
+        )
+        await page.locator("#connections").get_by_role("link").click()
+        await expect(page.locator("#stands tbody tr")).to_contain_text(re.compile("catching up|in the window"))
+        slow.transport.abort()  # a close would wait for what it does not read
