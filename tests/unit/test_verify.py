@@ -57,6 +57,12 @@ def test_the_same_seed_gives_the_same_plan_and_another_another() -> None:
     assert a_plan(3).faults != a_plan(4).faults and a_plan(3).subscribers != a_plan(4).subscribers
 
 
+def test_all_subjects_of_a_plan_are_under_its_root() -> None:
+    plan = make_plan(1, Scale(60, 50), frozenset(Kind), frozenset(Harm), "/verify/run")
+    selectors = [*plan.styles, *(subscriber.selector for subscriber in plan.subscribers)]
+    assert all(selector.startswith("/verify/run/") for selector in selectors)
+
+
 def test_a_plan_has_every_kind_of_subscriber_and_as_many_as_wanted() -> None:
     plan = a_plan()
     assert len(plan.subscribers) == 200

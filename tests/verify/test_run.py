@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
+from godwit import testing
 from godwit.verify.brokers import OTHERS, BrokerMissing, GodwitBroker
 from godwit.verify.command import verify
 from godwit.verify.judge.finding import Promise
@@ -74,3 +76,13 @@ async def test_other_brokers_are_judged_and_keep_what_they_promise_while_clients
 def test_the_command_says_what_it_does_not_know() -> None:
     done = CliRunner().invoke(verify, ["--harm", "flood"])
     assert done.exit_code == 2 and "half-open" in done.output
+
+
+@pytest.mark.long
+async def test_a_node_that_is_there_is_judged_rightly_also_the_second_time() -> None:
+    """With the same seed, so that subjects, contents and keys would all be those of the first run."""
+    async with testing.node() as node:
+        for _ in range(2):
+            words = ["--url", node.url, "--seconds", "5", "--seed", "4", "--subscribers", "8", "--harm", "none"]
+            done = await asyncio.to_thread(CliRunner().invoke, verify, words)
+            assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ..errors import GodwitError
 from .brokers import OTHERS, Broker, GodwitBroker
-from .plan import OF_NODE, Harm, Kind, Scale, make_plan
+from .plan import OF_NODE, ROOT, Harm, Kind, Scale, make_plan
 from .progress import Progress
 from .report import build_document, build_page, write_json
 from .scene import Scene, run_scene
@@ -79,6 +79,9 @@ def verify(
         scale,
         chosen & broker.kinds,
         _choose_harms(harms, without, is_here),
+        ROOT
+        if url is None
+        else f"{ROOT}/{secrets.token_hex(4)}",  # a node that was there may hold what an earlier run left
     )
     with Progress(Console(stderr=True)) as progress:
         try:
@@ -104,8 +107,7 @@ def _report(scene: Scene, json_file: Path | None, html_file: Path | None) -> Ver
 def _choose_broker(url: str | None, other: str | None, settings: tuple[str, ...]) -> Broker:
     if other is not None:
         return OTHERS[other]()
-    address = url.split("://")[-1].strip("/") if url is not None else None
-    return GodwitBroker(address, settings=dict(setting.partition("=")[::2] for setting in settings))
+    return GodwitBroker(url, settings=dict(setting.partition("=")[::2] for setting in settings))
 
 
 def _choose_harms(harms: tuple[str, ...], without: tuple[str, ...], is_here: bool) -> frozenset[Harm]:

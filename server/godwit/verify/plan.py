@@ -15,6 +15,7 @@ from .judge.content import Style, mix
 
 T = TypeVar("T")
 
+ROOT = "/verify"
 WARM_UP_S = 2.0
 CALM_S = 4.0  # before the end nothing is harmed
 BUSY_SHARE = 60  # percent of the publishes go to the busy subjects
@@ -115,6 +116,7 @@ class Plan:
     publishers: list[PublisherPlan]
     subscribers: list[SubscriberPlan]
     faults: list[Fault] = field(default_factory=list)
+    root: str = ROOT
 
     def subject_of(self, publisher: int, number: int) -> str:
         """Where a publish goes: most go to the few busy subjects."""
@@ -148,25 +150,27 @@ class Lots:
         return chosen
 
 
-def make_plan(seed: int, scale: Scale, kinds: frozenset[Kind], harms: frozenset[Harm]) -> Plan:
-    """Draws everything."""
-    styles = _draw_styles()
-    subscribers = _draw_subscribers(Lots(seed, 1), scale.subscribers, kinds, list(styles))
+def make_plan(seed: int, scale: Scale, kinds: frozenset[Kind], harms: frozenset[Harm], root: str = ROOT) -> Plan:
+    """Draws everything; all subjects are under `root`, which nobody else publishes under, nor has before."""
+    styles = _draw_styles(root)
+    subscribers = _draw_subscribers(Lots(seed, 1), scale.subscribers, kinds, list(styles), root)
     publishers = [
         PublisherPlan(number, "json" if number % 2 else "binary", number % 3 != 0, (1, 8, 32)[number % 3])
         for number in range(1, scale.publishers + 1)
     ]
     names = [subscriber.name for subscriber in subscribers]
     faults = _draw_faults(Lots(seed, 2), scale.seconds, names, [harm for harm in DECK if harm in harms])
-    return Plan(seed, scale, styles, publishers, subscribers, faults)
+    return Plan(seed, scale, styles, publishers, subscribers, faults, root)
 
 
-def _draw_styles() -> dict[str, Style]:
-    styles = {f"/verify/{group}/{number}": Style(number % 4) for group in "ab" for number in range(10)}
-    return styles | {"/verify/busy/0": Style.OBJECT, "/verify/busy/1": Style.TEXT}
+def _draw_styles(root: str) -> dict[str, Style]:
+    styles = {f"{root}/{group}/{number}": Style(number % 4) for group in "ab" for number in range(10)}
+    return styles | {f"{root}/busy/0": Style.OBJECT, f"{root}/busy/1": Style.TEXT}
 
 
-def _draw_subscribers(lots: Lots, count: int, kinds: frozenset[Kind], subjects: list[str]) -> list[SubscriberPlan]:
+def _draw_subscribers(
+    lots: Lots, count: int, kinds: frozenset[Kind], subjects: list[str], root: str
+) -> list[SubscriberPlan]:
     shares = {
         Kind.SUBJECT: 45,
         Kind.PATTERN: 22,
@@ -181,22 +185,21 @@ def _draw_subscribers(lots: Lots, count: int, kinds: frozenset[Kind], subjects: 
     wanted = {kind: max(1, round(count * shares[kind] / total)) for kind in chosen}
     if chosen:  # rounding is made good by the largest
         wanted[chosen[0]] = max(1, wanted[chosen[0]] + count - sum(wanted.values()))
-    return [_draw_subscriber(lots, kind, number, subjects) for kind in chosen for number in range(1, wanted[kind] + 1)]
+    return [
+        _draw_subscriber(lots, kind, number, subjects, root) for kind in chosen for number in range(1, wanted[kind] + 1)
+    ]
 
 
-def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str]) -> SubscriberPlan:
+def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], root: str) -> SubscriberPlan:
     wires: tuple[WireName, ...] = ("json", "binary")
     wire = lots.choose(wires)
     name = f"{kind}-{number}"
-    patterns = (
-        *("/verify/a/*", "/verify/b/*", "/verify/a/**", "/verify/b/*", "/verify/*/3", "/verify/*/2"),
-        *("/verify/busy/*", "/verify/**"),
-    )
+    patterns = [f"{root}/{rest}" for rest in ("a/*", "b/*", "a/**", "b/*", "*/3", "*/2", "busy/*", "**")]
     selector = subjects[lots.draw(len(subjects))]
     if kind is Kind.PATTERN or (kind is not Kind.SUBJECT and lots.draw(2)):
         selector = lots.choose(patterns)
     if kind is Kind.SLOW:  # one that the log will move past
-        selector = lots.choose(("/verify/busy/0", "/verify/busy/1", "/verify/busy/*", "/verify/**"))
+        selector = lots.choose([f"{root}/{rest}" for rest in ("busy/0", "busy/1", "busy/*", "**")])
     return SubscriberPlan(
         name,
         kind,

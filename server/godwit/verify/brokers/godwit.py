@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from ...errors import ConfigInvalid
 from ..clients.javascript import JavascriptSubscriber, find_client
 from ..clients.library import ClientSubscriber
 from ..clients.publisher import Publisher
@@ -16,8 +19,20 @@ from ..timing import Clock
 from .broker import Publishing, Seat, Subscriber
 
 
+def read_place(url: str) -> tuple[str, int]:
+    """HOST and PORT of a node's address, as clients write it or bare; raises ConfigInvalid."""
+    try:
+        parts = urlsplit(url if "://" in url else f"ws://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or port is None or parts.scheme not in ("ws", "http"):
+        raise ConfigInvalid("--url", url, "is not a node's address without TLS", hint="such as ws://127.0.0.1:8800")
+    return host, port
+
+
 class GodwitBroker:
-    """`url` is HOST:PORT of a node that runs; without it one is started, by `command` if that is given."""
+    """`url` is of a node that runs; without it one is started, by `command` if that is given."""
 
     name = "godwit"
     needs_everybody_first = False
@@ -29,6 +44,7 @@ class GodwitBroker:
         settings: Mapping[str, object] | None = None,
     ) -> None:
         self._url, self._command, self._settings = url, command, settings
+        self._there = read_place(url) if url is not None else None
         self.node: Node | None = None
         self.address = ("", 0)
         self.notes: list[str] = []
@@ -38,9 +54,13 @@ class GodwitBroker:
             self.notes.append("javascript is left out: there is no Node, or no client, here")
 
     async def start(self, directory: Path) -> None:
-        if self._url is not None:
-            host, _, port = self._url.rpartition(":")
-            self.address = (host, int(port))
+        if self._there is not None:
+            self.address = self._there
+            try:
+                _, writer = await asyncio.open_connection(*self.address)
+            except OSError as error:
+                raise ConfigInvalid("--url", self._url, f"names a place where nothing answers: {error}") from error
+            writer.close()
             return
         self.node = Node(directory, self._command, self._settings)
         await self.node.start()

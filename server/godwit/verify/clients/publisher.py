@@ -77,7 +77,7 @@ class Publisher:
             return None
         if self._last_key is not None and identity.number % CONFLICT_EACH == 0:
             return self._last_key
-        return f"verify.{self._plan.seed:x}.{identity.publisher}.{identity.number:08}"
+        return f"{self._plan.root[1:].replace('/', '.')}.{self._plan.seed:x}.{identity.publisher}.{identity.number:08}"
 
     def _acknowledged(self, identity: Identity, subject: str, at: Position | None, is_repeat: bool) -> None:
         assert at is not None, "guaranteed messages have positions"

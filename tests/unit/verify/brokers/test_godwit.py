@@ -1,0 +1,27 @@
+"""Where a node is that runs already: what is taken for its address, and what is said when nothing is there."""
+
+from pathlib import Path
+
+import pytest
+
+from godwit.errors import ConfigInvalid
+from godwit.verify.brokers.broker import find_port
+from godwit.verify.brokers.godwit import GodwitBroker, read_place
+
+
+@pytest.mark.parametrize(
+    "url", ["ws://127.0.0.1:8800", "127.0.0.1:8800", "ws://127.0.0.1:8800/", "ws://127.0.0.1:8800/v1/live", "http://127.0.0.1:8800"]
+)  # fmt: skip
+def test_an_address_is_taken_as_clients_write_it(url: str) -> None:
+    assert read_place(url) == ("127.0.0.1", 8800)
+
+
+@pytest.mark.parametrize("url", ["ws://127.0.0.1", "wss://127.0.0.1:8800", "ws://a:b", "", "ws://127.0.0.1:99999"])
+def test_what_is_no_address_is_said_before_anything_runs(url: str) -> None:
+    with pytest.raises(ConfigInvalid, match="such as ws://127.0.0.1:8800"):
+        GodwitBroker(url)
+
+
+async def test_a_place_where_nothing_answers_is_no_broken_promise(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="nothing answers"):
+        await GodwitBroker(f"ws://127.0.0.1:{find_port()}").start(tmp_path)
