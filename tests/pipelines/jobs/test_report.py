@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from godwit_pipelines.report import build_document, build_page
-from godwit_pipelines.report.document import read_quantile
+from godwit_pipelines.report.document import _audit, _faults_over_time, read_quantile
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -29,8 +29,22 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     assert "PROVEN" in proven and "1,234 messages were handed over" in proven and "BROKEN" not in proven
     told = build_page(a_document(tmp_path, state="told", told=7))
     assert "7 messages could not be delivered any more" in told
+    early = build_page(a_document(tmp_path, unlanded=5, unwritten=2))
+    assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
+    assert "2 were handed over before they were on the disk" in early
     broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
     assert "BROKEN" in broken and "Twice something was wrong" in broken and "✗ 1" in broken
+
+
+def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
+    fault = {"declared": True, "messages": 3, "cause": "not landed yet", "kind": "unpublished", "time": NOW}
+    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 8}
+    hour |= dict.fromkeys(("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "faults"), 0)
+    told = fault | {"kind": "gap", "cause": "told", "messages": 5}
+    audit = _audit([hour], [fault, told])
+    assert (audit["told"], audit["unlanded"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
+    assert _audit([hour], [fault])["state"] == "proven"
+    assert [told for _, told, _ in _faults_over_time([fault, told], 10)] == [5]
 
 
 def test_names_are_text_and_nothing_is_fetched(tmp_path: Path) -> None:

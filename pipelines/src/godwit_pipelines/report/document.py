@@ -65,10 +65,13 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         "reorders",
         "regressions",
         "others",
-        "told",
         "faults",
     )
     sums: Row = {name: sum(row[name] for row in verdict) for name in names}
+    sums["told"] = sum(row["messages"] for row in faults if _is_missing(row))
+    early = [row for row in faults if row["declared"] and not _is_missing(row)]
+    sums["unlanded"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
+    sums["unwritten"] = sum(row["messages"] for row in early) - sums["unlanded"]
     sums["told_gaps"] = sum(row["declared"] and row["kind"] == "gap" for row in faults)
     sums["hours"] = len({row["hour"] for row in verdict})
     by_selector: dict[str, Row] = {}
@@ -84,6 +87,11 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     )
     worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
     return {**sums, "by_selector": worst[:SHOWN]}
+
+
+def _is_missing(fault: Row) -> bool:
+    """Whether its messages are missing, and declared: others were handed over before they were known of."""
+    return bool(fault["declared"] and fault["kind"] != "unpublished")
 
 
 def _without_holes(counts: dict[int, int], step_s: int) -> list[tuple[int, int]]:
@@ -128,7 +136,8 @@ def _faults_over_time(faults: list[Row], width_s: int) -> list[tuple[int, int, i
     wrong: dict[int, int] = defaultdict(int)
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
-        (told if row["declared"] else wrong)[at] += row["messages"]
+        if _is_missing(row) or not row["declared"]:
+            (told if row["declared"] else wrong)[at] += row["messages"]
     return [(at, told[at], wrong[at]) for at in sorted({*told, *wrong})]
 
 

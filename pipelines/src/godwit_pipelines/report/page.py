@@ -74,6 +74,12 @@ def _sentence(audit: dict[str, Any]) -> str:
             f" {audit['told']:,} messages could not be delivered any more, "
             "and each client that missed one was told so, and how many."
         )
+    if audit["unlanded"]:
+        sentence += f" {audit['unlanded']:,} were handed over later than what has landed; the next audit judges them."
+    if audit["unwritten"]:
+        sentence += (
+            f" {audit['unwritten']:,} were handed over before they were on the disk of a run that was cut short."
+        )
     return sentence
 
 
