@@ -31,6 +31,7 @@ def call(*words: str) -> Result:
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
         (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
+        (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], code: int, said: str) -> None:
