@@ -46,6 +46,10 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     assert shown.exit_code == 0, shown.output
     streams = {row["stream"]: row for row in json.loads(shown.output)}
     assert streams["messages"]["rows"] >= 6 and streams["access"]["rows"] > 0 and streams["deliveries"]["rows"] > 0
+    table = CliRunner().invoke(journal, ["show", str(tmp_path)], env={"COLUMNS": "80"}).output
+    assert "sealed rows" in table and "deliveries" in table and streams["messages"]["newest"] in table, (
+        "nothing is cut off"
+    )
     assert CliRunner().invoke(journal, ["check", str(tmp_path)]).exit_code == 0
     sealed = sorted((tmp_path / "journal" / "messages").glob("*.arrow"))[0]
     content = bytearray(sealed.read_bytes())

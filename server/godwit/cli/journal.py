@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_DAMAGED = 1
+WIDTH = 160
+"""Of the table where it is not a terminal that says how much there is room for: nothing is cut off."""
 _LOOK_BYTES = 1 << 20
 _DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 
@@ -35,15 +38,20 @@ def journal() -> None:
 @_DIRECTORY
 @click.option("--json", "as_json", is_flag=True, help="One JSON list instead of a table.")
 def show(directory: Path, as_json: bool) -> None:
-    """Say what each stream of the journal in DIR (a node's --data) holds."""
+    """Say what each stream of the journal in DIR (a node's --data) holds.
+
+    Rows, offsets and times are those of sealed segments; `check` counts those of open ones, too.
+    """
     rows = list(list_streams(find_journal(directory)))
     if as_json:
         click.echo(json.dumps(rows))
         return
-    table = Table("stream", "segments", "rows", "bytes", "kept from", "next", "oldest", "newest", box=None)
+    table = Table(box=None)
+    for head in ("stream", "segments", "sealed rows", "bytes", "kept from", "next", "oldest", "newest"):
+        table.add_column(head, overflow="fold")
     for row in rows:
         table.add_row(*(_show(row[name]) for name in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
 
 
 @journal.command()

@@ -256,7 +256,7 @@ class PatternConfig:
     )
     visible: str | None = option(
         None,
-        "When subscribers are shown a message: when it is accepted (default), or once it is on the disk.",
+        "When subscribers are shown a message: when it is accepted (default), or once it is on the disk, while that works.",
         choices=("accepted", "journaled"),
     )
 
