@@ -58,6 +58,14 @@ def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -
     assert wrong.exit_code == 2 and "is no condition" in wrong.output
 
 
+def test_a_table_that_was_damaged_is_told_as_that(tmp_path: Path) -> None:
+    write(tmp_path / "bronze" / "messages", range(30))
+    for file in (tmp_path / "bronze" / "messages").rglob("*.parquet"):
+        file.write_text("rubbish")
+    result = call("show", "bronze.messages", "--lake", str(tmp_path))
+    assert (result.exit_code, "bronze.messages cannot be read" in result.output) == (4, True), result.output
+
+
 def test_times_are_read_with_their_units() -> None:
     assert [parse_time(text) for text in ("10s", "500ms", "5m", "1h", "2", "0.5s")] == [10, 0.5, 300, 3600, 2, 0.5]
     for text in ("", "s", "-1s", "2d", "1e9"):

@@ -59,6 +59,8 @@ def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
     try:
         return pa.table(QueryBuilder().register("shown", DeltaTable(path)).execute(query).read_all())
     except Exception as error:  # what the engine raises has no narrower kind
+        if not where:
+            raise TableMissing(f"{table.name} cannot be read: {error}") from error
         raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {error}") from error
 
 
