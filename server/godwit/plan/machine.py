@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ..errors import GodwitError
@@ -19,6 +20,8 @@ FRAME_OVERHEAD_BYTES = 90
 """Of a message of the JSON wire, beside its content: subject, position, time, WebSocket's head."""
 CROWD = 1_000
 """Connections at which sends were measured."""
+WIDE = 100
+"""Sends of a turn after which more do not make it dearer."""
 
 
 CROWDED = 0.25
@@ -69,6 +72,9 @@ class Machine:
     tls_byte_us: float | None = None
     tls_kb: float | None = None
     """The memory of the node for a connection's keys."""
+    wide_share: float = 1.0
+    """What a turn that goes on to WIDE sends costs beside them, as a share of one with a single send: all that it needs
+    has left the caches. In figures that were kept before it was measured, the same."""
     full_frames: float = 30.0
     """How many left together where `full_share` was measured; in figures that were kept before it was told, about so many."""
     seconds: float = 0.0
@@ -96,14 +102,10 @@ class Machine:
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
         return (self.tls_send_us or 0.0) + (self.tls_byte_us or 0.0) * size
 
-    def turn_cost_us(self, rate: float) -> float:
-        """One wake-up, where there are so many a second: between the rates measured by their logarithms."""
-        points = _points(self.turn_us)
-        (low, low_us), (high, high_us) = points[0], points[-1]
-        if high <= low:
-            return low_us
-        share = math.log(min(max(rate, low), high) / low) / math.log(high / low)
-        return low_us + (high_us - low_us) * share
+    def turn_cost_us(self, rate: float, sends: float = 1.0) -> float:
+        """One wake-up, where there are so many a second, beside the sends it goes on to."""
+        width = math.log(min(max(sends, 1.0), WIDE)) / math.log(WIDE)
+        return find_between(_points(self.turn_us), rate) * (1.0 + (self.wide_share - 1.0) * width)
 
     def publish_cost_us(self, message_bytes: float) -> float:
         return self.publish_us + self.publish_byte_us * message_bytes
@@ -133,6 +135,16 @@ def read_machine(value: Any) -> Machine:
         elif not is_none and (not isinstance(figure, int | float) or not math.isfinite(figure) or figure < 0):
             raise MachineInvalid(f"the figure {name} must be a number of 0 or more")
     return machine
+
+
+def find_between(points: Sequence[tuple[float, float]], rate: float) -> float:
+    """What lies between figures by rate, straight by the rates' logarithms; outside them what the nearest is."""
+    known = sorted(points)
+    rate = min(max(rate, known[0][0]), known[-1][0])
+    for (low, low_us), (high, high_us) in pairwise(known):
+        if low < high and rate <= high:
+            return low_us + (high_us - low_us) * math.log(rate / low) / math.log(high / low)
+    return known[-1][1]
 
 
 def _crowding(connections: float) -> float:

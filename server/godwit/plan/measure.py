@@ -20,7 +20,7 @@ from ..bench.million import LIMITS, read_descriptors
 from ..bench.rounds import choose_cores
 from ..bench.shape import Shape, connect, pause, publish, steps_of
 from ..bench.targets import TARGETS, BenchFailed, Order, start_target
-from .machine import CROWD, FRAME_OVERHEAD_BYTES, Machine
+from .machine import CROWD, FRAME_OVERHEAD_BYTES, WIDE, Machine, find_between
 
 Show = Callable[[str], None]
 Steps = dict[str, dict[str, Any]]
@@ -32,14 +32,16 @@ HELD = 10_000
 SIZES = (1_024, 8_192)
 """Contents measured beside that of 144 bytes."""
 PLAIN = 144
-SUBJECTS = 100
-SELDOM, OFTEN = 400, 8_000
+SUBJECTS = CROWD // WIDE
+RATES = {"rare": 50, "seldom": 400, "often": 8_000}
+"""Messages a second to one receiver each: a node that has rested long wakes up dearer."""
+WIDE_RATE, FAN_RATE = 200, 30
 TLS_TARGET, TLS_NAME = "godwit-tls", "localhost"
-WAKING = ("seldom", "often")
-"""Steps of messages to one receiver each: a node that has rested long wakes up dearer."""
 MISSED = 100
 ALONE = 1.02
 """Deliveries a read, at most, where messages left alone."""
+NEARLY = 1.5
+"""… and where enough of them did to tell what a send costs, on a busy machine."""
 DIRECT = ("send ", "publish_", "rest_cores", "connect_us")
 """Costs that are read directly, to which a busy machine can only add; the others are differences."""
 SLICES = 3
@@ -119,17 +121,17 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
 
 
 def _crowd() -> Shape:
-    """Single receivers show what a turn costs, then very many connections what they cost."""
+    """Single receivers and then WIDE show what a turn costs, at last very many connections what they cost."""
     steps = [
         connect("some", upto=SUBJECTS),
         pause(0.6, "resting"),
-        publish("warm", 100, rate=SELDOM),
-        publish("seldom", SELDOM, rate=SELDOM),
-        publish("often", OFTEN, rate=OFTEN),
+        publish("warm", 100, rate=RATES["seldom"]),
+        *(publish(name, rate, rate=rate) for name, rate in RATES.items()),
+        connect("crowd", upto=CROWD),
+        *_paced_parts("wide", WIDE_RATE),
         connect("all", upto=HELD),
         pause(0.6, "idle"),
-        publish("warm 2", 50, rate=250),
-        publish("many", 300, rate=250),
+        *_paced_parts("broad", FAN_RATE),
     ]
     return Shape(HELD, SUBJECTS, steps, publishers=1)
 
@@ -138,8 +140,7 @@ def _fan() -> Shape:
     """A thousand receivers: one frame a send, then as many as there are; then they leave and come back."""
     steps = [
         connect(),
-        publish("warm", 10, rate=30),
-        *(publish(f"fan {n + 1}", 14, rate=30) for n in range(SLICES)),
+        *_paced_parts("fan", FAN_RATE),
         publish("warm 2", 500, in_flight=64, ahead_max=512),
         publish("merged", 5_000, in_flight=64, ahead_max=512),
         {"do": "leave", "name": "leave"},
@@ -151,9 +152,13 @@ def _fan() -> Shape:
 
 
 def _paced(size: int, receivers: int = CROWD // 2) -> Shape:
-    steps = [connect(), publish("warm", 5, rate=20)]
-    steps += [publish(f"fan {n + 1}", 10, rate=20) for n in range(SLICES)]
-    return Shape(receivers, 1, steps, publishers=1, content_bytes=size)
+    return Shape(receivers, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
+
+
+def _paced_parts(name: str, rate: int) -> list[dict[str, Any]]:
+    """A second of a load to warm up, for a node's first sends are dear, then its parts of half a second."""
+    parts = [publish(f"{name} {n + 1}", rate // 2, rate=rate) for n in range(SLICES)]
+    return [publish(f"warm {name}", rate, rate=rate), *parts]
 
 
 def _publishing(size: int) -> Shape:
@@ -175,17 +180,17 @@ def read_costs(
     published = {size: _us(step, "acked") for size, step in publishing.items()}
     small, large = sorted(published)
     publish_byte = max(0.0, (published[large] - published[small]) / (large - small))
-    sends = {PLAIN + FRAME_OVERHEAD_BYTES: _least(fan)}
+    plain, wide_turn = _part_sends_and_turn(_least(fan), _least(steps, "wide"), published[small])
+    sends = {PLAIN + FRAME_OVERHEAD_BYTES: plain}
     for size, found in sizes.items():
-        sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found), max(sends.values()))
-    plain = sends[PLAIN + FRAME_OVERHEAD_BYTES]
+        sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found) - wide_turn / (CROWD // 2), max(sends.values()))
     rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
-    turns = {name: _find_turn(steps[name], plain + published[small], rest) for name in WAKING}
-    many = max(0.0, steps["many"]["cpu_seconds"] - rest.cores * steps["many"]["seconds"]) * 1e6
-    at_many = (many - turns[WAKING[0]][1] * steps["many"]["writes"]) / steps["many"]["delivered"]
-    connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
+    turns = {name: _find_turn(steps[name], plain + published[small], rest) for name in RATES}
+    at_many = _least(steps, "broad") - (published[small] + wide_turn) * SUBJECTS / HELD
+    connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - CROWD)
     costs = {
         "send_growth": max(0.0, (at_many - plain) / plain),
+        "wide_share": max(1.0, wide_turn / max(1.0, find_between(list(turns.values()), WIDE_RATE))),
         "rest_cores": rest.cores,
         "publish_us": max(0.05, published[small] - publish_byte * small),
         "publish_byte_us": publish_byte,
@@ -199,6 +204,12 @@ def read_costs(
         **{f"turn {name}": us for name, (_, us) in turns.items()},
     }
     return costs | _find_full(fan["merged"], sends)
+
+
+def _part_sends_and_turn(fan_us: float, wide_us: float, publish_us: float) -> tuple[float, float]:
+    """A send, and the turn it is part of, from deliveries to CROWD receivers a message and from some to WIDE: two unknowns."""
+    send = min(fan_us, (fan_us * CROWD - wide_us * WIDE) / (CROWD - WIDE))
+    return send, max(0.0, (wide_us - send) * WIDE - publish_us)
 
 
 def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
@@ -239,13 +250,14 @@ def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dic
     }
 
 
-def _least(steps: Steps) -> float:
-    """A delivery that leaves alone, in the part that was disturbed least: one that had to wait for others is none."""
-    parts = [step for name, step in steps.items() if name.startswith("fan ")]
+def _least(steps: Steps, load: str = "fan") -> float:
+    """A send of one message, in the part that was disturbed least; where messages waited for others there were fewer sends."""
+    parts = [step for name, step in steps.items() if name.startswith(f"{load} ")]
     alone = [step for step in parts if step["delivered"] <= ALONE * step["reads"]]
-    if not alone:
+    nearly = alone or [step for step in parts if step["delivered"] <= NEARLY * step["reads"]]
+    if not nearly:
         raise BenchFailed("the machine is too busy to measure: no message left alone; try again when it is quiet")
-    return min(_us(step, "delivered") for step in alone)
+    return min(float(step["cpu_seconds"] * 1e6 / max(1, min(step["delivered"], step["reads"]))) for step in nearly)
 
 
 def _us(step: dict[str, Any], what: str) -> float:

@@ -190,11 +190,12 @@ def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float
         return budget.cores * busy
     # each shard with a receiver is woken, if it rests
     writes = workload.messages_per_second / workload.messages_at_once * min(1.0, workload.receivers / budget.cores)
+    a_wake = workload.receivers / budget.cores * workload.messages_at_once
 
     def in_all(share: float) -> float:
         """How busy a shard is with its wake-ups, were it busy for such a share of the time."""
         wakes = writes * (1.0 - share * share)
-        return busy + wakes * machine.turn_cost_us(max(1.0, wakes)) / 1e6
+        return busy + wakes * machine.turn_cost_us(max(1.0, wakes), a_wake) / 1e6
 
     low, high = busy, 1.0
     for _ in range(HALVINGS):

@@ -56,6 +56,15 @@ def test_a_send_is_dearer_where_more_connections_are_held() -> None:
 def test_a_turn_is_dearer_after_a_long_rest() -> None:
     assert [MACHINE.turn_cost_us(rate) for rate in (0.1, 400, 8_000, 1e6)] == [100.0, 100.0, 40.0, 40.0]
     assert 40 < MACHINE.turn_cost_us(2_000) < 100
+    bent = machine(turn_us={"50": 150.0, "400": 100.0, "8000": 40.0})
+    assert [bent.turn_cost_us(rate) for rate in (50, 400, 8_000)] == pytest.approx([150.0, 100.0, 40.0])
+
+
+def test_a_turn_that_goes_on_to_many_sends_is_dearer() -> None:
+    wide = machine(wide_share=3.0)
+    assert [wide.turn_cost_us(400, sends) for sends in (0.5, 1, 10, 100, 5_000)] == pytest.approx(
+        [100.0, 100.0, 200.0, 300.0, 300.0]
+    )
 
 
 def test_what_a_node_saves_that_never_rests_grows_with_the_frames_of_a_send() -> None:

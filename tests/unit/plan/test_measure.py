@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from godwit.bench.shape import steps_of
-from godwit.plan.machine import FRAME_OVERHEAD_BYTES
+from godwit.bench.targets import BenchFailed
+from godwit.plan.machine import CROWD, FRAME_OVERHEAD_BYTES, WIDE
 from godwit.plan.measure import (
     HELD,
     MISSED,
-    OFTEN,
-    SELDOM,
+    RATES,
     SIZES,
-    SUBJECTS,
     _crowd,
     _fan,
+    _least,
     _paced,
     _publishing,
     read_costs,
@@ -24,6 +24,7 @@ from godwit.plan.measure import (
 )
 
 PUBLISH, SEND, TURN, CONNECT, CATCH_UP = 0.7, 5.0, 80.0, 30.0, 0.2
+WIDE_TURN = 2 * TURN
 
 
 def step(name: str, cpu_us: float, seconds: float = 1.0, **counts: float) -> dict[str, Any]:
@@ -39,28 +40,33 @@ def waking(name: str, rate: int) -> dict[str, Any]:
     return step(name, cpu_us, published=rate, writes=rate, delivered=rate, reads=rate, rests=rests)
 
 
+def fanned(name: str, messages: int, receivers: int, send_us: float, turn_us: float = WIDE_TURN) -> dict[str, Any]:
+    """Messages that leave alone, each to so many."""
+    sent = messages * receivers
+    return step(name, messages * (PUBLISH + turn_us) + sent * send_us, delivered=sent, reads=sent)
+
+
 def test_a_made_up_machine_is_found_again() -> None:
     crowd = {
         "pss_kb_before": 40_000,
         "machine_before": {"kernel_kb": 100_000},
         "steps": [
             step("resting", 0.0),
-            waking("seldom", SELDOM),
-            waking("often", OFTEN),
-            step("all", (HELD - SUBJECTS) * CONNECT),
+            *(waking(name, rate) for name, rate in RATES.items()),
+            fanned("wide 1", 100, WIDE, SEND, 3 * WIDE_TURN),
+            fanned("wide 2", 100, WIDE, SEND),
+            step("all", (HELD - CROWD) * CONNECT),
             step("idle", 0.0),
-            step("many", 300 * TURN + 30_000 * (SEND + 2.0), published=300, writes=300, delivered=30_000),
+            fanned("broad 1", 10, 1_000, SEND + 2.0),
         ],
     }
     fan = {
-        "fan 1": step("fan 1", 14_000 * SEND * 3, delivered=14_000, reads=14_000),
-        "fan 2": step("fan 2", 14_000 * SEND, delivered=14_000, reads=14_000),
+        "fan 1": fanned("fan 1", 14, CROWD, SEND * 3),
+        "fan 2": fanned("fan 2", 14, CROWD, SEND),
         "merged": step("merged", 5_000_000 * 0.4, delivered=5_000_000, reads=100_000),
         "return": step("return", 1_000 * (CONNECT + MISSED * CATCH_UP)),
     }
-    sizes = {
-        size: {"fan 1": step("fan 1", 1_000 * (SEND + size / 4_096), delivered=1_000, reads=1_000)} for size in SIZES
-    }
+    sizes = {size: {"fan 1": fanned("fan 1", 10, CROWD // 2, SEND + size / 4_096)} for size in SIZES}
     publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in (144, 4_096)}
     found = read_costs(crowd, fan, sizes, publishing)
     expected = {
@@ -68,8 +74,9 @@ def test_a_made_up_machine_is_found_again() -> None:
         f"send {8_192 + FRAME_OVERHEAD_BYTES}": SEND + 2.0,
         "turn seldom": TURN,
         "turn often": TURN,
-        "wakes seldom": SELDOM * 0.8,
-        "wakes often": OFTEN * 0.8,
+        "wakes rare": RATES["rare"] * 0.8,
+        "wakes often": RATES["often"] * 0.8,
+        "wide_share": WIDE_TURN / TURN,
         "send_growth": 0.4,
         "publish_us": PUBLISH - 0.144,
         "publish_byte_us": 0.001,
@@ -83,6 +90,16 @@ def test_a_made_up_machine_is_found_again() -> None:
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.02)
     assert 0.1 < found["frame_us"] < 0.4
     assert found["full_share"] == 1.0
+
+
+def test_on_a_busy_machine_sends_are_counted_and_where_none_is_told_it_says_so() -> None:
+    def part(reads: int) -> dict[str, Any]:
+        return step("fan", reads * SEND, delivered=1_000, reads=reads)
+
+    assert _least({"fan 1": part(800), "fan 2": part(500)}) == pytest.approx(SEND)
+    assert _least({"fan 1": part(700), "fan 2": part(1_000) | {"cpu_seconds": 0.006}}) == pytest.approx(6.0)
+    with pytest.raises(BenchFailed, match="too busy"):
+        _least({"fan 1": part(500)})
 
 
 def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
