@@ -161,6 +161,7 @@ def test_a_verdict_tells_the_shortest_history_and_how_to_see_it_again() -> None:
     counts = Counter({"breaches": 1})
     verdict = Verdict("godwit", 9, 60, True, states, counts, [finding], finding, Counter(), {}, {})
     out = StringIO()
-    print_verdict(verdict, Console(file=out, width=200))
+    print_verdict(verdict, Console(file=out, width=40), "godwit verify --url ws://[::1]:8800 --seed 9")
     text = out.getvalue()
-    assert "BROKEN" in text and "7.3 never came" in text and "message 7.4" in text and "--seed 9" in text
+    assert "BROKEN" in text and "7.3 never came" in text and "message 7.4" in text
+    assert "again: godwit verify --url ws://[::1]:8800 --seed 9\n" in text

@@ -42,7 +42,7 @@ async def test_a_node_that_is_killed_frozen_and_cut_keeps_every_promise(tmp_path
     counts = build_verdict(scene).counts
     assert counts["restarts"] >= 1 and counts["losses"] > 20 and counts["messages"] > 1_000
     assert counts["merges_judged"] > 10
-    document = build_document(scene, build_verdict(scene))
+    document = build_document(scene, build_verdict(scene), "godwit verify --seed 1")
     page = build_page(document)
     assert "PASSED" in page and "killed" in page and "://" not in page.replace("http://www.w3.org", "")
 

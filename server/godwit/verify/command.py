@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shlex
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from ..errors import GodwitError
-from .brokers import OTHERS, Broker, GodwitBroker
+from .brokers import OTHERS, Broker, BrokerMissing, GodwitBroker
 from .plan import OF_NODE, ROOT, Harm, Kind, Scale, make_plan
 from .progress import Progress
 from .report import build_document, build_page, write_json
@@ -19,6 +22,8 @@ from .scene import Scene, run_scene
 from .verdict import Verdict, build_verdict, print_verdict
 
 EXIT_BROKEN = 1
+EXIT_NOT_JUDGED = 2
+_OF_ITS_OUTPUT = ("seed", "json_file", "html_file")
 
 
 @click.command()
@@ -49,7 +54,9 @@ EXIT_BROKEN = 1
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Configure the node that is started.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=None, help="Write the report as JSON.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), default=None, help="Write the report as a page.")
+@click.pass_context
 def verify(
+    context: click.Context,
     minutes: float,
     seconds: float | None,
     seed: int | None,
@@ -68,9 +75,12 @@ def verify(
     """Prove delivery: publish and subscribe in every way while everything breaks, and compare with a ledger.
 
     In order, nothing lost, nothing twice, every gap told and counted: the exit code is 1 when any of it was not so, and the
-    shortest history that shows it is printed.
+    shortest history that shows it is printed. It is 2 when nothing could be judged.
     """
-    broker = _choose_broker(url, other, settings)
+    try:
+        broker = _choose_broker(url, other, settings)
+    except BrokerMissing as missing:
+        _leave_out(missing)
     scale = Scale(seconds or minutes * 60, subscribers, publishers, rate)
     chosen = frozenset(Kind(kind) for kind in kinds) if kinds else frozenset(Kind)
     is_here = url is None and other is None
@@ -86,16 +96,37 @@ def verify(
     with Progress(Console(stderr=True)) as progress:
         try:
             scene = asyncio.run(run_scene(plan, broker, progress))
+        except* BrokerMissing as missing:
+            _leave_out(missing.exceptions[0])
         except* GodwitError as failed:
             raise failed.exceptions[0] from None
-    verdict = _report(scene, json_file, html_file)
+    verdict = _report(scene, say_again(context, plan.seed), json_file, html_file)
     sys.exit(EXIT_BROKEN if verdict.is_broken else 0)
 
 
-def _report(scene: Scene, json_file: Path | None, html_file: Path | None) -> Verdict:
+def _leave_out(missing: BaseException) -> NoReturn:
+    """A broker that is not installed has broken no promise."""
+    click.echo(f"godwit: {missing}", err=True)
+    sys.exit(EXIT_NOT_JUDGED)
+
+
+def say_again(context: click.Context, seed: int) -> str:
+    """The command that draws the same plan: what was given, and the seed."""
+    words = ["godwit", "verify"]
+    for option in context.command.params:
+        name = str(option.name)
+        if name in _OF_ITS_OUTPUT or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [option.opts[0], f"{each:g}" if isinstance(each, float) else str(each)]
+    return shlex.join([*words, "--seed", str(seed)])
+
+
+def _report(scene: Scene, again: str, json_file: Path | None, html_file: Path | None) -> Verdict:
     verdict = build_verdict(scene)
-    print_verdict(verdict, Console())
-    document = build_document(scene, verdict)
+    print_verdict(verdict, Console(), again)
+    document = build_document(scene, verdict, again)
     if json_file is not None:
         write_json(document, json_file)
     if html_file is not None:

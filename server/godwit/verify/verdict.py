@@ -76,8 +76,8 @@ def build_verdict(scene: Scene) -> Verdict:
     )
 
 
-def print_verdict(verdict: Verdict, console: Console) -> None:
-    """The table, then, if there is one, the shortest history."""
+def print_verdict(verdict: Verdict, console: Console, again: str) -> None:
+    """The table, then, if there is one, the shortest history and the command that draws the same plan `again`."""
     counts = verdict.counts
     word = (
         Text("BROKEN", style="bold white on red") if verdict.is_broken else Text("PASSED", style="bold white on green")
@@ -111,7 +111,7 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
         )
     if verdict.shortest is not None:
         _print_finding(verdict.shortest, verdict.counts["breaches"], console)
-        console.print(f"again: godwit verify --seed {verdict.seed} …", highlight=False)
+        console.print(f"again: {again}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_finding(finding: Finding, total: int, console: Console) -> None:

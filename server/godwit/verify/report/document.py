@@ -19,8 +19,8 @@ from ..verdict import Verdict
 Document = dict[str, Any]
 
 
-def build_document(scene: Scene, verdict: Verdict) -> Document:
-    """Reads a scene that has ended, and its verdict."""
+def build_document(scene: Scene, verdict: Verdict, again: str) -> Document:
+    """Reads a scene that has ended, and its verdict; `again` is the command that draws the same plan."""
     scale = scene.plan.scale
     return {
         "made": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
@@ -28,6 +28,7 @@ def build_document(scene: Scene, verdict: Verdict) -> Document:
         "broker": verdict.broker,
         "verdict": "broken" if verdict.is_broken else "passed",
         "seed": verdict.seed,
+        "again": again,
         "scale": {
             "seconds": scale.seconds,
             "subscribers": scale.subscribers,

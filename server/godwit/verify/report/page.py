@@ -190,12 +190,7 @@ def _harms(document: dict[str, Any]) -> str:
 
 def _footer(document: dict[str, Any]) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in document["notes"])
-    scale = document["scale"]
-    command = (
-        f"godwit verify --seconds {scale['seconds']:g} --subscribers {scale['subscribers']} --publishers {scale['publishers']} "
-        f"--rate {scale['publishes_per_second']:g} --seed {document['seed']}"
-    )
     return (
         f"<footer>{notes}<p>Made {escape(document['made'])} by godwit {escape(document['version'])}. The same plan again: "
-        f"<code>{escape(command)}</code></p></footer>"
+        f"<code>{escape(document['again'])}</code></p></footer>"
     )

@@ -1,0 +1,34 @@
+"""godwit.verify.command: what a run says of itself can be typed again, and what could not be judged is not called broken."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from godwit.verify.command import EXIT_NOT_JUDGED, say_again, verify
+
+
+@pytest.mark.parametrize(
+    ("given", "again"),
+    [
+        ("", ""),
+        ("--seconds 20 --html page.html --json report.json --seed 4", "--seconds 20"),
+        ("--kind slow --kind saved --rate 2.5 --set limits.log_messages_max=9", None),
+        ("--url 'ws://[::1]:8800' --without kill", None),
+    ],
+)
+def test_the_command_that_draws_the_same_plan_holds_all_that_matters(given: str, again: str | None) -> None:
+    words = shlex.split(given)
+    said = say_again(verify.make_context("verify", list(words)), 7)
+    expected = words if again is None else again.split()
+    begin, seed = shlex.split(said)[2:-2], shlex.split(said)[-2:]
+    assert (sorted(begin), seed) == (sorted(expected), ["--seed", "7"])
+    verify.make_context("verify", shlex.split(said)[2:])
+
+
+def test_a_broker_that_is_not_here_is_no_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = CliRunner().invoke(verify, ["--broker", "nats", "--seconds", "5"])
+    assert result.exit_code == EXIT_NOT_JUDGED and "nats is left out" in result.output
