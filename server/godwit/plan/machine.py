@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,8 +20,6 @@ FRAME_OVERHEAD_BYTES = 90
 """Of a message of the JSON wire, beside its content: subject, position, time, WebSocket's head."""
 CROWD = 1_000
 """Connections at which sends were measured."""
-WIDE = 100
-"""Sends of a turn after which more do not make it dearer."""
 
 
 CROWDED = 0.25
@@ -72,22 +70,27 @@ class Machine:
     tls_byte_us: float | None = None
     tls_kb: float | None = None
     """The memory of the node for a connection's keys."""
-    wide_share: float = 1.0
-    """What a turn that goes on to WIDE sends costs beside them, as a share of one with a single send: all that it needs
-    has left the caches. In figures that were kept before it was measured, the same."""
+    full_growth: float | None = None
+    """As `send_growth`, of a node that never rests; none in figures that were kept before it was measured."""
     full_frames: float = 30.0
     """How many left together where `full_share` was measured; in figures that were kept before it was told, about so many."""
     seconds: float = 0.0
     """How long measuring took."""
 
-    def send_cost_us(self, connections: float, message_bytes: float, frames: float = 1.0) -> float:
-        """One send of so many frames, where so many connections are held: linear between the sizes measured."""
+    def send_cost_us(
+        self, connections: float, message_bytes: float, frames: float = 1.0, *, is_full: bool = False
+    ) -> float:
+        """One send of so many frames, where so many connections are held: linear between the sizes measured. `is_full`: by
+        a node that never rests.
+        """
         points = _points(self.send_us)
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
         place = next((at for at in range(1, len(points) - 1) if size <= points[at][0]), len(points) - 1)
         (low, low_us), (high, high_us) = points[place - 1], points[place]
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
-        return cost + frames * self.frame_us + points[0][1] * self.send_growth * _crowding(connections)
+        growth = self.full_growth if is_full and self.full_growth is not None else self.send_growth
+        share = self.full_cost_share(frames) if is_full else 1.0
+        return (cost + frames * self.frame_us) * share + points[0][1] * growth * _crowding(connections)
 
     def full_cost_share(self, frames: float) -> float:
         """What a send of so many frames costs a node that never rests, of what it costs one that wakes up for it.
@@ -102,10 +105,12 @@ class Machine:
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
         return (self.tls_send_us or 0.0) + (self.tls_byte_us or 0.0) * size
 
-    def turn_cost_us(self, rate: float, sends: float = 1.0) -> float:
-        """One wake-up, where there are so many a second, beside the sends it goes on to."""
-        width = math.log(min(max(sends, 1.0), WIDE)) / math.log(WIDE)
-        return find_between(_points(self.turn_us), rate) * (1.0 + (self.wide_share - 1.0) * width)
+    def turn_cost_us(self, rate: float) -> float:
+        """One wake-up, where there are so many a second: between the rates measured by their logarithms."""
+        points = _points(self.turn_us)
+        rate = min(max(rate, points[0][0]), points[-1][0])
+        (low, low_us), (high, high_us) = next(pair for pair in pairwise(points) if rate <= pair[1][0])
+        return low_us + (high_us - low_us) * math.log(rate / low) / math.log(high / low)
 
     def publish_cost_us(self, message_bytes: float) -> float:
         return self.publish_us + self.publish_byte_us * message_bytes
@@ -125,7 +130,7 @@ def read_machine(value: Any) -> Machine:
         raise MachineInvalid(f"the figures do not fit this version: {error}") from None
     for name in (found.name for found in dataclasses.fields(Machine)):
         figure = getattr(machine, name)
-        is_text, is_none = isinstance(figure, str), figure is None and name.startswith("tls_")
+        is_text, is_none = isinstance(figure, str), figure is None and name.startswith(("tls_", "full_growth"))
         if name == "driver":
             if not is_text:
                 raise MachineInvalid("the figure driver must be text")
@@ -135,16 +140,6 @@ def read_machine(value: Any) -> Machine:
         elif not is_none and (not isinstance(figure, int | float) or not math.isfinite(figure) or figure < 0):
             raise MachineInvalid(f"the figure {name} must be a number of 0 or more")
     return machine
-
-
-def find_between(points: Sequence[tuple[float, float]], rate: float) -> float:
-    """What lies between figures by rate, straight by the rates' logarithms; outside them what the nearest is."""
-    known = sorted(points)
-    rate = min(max(rate, known[0][0]), known[-1][0])
-    for (low, low_us), (high, high_us) in pairwise(known):
-        if low < high and rate <= high:
-            return low_us + (high_us - low_us) * math.log(rate / low) / math.log(high / low)
-    return known[-1][1]
 
 
 def _crowding(connections: float) -> float:

@@ -20,22 +20,24 @@ from ..bench.million import LIMITS, read_descriptors
 from ..bench.rounds import choose_cores
 from ..bench.shape import Shape, connect, pause, publish, steps_of
 from ..bench.targets import TARGETS, BenchFailed, Order, start_target
-from .machine import CROWD, FRAME_OVERHEAD_BYTES, WIDE, Machine, find_between
+from .machine import CROWD, FRAME_OVERHEAD_BYTES, Machine
 
 Show = Callable[[str], None]
 Steps = dict[str, dict[str, Any]]
 
 SECONDS_MAX = 55.0
-ROUNDS = 3
+ROUNDS = 5
 HELD = 10_000
 """Connections whose memory is measured, and at which a send is dearer than at CROWD."""
 SIZES = (1_024, 8_192)
 """Contents measured beside that of 144 bytes."""
 PLAIN = 144
-SUBJECTS = CROWD // WIDE
-RATES = {"rare": 50, "seldom": 400, "often": 8_000}
+SUBJECTS = HELD // CROWD
+FAN_RATE = 30
+RATES = {"rare": FAN_RATE, "seldom": 400, "often": 8_000}
 """Messages a second to one receiver each: a node that has rested long wakes up dearer."""
-WIDE_RATE, FAN_RATE = 200, 30
+AHEAD = 16
+"""Messages of a subject on their way at once, where a node with a crowd is not let rest."""
 TLS_TARGET, TLS_NAME = "godwit-tls", "localhost"
 MISSED = 100
 ALONE = 1.02
@@ -94,7 +96,7 @@ def _take_round(driver: str, show: Show) -> tuple[dict[str, float], str]:
         size: steps_of(run_shape(driver, _publishing(size), show, "publishes"))["publish"] for size in (PLAIN, 4_096)
     }
     costs = read_costs(crowd, steps_of(fan), sizes, publishing)
-    loads = {PLAIN: _paced(PLAIN, CROWD), SIZES[-1]: _paced(SIZES[-1])}
+    loads = {size: _paced(size) for size in (PLAIN, SIZES[-1])}
     tls = {size: run_shape(driver, shape, show, f"TLS, {size} bytes", True) for size, shape in loads.items()}
     return costs | read_tls(fan, steps_of(fan), sizes[SIZES[-1]], tls), str(crowd["driver"])
 
@@ -121,19 +123,20 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
 
 
 def _crowd() -> Shape:
-    """Single receivers and then WIDE show what a turn costs, at last very many connections what they cost."""
+    """Single receivers show what a turn costs, then very many connections what they cost, a thousand a message."""
+    ahead = {"in_flight": AHEAD * SUBJECTS, "ahead_max": AHEAD}
     steps = [
         connect("some", upto=SUBJECTS),
         pause(0.6, "resting"),
         publish("warm", 100, rate=RATES["seldom"]),
         *(publish(name, rate, rate=rate) for name, rate in RATES.items()),
-        connect("crowd", upto=CROWD),
-        *_paced_parts("wide", WIDE_RATE),
         connect("all", upto=HELD),
         pause(0.6, "idle"),
         *_paced_parts("broad", FAN_RATE),
+        publish("filling", 400, **ahead),
+        publish("packed", 1_600, **ahead),
     ]
-    return Shape(HELD, SUBJECTS, steps, publishers=1)
+    return Shape(HELD, SUBJECTS, steps, publishers=1, is_acked=True)
 
 
 def _fan() -> Shape:
@@ -151,8 +154,8 @@ def _fan() -> Shape:
     return Shape(CROWD, 1, steps, publishers=1, is_acked=True, keeps_places=True)
 
 
-def _paced(size: int, receivers: int = CROWD // 2) -> Shape:
-    return Shape(receivers, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
+def _paced(size: int) -> Shape:
+    return Shape(CROWD, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
 
 
 def _paced_parts(name: str, rate: int) -> list[dict[str, Any]]:
@@ -180,17 +183,18 @@ def read_costs(
     published = {size: _us(step, "acked") for size, step in publishing.items()}
     small, large = sorted(published)
     publish_byte = max(0.0, (published[large] - published[small]) / (large - small))
-    plain, wide_turn = _part_sends_and_turn(_least(fan), _least(steps, "wide"), published[small])
+    rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
+    beside = _least(fan) + published[small]
+    turns = {name: _find_turn(steps[name], beside, rest) for name in RATES}
+    a_turn = turns["rare"][1] + published[small]  # of each message of the paced loads
+    plain = _least(fan) - a_turn / CROWD
     sends = {PLAIN + FRAME_OVERHEAD_BYTES: plain}
     for size, found in sizes.items():
-        sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found) - wide_turn / (CROWD // 2), max(sends.values()))
-    rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
-    turns = {name: _find_turn(steps[name], plain + published[small], rest) for name in RATES}
-    at_many = _least(steps, "broad") - (published[small] + wide_turn) * SUBJECTS / HELD
-    connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - CROWD)
+        sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found) - a_turn / CROWD, max(sends.values()))
+    at_many = _least(steps, "broad") - a_turn / CROWD
+    connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
     costs = {
         "send_growth": max(0.0, (at_many - plain) / plain),
-        "wide_share": max(1.0, wide_turn / max(1.0, find_between(list(turns.values()), WIDE_RATE))),
         "rest_cores": rest.cores,
         "publish_us": max(0.05, published[small] - publish_byte * small),
         "publish_byte_us": publish_byte,
@@ -203,24 +207,29 @@ def read_costs(
         **{f"wakes {name}": wakes for name, (wakes, _) in turns.items()},
         **{f"turn {name}": us for name, (_, us) in turns.items()},
     }
-    return costs | _find_full(fan["merged"], sends)
+    return costs | _find_full(fan["merged"], steps["packed"], sends)
 
 
-def _part_sends_and_turn(fan_us: float, wide_us: float, publish_us: float) -> tuple[float, float]:
-    """A send, and the turn it is part of, from deliveries to CROWD receivers a message and from some to WIDE: two unknowns."""
-    send = min(fan_us, (fan_us * CROWD - wide_us * WIDE) / (CROWD - WIDE))
-    return send, max(0.0, (wide_us - send) * WIDE - publish_us)
+def _find_full(merged: dict[str, Any], packed: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
+    """From sends of many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper; and
+    what it costs that they go to HELD connections.
+    """
 
+    def look(step: dict[str, Any]) -> tuple[float, float, float]:
+        """Frames that left together, what the send cost, and what it would by its bytes."""
+        frames = max(1.0, step["delivered"] / max(1, step["reads"]))
+        (low, low_us), (high, high_us) = sorted(sends.items())[-2:]
+        size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
+        by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
+        return frames, _us(step, "delivered") * frames, by_bytes
 
-def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
-    """From sends of very many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper."""
-    frames = max(1.0, merged["delivered"] / max(1, merged["reads"]))
-    (low, low_us), (high, high_us) = sorted(sends.items())[-2:]
-    size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
-    by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
-    found = _us(merged, "delivered") * frames
+    full_frames, found, by_bytes = look(merged)
     share = min(1.0, max(0.3, found / by_bytes))
-    return {"frame_us": max(0.0, found - by_bytes) / frames, "full_share": share, "full_frames": frames}
+    frame_us = max(0.0, found - by_bytes) / full_frames
+    frames, at_many, by_bytes = look(packed)
+    saves = (1.0 - share) * min(1.0, (frames - 1.0) / max(1.0, full_frames - 1.0))
+    growth = (at_many - (by_bytes + frames * frame_us) * (1.0 - saves)) / min(sends.values())
+    return {"frame_us": frame_us, "full_share": share, "full_frames": full_frames, "full_growth": max(0.0, growth)}
 
 
 def _find_turn(step: dict[str, Any], a_message_us: float, rest: Rest) -> tuple[float, float]:

@@ -174,9 +174,9 @@ def deliveries(workload: Workload) -> float:
     return a_subscription * workload.subjects * workload.receivers
 
 
-def send_us(workload: Workload, machine: Machine, frames: float = 1.0) -> float:
-    """One send of so many of the workload's frames, encrypted where clients connect by TLS."""
-    plain = machine.send_cost_us(workload.connections, workload.message_bytes, frames)
+def send_us(workload: Workload, machine: Machine, frames: float = 1.0, *, is_full: bool = False) -> float:
+    """One send of so many of the workload's frames, encrypted where clients connect by TLS; `is_full`: by a node that never rests."""
+    plain = machine.send_cost_us(workload.connections, workload.message_bytes, frames, is_full=is_full)
     return plain + (machine.tls_cost_us(workload.message_bytes, frames) if workload.tls else 0.0)
 
 
@@ -190,12 +190,11 @@ def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float
         return budget.cores * busy
     # each shard with a receiver is woken, if it rests
     writes = workload.messages_per_second / workload.messages_at_once * min(1.0, workload.receivers / budget.cores)
-    a_wake = workload.receivers / budget.cores * workload.messages_at_once
 
     def in_all(share: float) -> float:
         """How busy a shard is with its wake-ups, were it busy for such a share of the time."""
         wakes = writes * (1.0 - share * share)
-        return busy + wakes * machine.turn_cost_us(max(1.0, wakes), a_wake) / 1e6
+        return busy + wakes * machine.turn_cost_us(max(1.0, wakes)) / 1e6
 
     low, high = busy, 1.0
     for _ in range(HALVINGS):
@@ -212,13 +211,13 @@ def cores_at_delay(workload: Workload, machine: Machine, delay_s: float) -> floa
         return publishing / 1e6
     frames = max(1.0, rate / workload.connections * delay_s)
     frames = min(frames, max(1.0, SEND_BYTES_MAX / (size + FRAME_OVERHEAD_BYTES)))
-    return (publishing + rate / frames * machine.full_cost_share(frames) * send_us(workload, machine, frames)) / 1e6
+    return (publishing + rate / frames * send_us(workload, machine, frames, is_full=True)) / 1e6
 
 
 def messages_a_core(workload: Workload, machine: Machine, frames: float) -> float:
     """Messages a second that one core carries where so many leave together."""
     size, frames = workload.message_bytes, max(1.0, frames)
-    sending = workload.receivers / frames * machine.full_cost_share(frames) * send_us(workload, machine, frames)
+    sending = workload.receivers / frames * send_us(workload, machine, frames, is_full=True)
     return 1e6 / (machine.publish_cost_us(size) + sending)
 
 

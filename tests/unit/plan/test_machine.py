@@ -60,11 +60,12 @@ def test_a_turn_is_dearer_after_a_long_rest() -> None:
     assert [bent.turn_cost_us(rate) for rate in (50, 400, 8_000)] == pytest.approx([150.0, 100.0, 40.0])
 
 
-def test_a_turn_that_goes_on_to_many_sends_is_dearer() -> None:
-    wide = machine(wide_share=3.0)
-    assert [wide.turn_cost_us(400, sends) for sends in (0.5, 1, 10, 100, 5_000)] == pytest.approx(
-        [100.0, 100.0, 200.0, 300.0, 300.0]
-    )
+def test_a_node_that_never_rests_may_pay_less_for_many_connections() -> None:
+    busy = machine(full_share=0.8, full_frames=1.0, full_growth=0.1)
+    resting, full = (busy.send_cost_us(10_000, 144, is_full=is_full) for is_full in (False, True))
+    assert resting - busy.send_cost_us(1_000, 144) == pytest.approx(5.0 * 0.3)
+    assert full - busy.send_cost_us(1_000, 144, is_full=True) == pytest.approx(5.0 * 0.1)
+    assert MACHINE.send_cost_us(10_000, 144, is_full=True) == MACHINE.send_cost_us(10_000, 144)
 
 
 def test_what_a_node_saves_that_never_rests_grows_with_the_frames_of_a_send() -> None:

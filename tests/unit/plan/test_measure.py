@@ -8,12 +8,13 @@ import pytest
 
 from godwit.bench.shape import steps_of
 from godwit.bench.targets import BenchFailed
-from godwit.plan.machine import CROWD, FRAME_OVERHEAD_BYTES, WIDE
+from godwit.plan.machine import CROWD, FRAME_OVERHEAD_BYTES
 from godwit.plan.measure import (
     HELD,
     MISSED,
     RATES,
     SIZES,
+    SUBJECTS,
     _crowd,
     _fan,
     _least,
@@ -24,7 +25,12 @@ from godwit.plan.measure import (
 )
 
 PUBLISH, SEND, TURN, CONNECT, CATCH_UP = 0.7, 5.0, 80.0, 30.0, 0.2
-WIDE_TURN = 2 * TURN
+FRAME, A_BYTE = 0.2, 0.0002
+
+
+def by_bytes(size: int, frames: int = 1) -> float:
+    """A send of so many frames, by the bytes beyond those of the smallest."""
+    return SEND + A_BYTE * (frames * (size + FRAME_OVERHEAD_BYTES) - 144 - FRAME_OVERHEAD_BYTES)
 
 
 def step(name: str, cpu_us: float, seconds: float = 1.0, **counts: float) -> dict[str, Any]:
@@ -40,10 +46,10 @@ def waking(name: str, rate: int) -> dict[str, Any]:
     return step(name, cpu_us, published=rate, writes=rate, delivered=rate, reads=rate, rests=rests)
 
 
-def fanned(name: str, messages: int, receivers: int, send_us: float, turn_us: float = WIDE_TURN) -> dict[str, Any]:
-    """Messages that leave alone, each to so many."""
-    sent = messages * receivers
-    return step(name, messages * (PUBLISH + turn_us) + sent * send_us, delivered=sent, reads=sent)
+def fanned(name: str, messages: int, send_us: float) -> dict[str, Any]:
+    """Messages that leave alone, each to a crowd."""
+    sent = messages * CROWD
+    return step(name, messages * (PUBLISH + TURN) + sent * send_us, delivered=sent, reads=sent)
 
 
 def test_a_made_up_machine_is_found_again() -> None:
@@ -53,30 +59,29 @@ def test_a_made_up_machine_is_found_again() -> None:
         "steps": [
             step("resting", 0.0),
             *(waking(name, rate) for name, rate in RATES.items()),
-            fanned("wide 1", 100, WIDE, SEND, 3 * WIDE_TURN),
-            fanned("wide 2", 100, WIDE, SEND),
-            step("all", (HELD - CROWD) * CONNECT),
+            step("all", (HELD - SUBJECTS) * CONNECT),
             step("idle", 0.0),
-            fanned("broad 1", 10, 1_000, SEND + 2.0),
+            fanned("broad 1", 10, SEND + 2.0),
+            step("packed", 100_000 * (by_bytes(144, 16) + 16 * FRAME + 1.0), delivered=1_600_000, reads=100_000),
         ],
     }
     fan = {
-        "fan 1": fanned("fan 1", 14, CROWD, SEND * 3),
-        "fan 2": fanned("fan 2", 14, CROWD, SEND),
-        "merged": step("merged", 5_000_000 * 0.4, delivered=5_000_000, reads=100_000),
+        "fan 1": fanned("fan 1", 14, SEND * 3),
+        "fan 2": fanned("fan 2", 14, SEND),
+        "merged": step("merged", 100_000 * (by_bytes(144, 50) + 50 * FRAME), delivered=5_000_000, reads=100_000),
         "return": step("return", 1_000 * (CONNECT + MISSED * CATCH_UP)),
     }
-    sizes = {size: {"fan 1": fanned("fan 1", 10, CROWD // 2, SEND + size / 4_096)} for size in SIZES}
+    sizes = {size: {"fan 1": fanned("fan 1", 10, by_bytes(size))} for size in SIZES}
     publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in (144, 4_096)}
     found = read_costs(crowd, fan, sizes, publishing)
     expected = {
         f"send {144 + FRAME_OVERHEAD_BYTES}": SEND,
-        f"send {8_192 + FRAME_OVERHEAD_BYTES}": SEND + 2.0,
+        f"send {8_192 + FRAME_OVERHEAD_BYTES}": by_bytes(8_192),
         "turn seldom": TURN,
         "turn often": TURN,
         "wakes rare": RATES["rare"] * 0.8,
         "wakes often": RATES["often"] * 0.8,
-        "wide_share": WIDE_TURN / TURN,
+        "full_growth": 1.0 / SEND,
         "send_growth": 0.4,
         "publish_us": PUBLISH - 0.144,
         "publish_byte_us": 0.001,
@@ -88,8 +93,7 @@ def test_a_made_up_machine_is_found_again() -> None:
         "rest_cores": 0.0,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.02)
-    assert 0.1 < found["frame_us"] < 0.4
-    assert found["full_share"] == 1.0
+    assert (found["frame_us"], found["full_share"]) == (pytest.approx(FRAME, rel=0.02), 1.0)
 
 
 def test_on_a_busy_machine_sends_are_counted_and_where_none_is_told_it_says_so() -> None:
