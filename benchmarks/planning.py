@@ -2,8 +2,9 @@
 
     python -m benchmarks.planning [--takes 3] [--add]        writes benchmarks/results/plan/checks.json
 
-Of several takes the median of each figure is shown, predicted and measured, so that one disturbance is not the result. `--add` puts
-takes beside those that are kept of the same commit: a take is a minute and a half that wants the machine for itself.
+A machine whose host gives it more at one time than at another is measured before the workloads and after them, and what both
+predict is averaged. Of several takes the median of each figure is shown, so that one disturbance is not the result. `--add` puts
+takes beside those that are kept of the same commit: a take is three minutes that want the machine for themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from godwit.bench.command import show_progress
 from godwit.bench.result import describe_machine, find_commit
-from godwit.plan.check import NEAR, Compared, check_prediction
+from godwit.plan.check import NEAR, Compared, compare, play
 from godwit.plan.measure import measure_machine
 from godwit.plan.workload import Workload
 
@@ -40,12 +41,21 @@ WORKLOADS = {
 
 
 def take() -> dict[str, Any]:
-    """Measures and plays once; the outcome as a JSON value."""
-    machine = measure_machine("auto", show_progress)
-    played = {name: check_prediction(workload, machine, show_progress) for name, workload in WORKLOADS.items()}
+    """Measures, plays, and measures again; the outcome as a JSON value."""
+    before = measure_machine("auto", show_progress)
+    played = {name: play(workload, before, show_progress) for name, workload in WORKLOADS.items()}
+    after = measure_machine("auto", show_progress)
     show_progress("")
-    compared = {name: [dataclasses.asdict(one) for one in found] for name, found in played.items()}
-    return {"figures": machine.describe(), "compared": compared}
+    compared = {
+        name: [
+            dataclasses.asdict(dataclasses.replace(one, predicted=(one.predicted + other.predicted) / 2))
+            for one, other in zip(
+                *(compare(WORKLOADS[name], machine, result) for machine in (before, after)), strict=True
+            )
+        ]
+        for name, result in played.items()
+    }
+    return {"figures": before.describe(), "figures_after": after.describe(), "compared": compared}
 
 
 def describe_takes(takes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -56,6 +66,7 @@ def describe_takes(takes: list[dict[str, Any]]) -> dict[str, Any]:
         "machine": describe_machine(),
         "takes": len(takes),
         "figures": [each["figures"] for each in takes],
+        "figures_after": [each["figures_after"] for each in takes],
         "workloads": {
             name: {"workload": dataclasses.asdict(WORKLOADS[name]), "compared": settle(found)}
             for name, found in played.items()
@@ -71,8 +82,8 @@ def read_takes(result: Path) -> list[dict[str, Any]]:
     kept = json.loads(result.read_text())
     if kept["commit"] != find_commit() or any(set(each) != set(WORKLOADS) for each in kept.get("each", [])):
         return []
-    pairs = zip(kept["figures"], kept.get("each", []), strict=False)
-    return [{"figures": figures, "compared": compared} for figures, compared in pairs]
+    found = zip(kept["figures"], kept["figures_after"], kept["each"], strict=True)
+    return [{"figures": before, "figures_after": after, "compared": compared} for before, after, compared in found]
 
 
 def settle(takes: list[list[Compared]]) -> list[dict[str, Any]]:
@@ -95,7 +106,8 @@ def describe_checks(value: dict[str, Any]) -> list[str]:
         "## Predicted and measured",
         "",
         f"`godwit plan` measured this machine in {value['figures'][0]['seconds']:.0f} s and predicted what these workloads take of",
-        "one core; then `godwit plan --check` played them with the generator of `godwit bench`.",
+        "one core; they were played with the generator of `godwit bench`, as by `godwit plan --check`, and the machine measured again:",
+        "its host gives it a third more at one minute than at the next, so what both measurements predict is averaged.",
         f"{near} of {len(rows)} figures are within {NEAR:.0%}. Commit {value['commit']}, median of {value['takes']}.",
         value.get("note", ""),
         "",

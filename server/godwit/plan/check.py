@@ -93,8 +93,12 @@ def plan_check(workload: Workload, machine: Machine) -> Shape:
 
 def check_prediction(workload: Workload, machine: Machine, show: Show) -> list[Compared]:
     """Plays the workload and compares; raises WorkloadTooLarge, or BenchFailed where it went wrong."""
-    result = run_shape(machine.driver, plan_check(workload, machine), show, "check", workload.tls)
-    return compare(workload, machine, result)
+    return compare(workload, machine, play(workload, machine, show))
+
+
+def play(workload: Workload, machine: Machine, show: Show) -> dict[str, Any]:
+    """The outcome of playing it; raises WorkloadTooLarge, or BenchFailed."""
+    return run_shape(machine.driver, plan_check(workload, machine), show, "check", workload.tls)
 
 
 def compare(workload: Workload, machine: Machine, result: dict[str, Any]) -> list[Compared]:

@@ -1,14 +1,12 @@
 """Measures this machine for `godwit plan`: a node on one core, the load generator on another, a few seconds of each kind of work.
 
 Owns what is run and which cost is read from which step; what follows from the costs is model.py's. As many rounds are taken
-as there is time for; of what is read directly the least counts, since what else the machine does can only add to it, of the
-rest the median.
+as there is time for, and of each step the least counts, since what else the machine does can only add to it.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,14 +22,15 @@ from .machine import CROWD, FRAME_OVERHEAD_BYTES, Machine
 
 Show = Callable[[str], None]
 Steps = dict[str, dict[str, Any]]
+Run = dict[str, Any]
 
-SECONDS_MAX = 55.0
-ROUNDS = 5
+SECONDS_MAX = 75.0
+ROUNDS = 3
 HELD = 10_000
 """Connections whose memory is measured, and at which a send is dearer than at CROWD."""
-SIZES = (1_024, 8_192)
-"""Contents measured beside that of 144 bytes."""
-PLAIN = 144
+PLAIN, LARGE = 144, 8_192
+"""Bytes of the contents measured: what is between grows with the bytes."""
+PUBLISHED = (PLAIN, 4_096)
 SUBJECTS = HELD // CROWD
 FAN_RATE = 30
 RATES = {"rare": FAN_RATE, "seldom": 400, "often": 8_000}
@@ -44,8 +43,6 @@ ALONE = 1.02
 """Deliveries a read, at most, where messages left alone."""
 NEARLY = 1.5
 """… and where enough of them did to tell what a send costs, on a busy machine."""
-DIRECT = ("send ", "publish_", "rest_cores", "connect_us")
-"""Costs that are read directly, to which a busy machine can only add; the others are differences."""
 SLICES = 3
 """Parts of a paced load; the one in which the machine did least beside is taken."""
 
@@ -60,14 +57,16 @@ class Rest(NamedTuple):
 def measure_machine(driver: str, show: Show) -> Machine:
     """All of it; raises BenchFailed where a node cannot be started or something is lost."""
     began = time.monotonic()
-    rounds: list[dict[str, float]] = []
-    told = ""
+    rounds: list[dict[str, Run]] = []
     while len(rounds) < ROUNDS:
         if rounds and (time.monotonic() - began) * (len(rounds) + 1) / len(rounds) > SECONDS_MAX:
             break
-        figures, told = _take_round(driver, show)
-        rounds.append(figures)
-    found = {name: _choose(name, [figures[name] for figures in rounds]) for name in rounds[0]}
+        rounds.append(_take_round(driver, show))
+    least = {name: pick_least([runs[name] for runs in rounds]) for name in rounds[0]}
+    crowd, fan, large = least["crowd"], least["fan"], least["large"]
+    publishing = {size: steps_of(least[f"publish {size}"])["publish"] for size in PUBLISHED}
+    found = read_costs(crowd, steps_of(fan), steps_of(large), publishing)
+    found |= read_tls(fan, steps_of(fan), steps_of(large), {size: least[f"tls {size}"] for size in (PLAIN, LARGE)})
     sends, turns, wakes = (
         {name.split()[1]: found.pop(name) for name in list(found) if name.startswith(f"{what} ")}
         for what in ("send", "turn", "wakes")
@@ -76,7 +75,7 @@ def measure_machine(driver: str, show: Show) -> Machine:
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_mb=psutil.virtual_memory().total // 1_000_000,
         descriptors=read_descriptors(),
-        driver=told,
+        driver=str(crowd["driver"]),
         send_us=sends,
         turn_us={str(max(1, round(wakes[name]))): us for name, us in turns.items()},
         seconds=round(time.monotonic() - began, 1),
@@ -84,21 +83,26 @@ def measure_machine(driver: str, show: Show) -> Machine:
     )
 
 
-def _choose(name: str, values: list[float]) -> float:
-    return min(values) if name.startswith(DIRECT) else statistics.median(values)
-
-
-def _take_round(driver: str, show: Show) -> tuple[dict[str, float], str]:
-    crowd = run_shape(driver, _crowd(), show, "connections")
-    fan = run_shape(driver, _fan(), show, "fan-out")
-    sizes = {size: steps_of(run_shape(driver, _paced(size), show, f"{size} bytes")) for size in SIZES}
-    publishing = {
-        size: steps_of(run_shape(driver, _publishing(size), show, "publishes"))["publish"] for size in (PLAIN, 4_096)
+def _take_round(driver: str, show: Show) -> dict[str, Run]:
+    return {
+        "crowd": run_shape(driver, _crowd(), show, "connections"),
+        "fan": run_shape(driver, _fan(), show, "fan-out"),
+        "large": run_shape(driver, _paced(LARGE), show, f"{LARGE} bytes"),
+        **{f"publish {size}": run_shape(driver, _publishing(size), show, "publishes") for size in PUBLISHED},
+        **{f"tls {size}": run_shape(driver, _paced(size), show, f"TLS, {size} bytes", True) for size in (PLAIN, LARGE)},
     }
-    costs = read_costs(crowd, steps_of(fan), sizes, publishing)
-    loads = {size: _paced(size) for size in (PLAIN, SIZES[-1])}
-    tls = {size: run_shape(driver, shape, show, f"TLS, {size} bytes", True) for size, shape in loads.items()}
-    return costs | read_tls(fan, steps_of(fan), sizes[SIZES[-1]], tls), str(crowd["driver"])
+
+
+def pick_least(runs: list[Run]) -> Run:
+    """One run made of each step's cheapest, for what else the machine does, and its host, can only add to a step; where messages
+    left alone before where they did not. Differences are then of steps that were all taken at the machine's best. Memory is
+    that of the last run.
+    """
+    steps = []
+    for at, last in enumerate(runs[-1]["steps"]):
+        least = min((run["steps"][at] for run in runs), key=lambda step: (not _is_alone(step), step["cpu_seconds"]))
+        steps.append({**least, **{what: last[what] for what in ("pss_kb", "kernel_kb")}})
+    return {**runs[-1], "steps": steps}
 
 
 def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = False) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def _crowd() -> Shape:
         connect("some", upto=SUBJECTS),
         pause(0.6, "resting"),
         publish("warm", 100, rate=RATES["seldom"]),
-        *(publish(name, rate, rate=rate) for name, rate in RATES.items()),
+        *(publish(name, max(FAN_RATE, rate // 2), rate=rate) for name, rate in RATES.items()),
         connect("all", upto=HELD),
         pause(0.6, "idle"),
         *_paced_parts("broad", FAN_RATE),
@@ -159,9 +163,9 @@ def _paced(size: int) -> Shape:
 
 
 def _paced_parts(name: str, rate: int) -> list[dict[str, Any]]:
-    """A second of a load to warm up, for a node's first sends are dear, then its parts of half a second."""
-    parts = [publish(f"{name} {n + 1}", rate // 2, rate=rate) for n in range(SLICES)]
-    return [publish(f"warm {name}", rate, rate=rate), *parts]
+    """Most of a second of a load to warm up, for a node's first sends are dear, then its parts."""
+    parts = [publish(f"{name} {n + 1}", rate * 2 // 5, rate=rate) for n in range(SLICES)]
+    return [publish(f"warm {name}", rate * 3 // 4, rate=rate), *parts]
 
 
 def _publishing(size: int) -> Shape:
@@ -176,21 +180,20 @@ def _publishing(size: int) -> Shape:
 
 
 def read_costs(
-    crowd: dict[str, Any], fan: Steps, sizes: dict[int, Steps], publishing: dict[int, dict[str, Any]]
+    crowd: dict[str, Any], fan: Steps, large: Steps, publishing: dict[int, dict[str, Any]]
 ) -> dict[str, float]:
     """Costs from steps: the unknowns one after another, each from the step that shows it best."""
     steps = steps_of(crowd)
     published = {size: _us(step, "acked") for size, step in publishing.items()}
-    small, large = sorted(published)
-    publish_byte = max(0.0, (published[large] - published[small]) / (large - small))
+    small, most = sorted(published)
+    publish_byte = max(0.0, (published[most] - published[small]) / (most - small))
     rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
     beside = _least(fan) + published[small]
     turns = {name: _find_turn(steps[name], beside, rest) for name in RATES}
     a_turn = turns["rare"][1] + published[small]  # of each message of the paced loads
     plain = _least(fan) - a_turn / CROWD
     sends = {PLAIN + FRAME_OVERHEAD_BYTES: plain}
-    for size, found in sizes.items():
-        sends[size + FRAME_OVERHEAD_BYTES] = max(_least(found) - a_turn / CROWD, max(sends.values()))
+    sends[LARGE + FRAME_OVERHEAD_BYTES] = max(_least(large) - a_turn / CROWD, plain)
     at_many = _least(steps, "broad") - a_turn / CROWD
     connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
     costs = {
@@ -218,7 +221,7 @@ def _find_full(merged: dict[str, Any], packed: dict[str, Any], sends: dict[int, 
     def look(step: dict[str, Any]) -> tuple[float, float, float]:
         """Frames that left together, what the send cost, and what it would by its bytes."""
         frames = max(1.0, step["delivered"] / max(1, step["reads"]))
-        (low, low_us), (high, high_us) = sorted(sends.items())[-2:]
+        (low, low_us), (high, high_us) = sorted(sends.items())
         size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
         by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
         return frames, _us(step, "delivered") * frames, by_bytes
@@ -262,11 +265,16 @@ def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dic
 def _least(steps: Steps, load: str = "fan") -> float:
     """A send of one message, in the part that was disturbed least; where messages waited for others there were fewer sends."""
     parts = [step for name, step in steps.items() if name.startswith(f"{load} ")]
-    alone = [step for step in parts if step["delivered"] <= ALONE * step["reads"]]
-    nearly = alone or [step for step in parts if step["delivered"] <= NEARLY * step["reads"]]
+    nearly = [step for step in parts if _is_alone(step)] or [
+        step for step in parts if step["delivered"] <= NEARLY * step["reads"]
+    ]
     if not nearly:
         raise BenchFailed("the machine is too busy to measure: no message left alone; try again when it is quiet")
     return min(float(step["cpu_seconds"] * 1e6 / max(1, min(step["delivered"], step["reads"]))) for step in nearly)
+
+
+def _is_alone(step: dict[str, Any]) -> bool:
+    return bool(step["delivered"] <= ALONE * step["reads"])
 
 
 def _us(step: dict[str, Any], what: str) -> float:

@@ -11,15 +11,16 @@ from godwit.bench.targets import BenchFailed
 from godwit.plan.machine import CROWD, FRAME_OVERHEAD_BYTES
 from godwit.plan.measure import (
     HELD,
+    LARGE,
     MISSED,
     RATES,
-    SIZES,
     SUBJECTS,
     _crowd,
     _fan,
     _least,
     _paced,
     _publishing,
+    pick_least,
     read_costs,
     read_tls,
 )
@@ -71,12 +72,12 @@ def test_a_made_up_machine_is_found_again() -> None:
         "merged": step("merged", 100_000 * (by_bytes(144, 50) + 50 * FRAME), delivered=5_000_000, reads=100_000),
         "return": step("return", 1_000 * (CONNECT + MISSED * CATCH_UP)),
     }
-    sizes = {size: {"fan 1": fanned("fan 1", 10, by_bytes(size))} for size in SIZES}
+    large = {"fan 1": fanned("fan 1", 10, by_bytes(LARGE))}
     publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in (144, 4_096)}
-    found = read_costs(crowd, fan, sizes, publishing)
+    found = read_costs(crowd, fan, large, publishing)
     expected = {
         f"send {144 + FRAME_OVERHEAD_BYTES}": SEND,
-        f"send {8_192 + FRAME_OVERHEAD_BYTES}": by_bytes(8_192),
+        f"send {LARGE + FRAME_OVERHEAD_BYTES}": by_bytes(LARGE),
         "turn seldom": TURN,
         "turn often": TURN,
         "wakes rare": RATES["rare"] * 0.8,
@@ -94,6 +95,19 @@ def test_a_made_up_machine_is_found_again() -> None:
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.02)
     assert (found["frame_us"], found["full_share"]) == (pytest.approx(FRAME, rel=0.02), 1.0)
+
+
+def test_of_all_rounds_each_step_counts_at_its_cheapest_and_where_messages_left_alone() -> None:
+    def run(pss_kb: int, fan_us: float, reads: int, merged_us: float) -> dict[str, Any]:
+        fan = step("fan 1", fan_us, delivered=100, reads=reads)
+        return {
+            "pss_kb_before": pss_kb,
+            "steps": [fan, step("merged", merged_us, delivered=100, reads=2, pss_kb=pss_kb)],
+        }
+
+    least = pick_least([run(1, 700.0, 100, 60.0), run(2, 200.0, 50, 80.0), run(3, 600.0, 100, 70.0)])
+    assert [found["cpu_seconds"] for found in least["steps"]] == pytest.approx([600e-6, 60e-6])
+    assert least["pss_kb_before"] == least["steps"][1]["pss_kb"] == 3
 
 
 def test_on_a_busy_machine_sends_are_counted_and_where_none_is_told_it_says_so() -> None:
@@ -117,11 +131,11 @@ def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
     def add(bytes_sent: int) -> float:
         return 0.3 + 0.0005 * bytes_sent
 
-    small, large = 144 + FRAME_OVERHEAD_BYTES, SIZES[-1] + FRAME_OVERHEAD_BYTES
-    plain, dear = run(144, SEND, CONNECT, 40_600), run(SIZES[-1], SEND + 2.0, CONNECT, 40_600)
+    small, large = 144 + FRAME_OVERHEAD_BYTES, LARGE + FRAME_OVERHEAD_BYTES
+    plain, dear = run(144, SEND, CONNECT, 40_600), run(LARGE, SEND + 2.0, CONNECT, 40_600)
     tls = {
         144: run(144, SEND + add(small), CONNECT + 80.0, 43_600),
-        SIZES[-1]: run(SIZES[-1], SEND + 2.0 + add(large), CONNECT + 80.0, 43_600),
+        LARGE: run(LARGE, SEND + 2.0 + add(large), CONNECT + 80.0, 43_600),
     }
     found = read_tls(plain, steps_of(plain), steps_of(dear), tls)
     expected = {"tls_connect_us": 80.0, "tls_send_us": 0.3, "tls_byte_us": 0.0005, "tls_kb": 3.0}
