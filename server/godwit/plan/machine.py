@@ -88,9 +88,12 @@ class Machine:
         place = next((at for at in range(1, len(points) - 1) if size <= points[at][0]), len(points) - 1)
         (low, low_us), (high, high_us) = points[place - 1], points[place]
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
-        growth = self.full_growth if is_full and self.full_growth is not None else self.send_growth
-        share = self.full_cost_share(frames) if is_full else 1.0
-        return (cost + frames * self.frame_us) * share + points[0][1] * growth * _crowding(connections)
+        cost += frames * self.frame_us
+        if is_full and self.full_growth is not None:
+            crowd = points[0][1] * self.full_growth * _packing(connections)
+        else:
+            crowd = points[0][1] * self.send_growth * _crowding(connections)
+        return cost * (self.full_cost_share(frames) if is_full else 1.0) + crowd
 
     def full_cost_share(self, frames: float) -> float:
         """What a send of so many frames costs a node that never rests, of what it costs one that wakes up for it.
@@ -146,6 +149,12 @@ def _crowding(connections: float) -> float:
     """How far a send is towards the cost at ten times CROWD: caches are soon too small, then little is added."""
     tens = math.log10(max(1.0, connections / CROWD))
     return (1 - math.exp(-2 * tens)) / (1 - math.exp(-2)) + CROWDED * max(0.0, tens - 1)
+
+
+def _packing(connections: float) -> float:
+    """The same of a node that never rests: seen to be nearly nothing at twice CROWD, half at five times."""
+    times = max(1.0, connections / CROWD)
+    return min(1.0, (times - 1.0) / 9.0) + CROWDED * max(0.0, math.log10(times) - 1.0)
 
 
 def _points(curve: Mapping[str, float]) -> list[tuple[float, float]]:

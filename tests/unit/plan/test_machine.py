@@ -65,6 +65,9 @@ def test_a_node_that_never_rests_may_pay_less_for_many_connections() -> None:
     resting, full = (busy.send_cost_us(10_000, 144, is_full=is_full) for is_full in (False, True))
     assert resting - busy.send_cost_us(1_000, 144) == pytest.approx(5.0 * 0.3)
     assert full - busy.send_cost_us(1_000, 144, is_full=True) == pytest.approx(5.0 * 0.1)
+    assert (
+        full > busy.send_cost_us(5_500, 144, is_full=True) == pytest.approx(busy.send_cost_us(1_000, 144) + 5.0 * 0.05)
+    )
     assert MACHINE.send_cost_us(10_000, 144, is_full=True) == MACHINE.send_cost_us(10_000, 144)
 
 

@@ -13,8 +13,10 @@ from godwit.plan.measure import (
     HELD,
     LARGE,
     MISSED,
+    PUBLISHED,
     RATES,
     SUBJECTS,
+    TLS_CROWD,
     _crowd,
     _fan,
     _least,
@@ -73,7 +75,7 @@ def test_a_made_up_machine_is_found_again() -> None:
         "return": step("return", 1_000 * (CONNECT + MISSED * CATCH_UP)),
     }
     large = {"fan 1": fanned("fan 1", 10, by_bytes(LARGE))}
-    publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in (144, 4_096)}
+    publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in PUBLISHED}
     found = read_costs(crowd, fan, large, publishing)
     expected = {
         f"send {144 + FRAME_OVERHEAD_BYTES}": SEND,
@@ -121,9 +123,9 @@ def test_on_a_busy_machine_sends_are_counted_and_where_none_is_told_it_says_so()
 
 
 def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
-    def run(size: int, each_us: float, connect_us: float, pss_kb: int) -> dict[str, Any]:
+    def run(size: int, each_us: float, connect_us: float, kb: float, receivers: int = CROWD) -> dict[str, Any]:
         steps = [
-            {**step("connect", 1_000 * connect_us), "pss_kb": pss_kb},
+            {**step("connect", receivers * connect_us), "pss_kb": 40_000 + kb * receivers},
             step("fan 1", 1_000 * each_us, delivered=1_000, reads=1_000),
         ]
         return {"steps": steps, "pss_kb_before": 40_000}
@@ -132,10 +134,10 @@ def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
         return 0.3 + 0.0005 * bytes_sent
 
     small, large = 144 + FRAME_OVERHEAD_BYTES, LARGE + FRAME_OVERHEAD_BYTES
-    plain, dear = run(144, SEND, CONNECT, 40_600), run(LARGE, SEND + 2.0, CONNECT, 40_600)
+    plain, dear = run(144, SEND, CONNECT, 0.6), run(LARGE, SEND + 2.0, CONNECT, 0.6)
     tls = {
-        144: run(144, SEND + add(small), CONNECT + 80.0, 43_600),
-        LARGE: run(LARGE, SEND + 2.0 + add(large), CONNECT + 80.0, 43_600),
+        144: run(144, SEND + add(small), CONNECT + 80.0, 3.6, TLS_CROWD),
+        LARGE: run(LARGE, SEND + 2.0 + add(large), CONNECT + 80.0, 3.6, TLS_CROWD),
     }
     found = read_tls(plain, steps_of(plain), steps_of(dear), tls)
     expected = {"tls_connect_us": 80.0, "tls_send_us": 0.3, "tls_byte_us": 0.0005, "tls_kb": 3.0}
