@@ -50,10 +50,10 @@ def _read(name: str, result: Results) -> tuple[str, str, str, bool]:
 
 
 def _describe_method(found: Results) -> list[str]:
-    left_out = len(found.get("audit", {}).get("left_out", [0]))
+    left_out = [f"of {name} {len(each['left_out'])}" for name, each in found.items() if "left_out" in each]
     lines = [
         "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects; the first",
-        f"round, which compiles, is left out, of the audit the first {left_out}. In the loops a real node, its publisher and",
+        f"rounds, in which Java compiles, are left out: {', '.join(left_out) or 'one'}. In the loops a real node, its publisher and",
         "its subscriber share the two cores with Spark.",
         "`python -m benchmarks.pipelines.measure` and `.audit` make these.",
     ]
