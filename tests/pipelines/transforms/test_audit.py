@@ -127,6 +127,7 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
         (1, "unpublished", 3, "not landed yet"),
         (2, "unpublished", 2, "not landed yet"),
     ]
+    assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
 
 
 def read_faults(rows: list[SparkRow]) -> dict[int, Found]:

@@ -176,7 +176,8 @@ def sum_hours(judged: DataFrame) -> DataFrame:
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be), or broken.
+    told (what was missing was said to be), or broken. What was handed over and is not known to have been published yet is
+    none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     sums = handed.groupBy(*place).agg(
@@ -197,6 +198,6 @@ _SUMS = {
     },
     "regressions": "count_if(kind = 'epoch_regress')",
     "others": "count_if(kind in ('miscount', 'unpublished') and not declared)",
-    "told": "sum(if(declared, messages, 0L))",
+    "told": "sum(if(declared and kind != 'unpublished', messages, 0L))",
     "faults": "count_if(not declared)",
 }
