@@ -68,6 +68,8 @@ class Machine:
     tls_send_us: float | None = None
     """What it adds to a send, beside `tls_byte_us` for each byte."""
     tls_byte_us: float | None = None
+    tls_full_byte_us: float | None = None
+    """What it adds to each byte of a node that never rests, all told; none in figures that were kept before it was measured."""
     tls_kb: float | None = None
     """The memory of the node for a connection's keys."""
     full_growth: float | None = None
@@ -103,9 +105,11 @@ class Machine:
         saves = min(1.0, max(0.0, frames - 1.0) / max(1.0, self.full_frames - 1.0))
         return 1.0 - (1.0 - self.full_share) * saves
 
-    def tls_cost_us(self, message_bytes: float, frames: float = 1.0) -> float:
+    def tls_cost_us(self, message_bytes: float, frames: float = 1.0, *, is_full: bool = False) -> float:
         """What TLS adds to such a send; nothing where it was not measured."""
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
+        if is_full and self.tls_full_byte_us is not None:
+            return max(self.tls_send_us or 0.0, self.tls_full_byte_us * size)
         return (self.tls_send_us or 0.0) + (self.tls_byte_us or 0.0) * size
 
     def turn_cost_us(self, rate: float) -> float:

@@ -6,6 +6,7 @@ as there is time for, and of each step the least counts, since what else the mac
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable
@@ -73,7 +74,7 @@ def measure_machine(driver: str, show: Show) -> Machine:
         {name.split()[1]: found.pop(name) for name in list(found) if name.startswith(f"{what} ")}
         for what in ("send", "turn", "wakes")
     )
-    return Machine(
+    machine = Machine(
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_mb=psutil.virtual_memory().total // 1_000_000,
         descriptors=read_descriptors(),
@@ -83,6 +84,8 @@ def measure_machine(driver: str, show: Show) -> Machine:
         seconds=round(time.monotonic() - began, 1),
         **found,
     )
+    packed = steps_of(least[f"tls {PLAIN}"])["packed"]
+    return dataclasses.replace(machine, tls_full_byte_us=find_tls_full(packed, machine))
 
 
 def _take_round(driver: str, show: Show) -> dict[str, Run]:
@@ -92,7 +95,7 @@ def _take_round(driver: str, show: Show) -> dict[str, Run]:
         "large": run_shape(driver, _paced(LARGE), show, f"{LARGE} bytes"),
         **{f"publish {size}": run_shape(driver, _publishing(size), show, "publishes") for size in PUBLISHED},
         **{
-            f"tls {size}": run_shape(driver, _paced(size, TLS_CROWD), show, f"TLS, {size} bytes", True)
+            f"tls {size}": run_shape(driver, _encrypted(size), show, f"TLS, {size} bytes", True)
             for size in (PLAIN, LARGE)
         },
     }
@@ -133,7 +136,6 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
 
 def _crowd() -> Shape:
     """Single receivers show what a turn costs, then very many connections what they cost, a thousand a message."""
-    ahead = {"in_flight": AHEAD * SUBJECTS, "ahead_max": AHEAD}
     steps = [
         connect("some", upto=SUBJECTS),
         pause(0.6, "resting"),
@@ -142,8 +144,7 @@ def _crowd() -> Shape:
         connect("all", upto=HELD),
         pause(0.6, "idle"),
         *_paced_parts("broad", FAN_RATE),
-        publish("filling", 400, **ahead),
-        publish("packed", 1_600, **ahead),
+        *_packed_parts(1_600, SUBJECTS),
     ]
     return Shape(HELD, SUBJECTS, steps, publishers=1, is_acked=True)
 
@@ -163,8 +164,19 @@ def _fan() -> Shape:
     return Shape(CROWD, 1, steps, publishers=1, is_acked=True, keeps_places=True)
 
 
-def _paced(size: int, receivers: int = CROWD) -> Shape:
-    return Shape(receivers, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
+def _paced(size: int) -> Shape:
+    return Shape(CROWD, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
+
+
+def _encrypted(size: int) -> Shape:
+    steps = [connect(), *_paced_parts("fan", FAN_RATE), *(_packed_parts(800, 1) if size == PLAIN else [])]
+    return Shape(TLS_CROWD, 1, steps, publishers=1, is_acked=size == PLAIN, content_bytes=size)
+
+
+def _packed_parts(messages: int, subjects: int) -> list[dict[str, Any]]:
+    """As many messages as a node takes that is not let rest: some leave together."""
+    ahead = {"in_flight": AHEAD * subjects, "ahead_max": AHEAD}
+    return [publish("filling", messages // 4, **ahead), publish("packed", messages, **ahead)]
 
 
 def _paced_parts(name: str, rate: int) -> list[dict[str, Any]]:
@@ -215,29 +227,40 @@ def read_costs(
         **{f"wakes {name}": wakes for name, (wakes, _) in turns.items()},
         **{f"turn {name}": us for name, (_, us) in turns.items()},
     }
-    return costs | _find_full(fan["merged"], steps["packed"], sends)
+    return costs | find_full(fan["merged"], steps["packed"], sends)
 
 
-def _find_full(merged: dict[str, Any], packed: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
+def find_full(merged: dict[str, Any], packed: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
     """From sends of many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper; and
     what it costs that they go to HELD connections.
     """
 
-    def look(step: dict[str, Any]) -> tuple[float, float, float]:
-        """Frames that left together, what the send cost, and what it would by its bytes."""
-        frames = max(1.0, step["delivered"] / max(1, step["reads"]))
+    def say_by_bytes(frames: float) -> float:
         (low, low_us), (high, high_us) = sorted(sends.items())
-        size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
-        by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
-        return frames, _us(step, "delivered") * frames, by_bytes
+        return max(low_us, low_us + (high_us - low_us) * (frames * (PLAIN + FRAME_OVERHEAD_BYTES) - low) / (high - low))
 
-    full_frames, found, by_bytes = look(merged)
+    full_frames, found = _look_at_sends(merged)
+    by_bytes = say_by_bytes(full_frames)
     share = min(1.0, max(0.3, found / by_bytes))
     frame_us = max(0.0, found - by_bytes) / full_frames
-    frames, at_many, by_bytes = look(packed)
+    frames, at_many = _look_at_sends(packed)
+    by_bytes = say_by_bytes(frames)
     saves = (1.0 - share) * min(1.0, (frames - 1.0) / max(1.0, full_frames - 1.0))
     growth = (at_many - (by_bytes + frames * frame_us) * (1.0 - saves)) / min(sends.values())
     return {"frame_us": frame_us, "full_share": share, "full_frames": full_frames, "full_growth": max(0.0, growth)}
+
+
+def _look_at_sends(step: dict[str, Any]) -> tuple[float, float]:
+    """Frames that left together, and what such a send cost."""
+    frames = max(1.0, step["delivered"] / max(1, step["reads"]))
+    return frames, _us(step, "delivered") * frames
+
+
+def find_tls_full(packed: dict[str, Any], machine: Machine) -> float:
+    """What TLS adds to a byte of a node that never rests, from sends of which the machine without it says what they cost."""
+    frames, found = _look_at_sends(packed)
+    plain = machine.send_cost_us(TLS_CROWD, PLAIN, frames, is_full=True)
+    return max(0.0, found - plain) / (frames * (PLAIN + FRAME_OVERHEAD_BYTES))
 
 
 def _find_turn(step: dict[str, Any], a_message_us: float, rest: Rest) -> tuple[float, float]:

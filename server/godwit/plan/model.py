@@ -177,7 +177,7 @@ def deliveries(workload: Workload) -> float:
 def send_us(workload: Workload, machine: Machine, frames: float = 1.0, *, is_full: bool = False) -> float:
     """One send of so many of the workload's frames, encrypted where clients connect by TLS; `is_full`: by a node that never rests."""
     plain = machine.send_cost_us(workload.connections, workload.message_bytes, frames, is_full=is_full)
-    return plain + (machine.tls_cost_us(workload.message_bytes, frames) if workload.tls else 0.0)
+    return plain + (machine.tls_cost_us(workload.message_bytes, frames, is_full=is_full) if workload.tls else 0.0)
 
 
 def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float:

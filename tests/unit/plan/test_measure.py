@@ -18,14 +18,18 @@ from godwit.plan.measure import (
     SUBJECTS,
     TLS_CROWD,
     _crowd,
+    _encrypted,
     _fan,
     _least,
     _paced,
     _publishing,
+    find_tls_full,
     pick_least,
     read_costs,
     read_tls,
 )
+
+from .figures import MACHINE, machine
 
 PUBLISH, SEND, TURN, CONNECT, CATCH_UP = 0.7, 5.0, 80.0, 30.0, 0.2
 FRAME, A_BYTE = 0.2, 0.0002
@@ -144,8 +148,19 @@ def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
     assert found == pytest.approx(expected)
 
 
+def test_what_tls_costs_a_full_core_is_what_its_sends_cost_beyond_the_same_in_the_clear() -> None:
+    plain = MACHINE.send_cost_us(TLS_CROWD, 144, 16, is_full=True)
+    packed = step("packed", 1_000 * (plain + 3.0), delivered=16_000, reads=1_000)
+    a_byte = find_tls_full(packed, MACHINE)
+    assert a_byte == pytest.approx(3.0 / 16 / (144 + FRAME_OVERHEAD_BYTES))
+    encrypted = machine(tls_full_byte_us=a_byte, tls_send_us=1.0, tls_byte_us=0.0)
+    assert [encrypted.tls_cost_us(144, 16, is_full=full) for full in (True, False)] == pytest.approx([3.0, 1.0])
+
+
 @pytest.mark.parametrize(
-    "shape", [_crowd(), _fan(), _paced(1_024), _publishing(144)], ids=lambda shape: shape.steps[-1]["name"]
+    "shape",
+    [_crowd(), _fan(), _paced(1_024), _encrypted(144), _publishing(144)],
+    ids=lambda shape: shape.steps[-1]["name"],
 )
 def test_every_load_has_steps_with_names_of_their_own(shape: Any) -> None:
     names = [found["name"] for found in shape.steps]
