@@ -56,9 +56,10 @@ def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
         .agg(F.sort_array(F.collect_list("time")).alias("began"))
         .filter(F.size("began") > 1)
     )
-    earlier = F.filter("began", lambda began: (began < F.col("time")) | (F.col("confirmed") & (began == F.col("time"))))
+    # In SQL: a lambda of Python's gets another name each time, so that what Java made of the stage before is of no use.
+    earlier = "filter(began, each -> each < time or (confirmed and each = time))"
     numbered = ranges.join(F.broadcast(again), ["node", "run", "connection", "selector"], "left")
-    return numbered.withColumn("chain", F.coalesce(F.size(earlier), F.lit(0))).drop("began")
+    return numbered.withColumn("chain", F.expr(f"coalesce(size({earlier}), 0)")).drop("began")
 
 
 def excuse_runs(ranges: DataFrame, ends: DataFrame, reigns: DataFrame) -> DataFrame:
