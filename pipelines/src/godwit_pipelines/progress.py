@@ -91,11 +91,21 @@ def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]
 
 
 def stop_gently(query: StreamingQuery, wait_s: float = 30.0) -> None:
-    """Stop a query between two batches if there is such a moment soon; a batch that is cut short is done again."""
-    deadline = time.monotonic() + wait_s
+    """Stop a query between two batches if there is such a moment, else when the one at work is done: what of the next has begun by
+    then is done again. One that takes longer than `wait_s` is cut short, which loses nothing either.
+    """
+    deadline, at_work = time.monotonic() + wait_s, _last_batch(query)
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        if _last_batch(query) != at_work:
+            break
         time.sleep(0.05)
     query.stop()
+
+
+def _last_batch(query: StreamingQuery) -> int:
+    """The last that is done; -1: none is."""
+    told: Any = query.lastProgress
+    return -1 if told is None else int(told["batchId"])
 
 
 def translate(error: BaseException) -> Exception:
