@@ -107,7 +107,7 @@ def describe_checks(value: dict[str, Any]) -> list[str]:
         "",
         f"`godwit plan` measured this machine in {value['figures'][0]['seconds']:.0f} s and predicted what these workloads take of",
         "one core; they were played with the generator of `godwit bench`, as by `godwit plan --check`, and the machine measured again:",
-        "its host gives it a third more at one minute than at the next, so what both measurements predict is averaged.",
+        "what both measurements predict is averaged, for its host gives it more at one minute than at the next.",
         f"{near} of {len(rows)} figures are within {NEAR:.0%}. Commit {value['commit']}, median of {value['takes']}.",
         value.get("note", ""),
         "",

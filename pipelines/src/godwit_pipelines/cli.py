@@ -107,7 +107,7 @@ def run(
 
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
-    """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on between two batches, any other at once."""
+    """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
     from .lake import Lake
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher

@@ -116,8 +116,10 @@ class Machine:
         """One wake-up, where there are so many a second: between the rates measured by their logarithms."""
         points = _points(self.turn_us)
         rate = min(max(rate, points[0][0]), points[-1][0])
-        (low, low_us), (high, high_us) = next(pair for pair in pairwise(points) if rate <= pair[1][0])
-        return low_us + (high_us - low_us) * math.log(rate / low) / math.log(high / low)
+        for (low, low_us), (high, high_us) in pairwise(points):
+            if rate <= high:
+                return low_us + (high_us - low_us) * math.log(rate / low) / math.log(high / low)
+        return points[-1][1]  # the only one, of a machine that was never let rest
 
     def publish_cost_us(self, message_bytes: float) -> float:
         return self.publish_us + self.publish_byte_us * message_bytes

@@ -169,6 +169,7 @@ def _paced(size: int) -> Shape:
 
 
 def _encrypted(size: int) -> Shape:
+    """By TLS, acknowledged where the same load in the clear is: the small one is held against the fan-out, the other against `_paced`."""
     steps = [connect(), *_paced_parts("fan", FAN_RATE), *(_packed_parts(800, 1) if size == PLAIN else [])]
     return Shape(TLS_CROWD, 1, steps, publishers=1, is_acked=size == PLAIN, content_bytes=size)
 

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from ..config.tree import OPTIONS
 from ..errors import GodwitError
 from .brokers import OTHERS, Broker, BrokerMissing, GodwitBroker
 from .plan import OF_NODE, ROOT, Harm, Kind, Scale, make_plan
@@ -23,7 +24,8 @@ from .verdict import Verdict, build_verdict, print_verdict
 
 EXIT_BROKEN = 1
 EXIT_NOT_JUDGED = 2
-_OF_ITS_OUTPUT = ("seed", "json_file", "html_file")
+_NOT_OF_THE_PLAN = ("seed", "json_file", "html_file")
+"""Options that a run made again is given anew."""
 
 
 @click.command()
@@ -84,15 +86,9 @@ def verify(
     scale = Scale(seconds or minutes * 60, subscribers, publishers, rate)
     chosen = frozenset(Kind(kind) for kind in kinds) if kinds else frozenset(Kind)
     is_here = url is None and other is None
-    plan = make_plan(
-        secrets.randbits(32) if seed is None else seed,
-        scale,
-        chosen & broker.kinds,
-        _choose_harms(harms, without, is_here),
-        ROOT
-        if url is None
-        else f"{ROOT}/{secrets.token_hex(4)}",  # a node that was there may hold what an earlier run left
-    )
+    root = ROOT if url is None else f"{ROOT}/{secrets.token_hex(4)}"  # a node that was there may hold an earlier run's
+    drawn = secrets.randbits(32) if seed is None else seed
+    plan = make_plan(drawn, scale, chosen & broker.kinds, _choose_harms(harms, without, is_here), root)
     with Progress(Console(stderr=True)) as progress:
         try:
             scene = asyncio.run(run_scene(plan, broker, progress))
@@ -115,12 +111,18 @@ def say_again(context: click.Context, seed: int) -> str:
     words = ["godwit", "verify"]
     for option in context.command.params:
         name = str(option.name)
-        if name in _OF_ITS_OUTPUT or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+        if name in _NOT_OF_THE_PLAN or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
             continue
         value = context.params[name]
         for each in value if isinstance(value, tuple) else (value,):
-            words += [option.opts[0], f"{each:g}" if isinstance(each, float) else str(each)]
+            words += [option.opts[0], f"{each:.15g}" if isinstance(each, float) else _without_secret(str(each))]
     return shlex.join([*words, "--seed", str(seed)])
+
+
+def _without_secret(word: str) -> str:
+    """A report is shown to others: of a setting that is a secret it holds the key alone."""
+    key, is_setting, _ = word.partition("=")
+    return f"{key}=(secret)" if is_setting and key in OPTIONS and OPTIONS[key].is_secret else word
 
 
 def _report(scene: Scene, again: str, json_file: Path | None, html_file: Path | None) -> Verdict:

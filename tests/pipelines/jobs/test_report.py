@@ -38,12 +38,12 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
 
 def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     fault = {"declared": True, "messages": 3, "cause": "not landed yet", "kind": "unpublished", "time": NOW}
-    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 8}
+    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 5}
     hour |= dict.fromkeys(("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "faults"), 0)
     told = fault | {"kind": "gap", "cause": "told", "messages": 5}
     audit = _audit([hour], [fault, told])
     assert (audit["told"], audit["unlanded"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
-    assert _audit([hour], [fault])["state"] == "proven"
+    assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
     assert [told for _, told, _ in _faults_over_time([fault, told], 10)] == [5]
 
 

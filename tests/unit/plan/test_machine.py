@@ -56,6 +56,7 @@ def test_a_send_is_dearer_where_more_connections_are_held() -> None:
 def test_a_turn_is_dearer_after_a_long_rest() -> None:
     assert [MACHINE.turn_cost_us(rate) for rate in (0.1, 400, 8_000, 1e6)] == [100.0, 100.0, 40.0, 40.0]
     assert 40 < MACHINE.turn_cost_us(2_000) < 100
+    assert machine(turn_us={"1": 7.0}).turn_cost_us(100) == 7.0
     bent = machine(turn_us={"50": 150.0, "400": 100.0, "8000": 40.0})
     assert [bent.turn_cost_us(rate) for rate in (50, 400, 8_000)] == pytest.approx([150.0, 100.0, 40.0])
 

@@ -15,7 +15,7 @@ from godwit.verify.command import EXIT_NOT_JUDGED, say_again, verify
     [
         ("", ""),
         ("--seconds 20 --html page.html --json report.json --seed 4", "--seconds 20"),
-        ("--kind slow --kind saved --rate 2.5 --set limits.log_messages_max=9", None),
+        ("--kind slow --kind saved --rate 12345.678 --set limits.log_messages_max=9", None),
         ("--url 'ws://[::1]:8800' --without kill", None),
     ],
 )
@@ -26,6 +26,11 @@ def test_the_command_that_draws_the_same_plan_holds_all_that_matters(given: str,
     begin, seed = shlex.split(said)[2:-2], shlex.split(said)[-2:]
     assert (sorted(begin), seed) == (sorted(expected), ["--seed", "7"])
     verify.make_context("verify", shlex.split(said)[2:])
+
+
+def test_a_secret_of_the_command_does_not_come_into_a_report() -> None:
+    said = say_again(verify.make_context("verify", ["--set", "admin.token=open-sesame"]), 7)
+    assert "sesame" not in said and "admin.token=(secret)" in said
 
 
 def test_a_broker_that_is_not_here_is_no_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:

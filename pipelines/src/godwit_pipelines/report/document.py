@@ -65,11 +65,11 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         "reorders",
         "regressions",
         "others",
+        "told",
         "faults",
     )
     sums: Row = {name: sum(row[name] for row in verdict) for name in names}
-    sums["told"] = sum(row["messages"] for row in faults if _is_missing(row))
-    early = [row for row in faults if row["declared"] and not _is_missing(row)]
+    early = [row for row in faults if _is_early(row)]
     sums["unlanded"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
     sums["unwritten"] = sum(row["messages"] for row in early) - sums["unlanded"]
     sums["told_gaps"] = sum(row["declared"] and row["kind"] == "gap" for row in faults)
@@ -89,9 +89,9 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     return {**sums, "by_selector": worst[:SHOWN]}
 
 
-def _is_missing(fault: Row) -> bool:
-    """Whether its messages are missing, and declared: others were handed over before they were known of."""
-    return bool(fault["declared"] and fault["kind"] != "unpublished")
+def _is_early(fault: Row) -> bool:
+    """Whether its messages were handed over before they were known to be published, and the journal excuses it: none is missing."""
+    return bool(fault["declared"] and fault["kind"] == "unpublished")
 
 
 def _without_holes(counts: dict[int, int], step_s: int) -> list[tuple[int, int]]:
@@ -136,7 +136,7 @@ def _faults_over_time(faults: list[Row], width_s: int) -> list[tuple[int, int, i
     wrong: dict[int, int] = defaultdict(int)
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
-        if _is_missing(row) or not row["declared"]:
+        if not _is_early(row):
             (told if row["declared"] else wrong)[at] += row["messages"]
     return [(at, told[at], wrong[at]) for at in sorted({*told, *wrong})]
 
