@@ -84,6 +84,7 @@ def measure_machine(driver: str, show: Show) -> Machine:
         seconds=round(time.monotonic() - began, 1),
         **found,
     )
+    machine = dataclasses.replace(machine, full_growth=find_full_growth(steps_of(crowd)["packed"], machine))
     packed = steps_of(least[f"tls {PLAIN}"])["packed"]
     return dataclasses.replace(machine, tls_full_byte_us=find_tls_full(packed, machine))
 
@@ -208,8 +209,9 @@ def read_costs(
     rest = Rest(*(steps["resting"][what] / steps["resting"]["seconds"] for what in ("cpu_seconds", "rests")))
     beside = _least(fan) + published[small]
     turns = {name: _find_turn(steps[name], beside, rest) for name in RATES}
-    a_turn = turns["rare"][1] + published[small]  # of each message of the paced loads
-    plain = _least(fan) - a_turn / CROWD
+    wakes, a_wake = turns["rare"]
+    a_turn = wakes * a_wake / RATES["rare"] + published[small]  # of each message of the paced loads
+    plain = max(0.1, _least(fan) - a_turn / CROWD)
     sends = {PLAIN + FRAME_OVERHEAD_BYTES: plain}
     sends[LARGE + FRAME_OVERHEAD_BYTES] = max(_least(large) - a_turn / CROWD, plain)
     at_many = _least(steps, "broad") - a_turn / CROWD
@@ -228,27 +230,17 @@ def read_costs(
         **{f"wakes {name}": wakes for name, (wakes, _) in turns.items()},
         **{f"turn {name}": us for name, (_, us) in turns.items()},
     }
-    return costs | find_full(fan["merged"], steps["packed"], sends)
+    return costs | _find_full(fan["merged"], sends)
 
 
-def find_full(merged: dict[str, Any], packed: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
-    """From sends of many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper; and
-    what it costs that they go to HELD connections.
-    """
-
-    def say_by_bytes(frames: float) -> float:
-        (low, low_us), (high, high_us) = sorted(sends.items())
-        return max(low_us, low_us + (high_us - low_us) * (frames * (PLAIN + FRAME_OVERHEAD_BYTES) - low) / (high - low))
-
-    full_frames, found = _look_at_sends(merged)
-    by_bytes = say_by_bytes(full_frames)
+def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
+    """From sends of very many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper."""
+    frames, found = _look_at_sends(merged)
+    (low, low_us), (high, high_us) = sorted(sends.items())
+    size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
+    by_bytes = max(low_us, low_us + (high_us - low_us) * (size - low) / (high - low))
     share = min(1.0, max(0.3, found / by_bytes))
-    frame_us = max(0.0, found - by_bytes) / full_frames
-    frames, at_many = _look_at_sends(packed)
-    by_bytes = say_by_bytes(frames)
-    saves = (1.0 - share) * min(1.0, (frames - 1.0) / max(1.0, full_frames - 1.0))
-    growth = (at_many - (by_bytes + frames * frame_us) * (1.0 - saves)) / min(sends.values())
-    return {"frame_us": frame_us, "full_share": share, "full_frames": full_frames, "full_growth": max(0.0, growth)}
+    return {"frame_us": max(0.0, found - by_bytes) / frames, "full_share": share, "full_frames": frames}
 
 
 def _look_at_sends(step: dict[str, Any]) -> tuple[float, float]:
@@ -257,8 +249,15 @@ def _look_at_sends(step: dict[str, Any]) -> tuple[float, float]:
     return frames, _us(step, "delivered") * frames
 
 
+def find_full_growth(packed: dict[str, Any], machine: Machine) -> float:
+    """What HELD connections add to a send of a node that never rests, of which the machine says what it costs at CROWD."""
+    frames, found = _look_at_sends(packed)
+    plain = machine.send_cost_us(CROWD, PLAIN, frames, is_full=True)
+    return max(0.0, found - plain) / min(machine.send_us.values())
+
+
 def find_tls_full(packed: dict[str, Any], machine: Machine) -> float:
-    """What TLS adds to a byte of a node that never rests, from sends of which the machine without it says what they cost."""
+    """What TLS adds to a byte of a node that never rests, in the same way."""
     frames, found = _look_at_sends(packed)
     plain = machine.send_cost_us(TLS_CROWD, PLAIN, frames, is_full=True)
     return max(0.0, found - plain) / (frames * (PLAIN + FRAME_OVERHEAD_BYTES))

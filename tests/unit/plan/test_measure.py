@@ -23,6 +23,7 @@ from godwit.plan.measure import (
     _least,
     _paced,
     _publishing,
+    find_full_growth,
     find_tls_full,
     pick_least,
     read_costs,
@@ -69,7 +70,6 @@ def test_a_made_up_machine_is_found_again() -> None:
             step("all", (HELD - SUBJECTS) * CONNECT),
             step("idle", 0.0),
             fanned("broad 1", 10, SEND + 2.0),
-            step("packed", 100_000 * (by_bytes(144, 16) + 16 * FRAME + 1.0), delivered=1_600_000, reads=100_000),
         ],
     }
     fan = {
@@ -88,7 +88,6 @@ def test_a_made_up_machine_is_found_again() -> None:
         "turn often": TURN,
         "wakes rare": RATES["rare"] * 0.8,
         "wakes often": RATES["often"] * 0.8,
-        "full_growth": 1.0 / SEND,
         "send_growth": 0.4,
         "publish_us": PUBLISH - 0.144,
         "publish_byte_us": 0.001,
@@ -146,6 +145,18 @@ def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
     found = read_tls(plain, steps_of(plain), steps_of(dear), tls)
     expected = {"tls_connect_us": 80.0, "tls_send_us": 0.3, "tls_byte_us": 0.0005, "tls_kb": 3.0}
     assert found == pytest.approx(expected)
+
+
+def test_what_a_crowd_costs_a_full_core_is_what_its_sends_cost_beyond_those_to_fewer() -> None:
+    least = min(MACHINE.send_us.values())
+    packed = step(
+        "packed", 1_000 * (MACHINE.send_cost_us(CROWD, 144, 16, is_full=True) + 2.0), delivered=16_000, reads=1_000
+    )
+    growth = find_full_growth(packed, MACHINE)
+    assert growth == pytest.approx(2.0 / least)
+    assert machine(full_growth=growth).send_cost_us(HELD, 144, 16, is_full=True) == pytest.approx(
+        MACHINE.send_cost_us(CROWD, 144, 16, is_full=True) + 2.0
+    )
 
 
 def test_what_tls_costs_a_full_core_is_what_its_sends_cost_beyond_the_same_in_the_clear() -> None:
