@@ -77,7 +77,8 @@ class Console {
   show(node) {
     this.seen_ms = nowMs();
     markStale(false);
-    say(find("banner"), "");
+    if (node.journal) this.showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
+    else say(find("banner"), "");
     this.showCondition(node.condition);
     say(find("node-name"), node.node);
     say(find("facts"), `version ${node.version} · up ${duration(node.uptime_ms)} · clients on ${node.client} · ${node.driver}, ${node.shards} ${node.shards === 1 ? "shard" : "shards"}`);
@@ -97,7 +98,7 @@ class Console {
 
   showBanner(title, words) {
     const banner = find("banner");
-    if (banner.firstChild?.textContent !== title) banner.replaceChildren(title, " ", element("span", {}, words));
+    if (banner.textContent !== `${title} ${words}`) banner.replaceChildren(title, " ", element("span", {}, words));
   }
 
   showCondition(condition) {

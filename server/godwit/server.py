@@ -354,7 +354,7 @@ class Node:
             read_logger().error("shard_failed", shard=report[1], why=report[2])
 
     def _take_journal_report(self, reason: str | None) -> None:
-        self.health.journal = "" if reason is None else f"failing: {reason}"
+        self.health.journal = reason or ""
         if reason is None:
             read_logger().info("journal_recovered")
         else:

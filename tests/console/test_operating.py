@@ -60,6 +60,21 @@ async def test_a_node_that_comes_back_is_shown_again_without_a_reload(page: Page
     assert await page.evaluate("window.isSamePage")
 
 
+async def test_a_journal_whose_disk_fails_is_said_above_every_page_until_it_takes_rows_again(page: Page) -> None:
+    async with testing.node() as node:
+        await open_page(page, node, "overview")
+        await expect(page.locator("#condition")).to_have_text("ready")
+        await expect(page.locator("#banner")).to_be_empty()
+        node.node.health.journal = "messages: No space left on device (os error 28)"
+        await expect(page.get_by_role("alert").first).to_contain_text("The journal's disk is failing")
+        await expect(page.get_by_role("alert").first).to_contain_text("No space left on device")
+        await page.get_by_role("link", name="Subjects").first.click()
+        await expect(page.get_by_role("alert").first).to_contain_text("failing")
+        await expect(page.locator("#condition")).to_have_text("ready")
+        node.node.health.journal = ""
+        await expect(page.locator("#banner")).to_be_empty()
+
+
 async def test_a_hidden_tab_asks_nothing_and_goes_on_where_it_stood(page: Page) -> None:
     """The clock is the test's own: a minute of silence takes no time."""
     asked: list[Request] = []

@@ -25,5 +25,5 @@ def _answer(view: NodeView, is_well: bool) -> web.Response:
     if view.health.reason:
         told["reason"] = view.health.reason
     if view.health.journal:
-        told["journal"] = view.health.journal
+        told["journal"] = f"failing: {view.health.journal}"
     return web.json_response(told, status=200 if is_well else 503)

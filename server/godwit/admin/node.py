@@ -22,6 +22,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
             "cores": os.cpu_count(),
             "time_ms": time.time_ns() // 1_000_000,
             "has_demo": view.read_config().demo.enabled,
+            "journal": view.health.journal,
         }
         return web.json_response(told)
 

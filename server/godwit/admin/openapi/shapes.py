@@ -66,6 +66,7 @@ SHAPES: dict[str, Schema] = {
         cores=maybe(COUNT),
         time_ms=TIME_MS,
         has_demo={**FLAG, "description": "It publishes its host's telemetry on /host/**."},
+        journal={**TEXT, "description": "What the journal's disk says while it fails; else empty."},
     ),
     "Stats": shape(
         "Every figure; its own JSON Schema, with each figure's meaning, is at /v1/stats/schema.",
