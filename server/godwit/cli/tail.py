@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     "--after", multiple=True, metavar="[SUBJECT=]POSITION", help="Go on after this position; may be repeated."
 )
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Begin with the last N kept messages.")
+@click.option(
+    "--on-gap",
+    type=click.Choice(["snapshot", "oldest"]),
+    default="snapshot",
+    help="Where messages are gone: go on with the newest (snapshot, the default), or with the oldest that is kept.",
+)
 @click.option("--no-snapshot", is_flag=True, help="Live messages only.")
 @click.option("--conflate-ms", type=click.IntRange(min=0), metavar="MS", help="One merged message a window.")
 @click.option(
@@ -56,6 +62,7 @@ async def run_tail(
     since: str | None,
     after: tuple[str, ...],
     last: int | None,
+    on_gap: Literal["snapshot", "oldest"],
     no_snapshot: bool,
     conflate_ms: int | None,
     positions: Path | None,
@@ -67,7 +74,12 @@ async def run_tail(
     kept = PositionFile(positions) if positions else None
     async with Client(servers, token=token, positions=kept, ca_file=read_ca_file()) as client:
         subscription = client.subscribe(
-            pattern, after=stand or None, last=last, snapshot=not no_snapshot, conflate_ms=conflate_ms
+            pattern,
+            after=stand or None,
+            last=last,
+            snapshot=not no_snapshot,
+            on_gap=on_gap,
+            conflate_ms=conflate_ms,
         )
         showing = asyncio.create_task(_show(subscription, write_json if is_json else write_pretty, count))
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -16,6 +16,7 @@ DEFAULTS: dict[str, Any] = {
     "since": None,
     "after": (),
     "last": None,
+    "on_gap": "snapshot",
     "no_snapshot": False,
     "conflate_ms": None,
     "positions": None,
@@ -28,6 +29,16 @@ async def test_messages_come_as_json_until_the_count_is_reached(capsys: pytest.C
         await asyncio.wait_for(run_tail([peer.url], None, pattern="/a", is_json=True, count=2, **DEFAULTS), 5)
     objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(told["message"], told["content"]) for told in objects] == [("/a", 1), ("/a", 2)]
+
+
+@pytest.mark.parametrize(("on_gap", "asked"), [("snapshot", None), ("oldest", "oldest")])
+async def test_where_to_go_on_after_a_gap_is_asked_of_the_node(on_gap: str, asked: str | None) -> None:
+    async with Peer() as peer:
+        peer.log["/a"] = [1]
+        given = {**DEFAULTS, "last": 5, "on_gap": on_gap}
+        await asyncio.wait_for(run_tail([peer.url], None, pattern="/a", is_json=True, count=1, **given), 5)
+        [command] = [each for each in peer.heard if "subscribe" in each]
+    assert (command["last"], command.get("on_gap")) == (5, asked)
 
 
 def test_a_stand_is_a_mark_positions_by_subject_or_one_position() -> None:
@@ -54,4 +65,4 @@ def test_what_is_no_stand_is_refused(pattern: str, since: str | None, after: tup
 
 def test_help_says_what_each_option_does() -> None:
     output = CliRunner().invoke(tail, ["--help"]).output
-    assert all(option in output for option in ("--json", "--since", "--after", "--last", "--positions"))
+    assert all(option in output for option in ("--json", "--since", "--after", "--last", "--on-gap", "--positions"))
