@@ -197,6 +197,7 @@ def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
             hint = f"did you mean {near[0]}?" if near else ""
             raise ConfigInvalid("--option", each, f"is none of {job.name}, which takes {takes}", hint=hint)
         options[name] = value
+    job.check(options)
     return options
 
 

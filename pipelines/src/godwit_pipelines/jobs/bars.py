@@ -7,11 +7,14 @@ what is kept are queries of their own, so that the table, whose merges take thei
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..errors import ConfigInvalid
+from ..subject import check_subject
 from ..transforms.bars import bar_messages, bars
 from .job import Job, Outcome, Run
 from .merging import merge_stream
@@ -39,6 +42,17 @@ def run(run: Run) -> Outcome:
     return Outcome()
 
 
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a place that no message can be published at, and a beginning that no subject has."""
+    if options.get("publish"):
+        check_subject("publish", options["publish"])
+    beginning = options.get("subjects", "/")
+    if not beginning.startswith("/"):
+        raise ConfigInvalid("--option subjects", beginning, "does not begin with a slash", hint=f"/{beginning}")
+    if "*" in beginning:
+        raise ConfigInvalid("--option subjects", beginning, "must be how subjects begin, not a pattern", hint="/stocks/")
+
+
 JOB = Job(
     name="bars",
     about="first, highest, lowest and last value of each subject and window, into a table and live into subjects",
@@ -54,4 +68,5 @@ JOB = Job(
         "table": "no leaves the table gold.bars alone.",
         "late": "How late a value may come and still count: '10 seconds' by default.",
     },
+    check=check,
 )

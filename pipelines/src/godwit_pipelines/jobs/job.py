@@ -6,7 +6,7 @@ forty lines; transforms themselves are pure functions of transforms/. Leaves the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -97,3 +97,5 @@ class Job:
     """How often it works when it is told to go on and not how often."""
     options: dict[str, str] = field(default_factory=dict)
     """What --option takes, each with its sentence."""
+    check: Callable[[Mapping[str, str]], None] = lambda _: None
+    """Raises ConfigInvalid for options that cannot be, before Spark starts."""

@@ -6,12 +6,14 @@ Says what it would publish and does nothing else unless it is told --option publ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
 from ..lake import Lake
+from ..subject import check_pattern, check_subject
 from ..transforms.replay import choose, preview, replay_messages
 from .job import Job, Outcome, Run
 
@@ -21,8 +23,7 @@ _SHOWN = 20
 def run(run: Run) -> Outcome:
     """Choose, show, and publish if that is wanted."""
     options = run.options
-    if "subjects" not in options:
-        raise ConfigInvalid("--option subjects", "", "must name a subject or pattern", hint="subjects=/orders/**")
+    check(options)
     chosen = choose(
         run.lake.read("bronze.messages"),
         *(options["subjects"], options.get("since", ""), options.get("until", ""), options.get("tenant", "")),
@@ -35,8 +36,6 @@ def run(run: Run) -> Outcome:
         messages = (total[0] if total is not None else 0) or 0
         if options.get("publish", "no") != "yes":
             return Outcome(f"would publish {messages:,} messages on {count:,} subjects; --option publish=yes does")
-        if not options.get("name"):
-            raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
         rate = float(options.get("rate", "0")) or run.config.node.messages_per_second
         lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
         rows = replay_messages(chosen, options["name"], options.get("below", ""))
@@ -46,6 +45,23 @@ def run(run: Run) -> Outcome:
         return Outcome(f"published {messages:,} messages on {count:,} subjects; those that were there already, once")
     finally:
         chosen.unpersist()
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for what would fail only when the first message is published, or not be found at all."""
+    if not options.get("subjects"):
+        raise ConfigInvalid("--option subjects", "", "must name a subject or pattern", hint="subjects=/orders/**")
+    check_pattern("subjects", options["subjects"])
+    if options.get("below"):
+        check_subject("below", options["below"])
+    try:
+        is_rate = 0 <= float(options.get("rate", "0")) < float("inf")
+    except ValueError:
+        is_rate = False
+    if not is_rate:
+        raise ConfigInvalid("--option rate", options["rate"], "must be how many messages a second at most", hint="100")
+    if options.get("publish", "no") == "yes" and not options.get("name"):
+        raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
 
 
 JOB = Job(
@@ -66,4 +82,5 @@ JOB = Job(
         "name": "The replay's name: under the same name a message is published once.",
         "publish": "yes publishes; anything else only says what it would do.",
     },
+    check=check,
 )

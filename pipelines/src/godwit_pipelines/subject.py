@@ -1,0 +1,38 @@
+"""Subjects and patterns as the options of jobs name them: told wrong before Spark starts, by the rules that nodes have.
+
+Pure; the package does not import the node's own rules, and protocol/vectors tests both.
+"""
+
+from __future__ import annotations
+
+from .errors import ConfigInvalid
+
+_BYTES_MAX = 1024
+
+
+def check_subject(option: str, text: str) -> None:
+    """Raises ConfigInvalid where a message cannot be published on or below `text`."""
+    _check_segments(option, text)
+    if any(segment in ("*", "**") for segment in text.split("/")):
+        raise ConfigInvalid(f"--option {option}", text, "has a wildcard, which only a pattern may have")
+    if text.startswith("/$"):
+        raise ConfigInvalid(f"--option {option}", text, "is the node's own: nobody else publishes there")
+
+
+def check_pattern(option: str, text: str) -> None:
+    """Raises ConfigInvalid where `text` is no subject or pattern."""
+    _check_segments(option, text)
+    if "**" in text.split("/")[:-1]:
+        raise ConfigInvalid(f"--option {option}", text, "has ** before its last segment, where only * is allowed")
+
+
+def _check_segments(option: str, text: str) -> None:
+    if not text.startswith("/"):
+        raise ConfigInvalid(f"--option {option}", text, "does not begin with a slash", hint=f"did you mean /{text}?")
+    if "" in text.split("/")[1:]:
+        hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
+        raise ConfigInvalid(f"--option {option}", text, "has an empty segment", hint=hint)
+    if len(text.encode()) > _BYTES_MAX:
+        raise ConfigInvalid(f"--option {option}", text[:40] + "…", f"is longer than {_BYTES_MAX} bytes")
+    if any(ord(character) < 0x20 or 0x7F <= ord(character) <= 0x9F for character in text):
+        raise ConfigInvalid(f"--option {option}", text, "has a control character")
