@@ -50,7 +50,9 @@ def check(options: Mapping[str, str]) -> None:
     if not beginning.startswith("/"):
         raise ConfigInvalid("--option subjects", beginning, "does not begin with a slash", hint=f"/{beginning}")
     if "*" in beginning:
-        raise ConfigInvalid("--option subjects", beginning, "must be how subjects begin, not a pattern", hint="/stocks/")
+        raise ConfigInvalid(
+            "--option subjects", beginning, "must be how subjects begin, not a pattern", hint="/stocks/"
+        )
 
 
 JOB = Job(
