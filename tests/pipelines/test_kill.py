@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
@@ -98,7 +99,12 @@ def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "way, number, code", [("--every=200ms", signal.SIGINT, 0), ("--once", signal.SIGTERM, EXIT_STOPPED)]
+    "way, number, code",
+    [
+        ("--every=200ms", signal.SIGINT, 0),
+        ("--once", signal.SIGTERM, EXIT_STOPPED),
+        ("--once", signal.SIGINT, EXIT_STOPPED),
+    ],
 )
 def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
     way: str, number: int, code: int, tmp_path: Path
@@ -113,10 +119,15 @@ def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
         deadline = time.monotonic() + WAIT_S
         while not count_rows(lake) and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.05)
-        process.send_signal(number)
+        if number == signal.SIGINT and code == EXIT_STOPPED:
+            os.killpg(process.pid, number)  # as ^C is told: to Java and the workers as well
+        else:
+            process.send_signal(number)
         assert process.wait(WAIT_S) == code, log.read_text()
     finally:
         kill(process)
     assert 0 < count_rows(lake) < count and "Aborted" not in log.read_text()
+    if code == EXIT_STOPPED:
+        assert log.read_text() == "godwit-pipelines: stopped; what was not finished is done by the next run\n"
     assert run(*words, log=log) == 0, log.read_text()
     assert_equal(lake, tmp_path, count)

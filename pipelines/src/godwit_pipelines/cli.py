@@ -162,12 +162,20 @@ class Stopping:
         self.asked = False
 
     def listen(self, *, goes_on: bool) -> None:
-        """A job that does not go on is cancelled by Spark's own way with SIGINT, which raises KeyboardInterrupt."""
-        if not goes_on:
-            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-            return
+        """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: setattr(self, "asked", True))
+            signal.signal(number, self._ask if goes_on else self._interrupt)
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+
+    def _interrupt(self, *_: object) -> None:
+        from .quiet import hush
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)  # who asks twice does not wait for Spark to end
+        hush()
+        raise KeyboardInterrupt
 
     def is_asked(self) -> bool:
         return self.asked

@@ -1,10 +1,12 @@
-"""Keeps what Java says at every start, and nobody can help, off the terminal; everything else it says passes.
+"""Keeps what Java says at every start, and nobody can help, off the terminal, and all of what it says as it is ended by a person;
+everything else passes.
 
 Owns the error stream of the Java process, which inherits it when the session is built.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -17,23 +19,39 @@ _ALWAYS_SAID = (
     b"Setting Spark log level",
 )
 
+_hushed = threading.Event()
+
+
+def hush() -> None:
+    """From now on nothing passes: whoever is interrupted tells each part of what was under way as a failure."""
+    _hushed.set()
+    logging.disable()  # so does the bridge to Java, by Python's own log
+
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """While the block lasts, processes that are started write their errors through a sieve, for as long as they live."""
+    """While the block lasts, processes that are started write their errors through a sieve, for as long as they live. Who interrupts
+    it meets Spark's own way of being interrupted, which is told nobody either.
+    """
     kept = os.dup(2)
     reading, writing = os.pipe()
     os.dup2(writing, 2)
     os.close(writing)
     threading.Thread(target=_sieve, args=(reading, kept), daemon=True).start()
+    logging.disable()
     try:
         yield
+    except KeyboardInterrupt:
+        hush()
+        raise
     finally:
         os.dup2(kept, 2)
+        if not _hushed.is_set():
+            logging.disable(logging.NOTSET)
 
 
 def _sieve(reading: int, kept: int) -> None:
     with os.fdopen(reading, "rb") as said:
         for line in said:
-            if not any(known in line for known in _ALWAYS_SAID):
+            if not _hushed.is_set() and not any(known in line for known in _ALWAYS_SAID):
                 os.write(kept, line)
