@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.report import build_document, build_page
 from godwit_pipelines.report.document import _audit, _faults_over_time, read_quantile
+from tests.pipelines.journals import START
+from tests.pipelines.test_delta import write
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -22,6 +27,20 @@ def a_document(folder: Path, **audit: Any) -> dict[str, Any]:
 def test_a_lake_without_tables_makes_a_page_that_says_so(tmp_path: Path) -> None:
     page = build_page(build_document(tmp_path, NOW))
     assert "NOTHING YET" in page and "Run land, then audit" in page
+
+
+@pytest.mark.parametrize("damaged", ["_delta_log/*.json", "date=*/*.parquet"])
+def test_a_table_that_cannot_be_read_is_named(damaged: str, tmp_path: Path) -> None:
+    table = tmp_path / "bronze" / "messages"
+    write(table, range(5))
+    document = build_document(tmp_path, START + timedelta(hours=1))
+    assert not document["empty"]
+    files = list(table.glob(damaged))
+    for file in files:
+        file.unlink()
+    with pytest.raises(TableMissing, match=r"^bronze\.messages cannot be read: ."):
+        build_document(tmp_path, START + timedelta(hours=1))
+    assert files
 
 
 def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:

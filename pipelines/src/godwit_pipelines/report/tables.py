@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
+from ..errors import TableMissing
 from ..tables import TABLES
 
 Row = dict[str, Any]
@@ -62,8 +64,11 @@ class Tables:
         path = self._folder.joinpath(*TABLES[name].name.split("."))
         if not (path / "_delta_log").is_dir():
             return
-        data = DeltaTable(str(path)).to_pyarrow_dataset()
-        field = data.schema.field(time).type
-        since, until = (pa.scalar(each, pa.timestamp("us", "UTC")).cast(field) for each in (self.since, self.until))
-        wanted = (pc.field(time) >= since) & (pc.field(time) < until)
-        yield from data.to_batches(columns=columns, filter=wanted, batch_size=65_536)
+        try:
+            data = DeltaTable(str(path)).to_pyarrow_dataset()
+            field = data.schema.field(time).type
+            since, until = (pa.scalar(each, pa.timestamp("us", "UTC")).cast(field) for each in (self.since, self.until))
+            wanted = (pc.field(time) >= since) & (pc.field(time) < until)
+            yield from data.to_batches(columns=columns, filter=wanted, batch_size=65_536)
+        except (DeltaError, OSError, pa.ArrowException) as error:  # its log or its files were touched by hand
+            raise TableMissing(f"{name} cannot be read: {str(error).strip().splitlines()[0]}") from error
