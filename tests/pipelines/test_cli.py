@@ -12,6 +12,7 @@ from godwit_pipelines.cli import main, parse_time
 from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.jobs import JOBS
 from godwit_pipelines.tables import TABLES
+from godwit_pipelines.words import counted
 from tests.pipelines.test_delta import write
 
 
@@ -49,6 +50,12 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
     result = call(*words)
     assert (result.exit_code, said in result.output) == (code, True), result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("count, said", [(0, "0 nodes"), (1, "1 node"), (2_000, "2,000 nodes")])
+def test_one_is_not_told_as_many(count: int, said: str) -> None:
+    assert counted(count, "node") == said
+    assert counted(count, "query", "queries").endswith("query" if count == 1 else "queries")
 
 
 def test_jobs_and_tables_are_listed() -> None:

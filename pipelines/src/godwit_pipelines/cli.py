@@ -25,6 +25,7 @@ from .jobs import JOBS, Job, Outcome, Run
 from .settings import Config
 from .tables import TABLES
 from .tables.pages import write_pages
+from .words import counted
 
 _SETTINGS = [
     click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
@@ -138,7 +139,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
             outcome = job.run(given) or Outcome()
             if job.kind == "stream" and every_s is not None:
                 console.print(
-                    f"{job.name}: {len(given.queries)} queries run every {every_s:g} s; end with ^C", highlight=False
+                    f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C", highlight=False
                 )
                 wait_all(given.queries, stop.is_asked)
             while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
@@ -153,6 +154,10 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
             raise
         finally:
             spark.stop()
+
+
+def _queries(count: int) -> str:
+    return f"{counted(count, 'query', 'queries')} {'runs' if count == 1 else 'run'}"
 
 
 class Stopping:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from . import errors
+from . import errors, words
 from .metrics import behind, rows_taken
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -51,7 +51,7 @@ def watch(query: StreamingQuery, console: Console) -> None:
         counted.take(query.recentProgress)
         progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
     if not console.is_terminal:
-        console.print(f"{query.name}: {counted.rows:,} rows in {counted.seconds:.1f} s", highlight=False)
+        console.print(f"{query.name}: {words.counted(counted.rows, 'row')} in {counted.seconds:.1f} s", highlight=False)
 
 
 class Counted:

@@ -18,6 +18,7 @@ from .delta import is_table
 from .errors import ConfigInvalid, TableMissing
 from .settings import Config
 from .tables import Table
+from .words import counted
 
 _CELL = 60
 _COLUMN = 12  # narrower columns cannot be read: then each row is shown downwards
@@ -42,7 +43,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
                 "",
                 highlight=False,
             )
-        console.print(f"{found.num_rows} of {DeltaTable(path).count():,} rows", highlight=False)
+        console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
         return
     grid = Grid(title=f"{table.name}: {table.about}", title_justify="left", show_lines=False)
     for name in found.schema.names:
@@ -50,7 +51,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     for row in found.to_pylist():
         grid.add_row(*(escape(cell(value)) for value in row.values()))
     console.print(grid)
-    console.print(f"{found.num_rows} of {DeltaTable(path).count():,} rows", highlight=False)
+    console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
 
 
 def select(path: str, table: Table, rows: int, where: str) -> pa.Table:

@@ -85,4 +85,4 @@ def test_a_tenant_and_the_statistics_reach_the_tables(tmp_path: Path, lake: Lake
     written = {row.indicator for row in figures.select("indicator").distinct().collect()}
     assert set(INDICATORS.values()) <= written, "what a node costs is fitted to figures that it has"
     told = run_job("capacity")
-    assert "1 nodes fitted" in told.text
+    assert "1 node fitted" in told.text

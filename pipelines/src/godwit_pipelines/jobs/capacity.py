@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..transforms.capacity import fit_costs, forecast, loads, nodes_needed
+from ..words import counted
 from .job import Job, Outcome, Run
 
 _WANTED = ("connections", "deliveries", "cores", "memory_gb")
@@ -18,7 +19,7 @@ def run(run: Run) -> Outcome:
         minutes.unpersist()
     costs = run.lake.read("gold.capacity")
     if not all(name in run.options for name in _WANTED[:2]):
-        return Outcome(f"{costs.count()} nodes fitted; see gold.capacity and gold.forecast")
+        return Outcome(f"{counted(costs.count(), 'node')} fitted; see gold.capacity and gold.forecast")
     memory = int(float(run.options.get("memory_gb", "4")) * 2**30)
     wanted = nodes_needed(
         costs,
@@ -28,7 +29,7 @@ def run(run: Run) -> Outcome:
         memory,
     )
     lines = [
-        f"{row.node}: {row.nodes} nodes like it"
+        f"{row.node}: {counted(row.nodes, 'node')} like it"
         if row.by_memory is not None and row.by_cpu is not None
         else f"{row.node}: its load never changed enough to tell what a connection and a delivery cost"
         for row in wanted.collect()

@@ -17,6 +17,7 @@ from ..delta.table_files import live_files
 from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
 from ..tables import DATE, TABLES, Table
+from ..words import counted
 from .job import Job, Outcome, Run
 
 
@@ -41,13 +42,16 @@ def maintain(run: Run, table: Table) -> str:
     if days is not None and table.day:
         oldest = (datetime.now(UTC) - timedelta(days=float(days))).date()
         removed = DeltaTable(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
-        done += [f"{removed:,} rows of days before {oldest} let go"] if removed else []
+        done += [f"{counted(removed, 'row')} of days before {oldest} let go"] if removed else []
     for day in small_days(path, settings.compact_files_min, settings.compact_bytes):
         made = DeltaTable(path).optimize.compact(
             partition_filters=[(DATE, "=", day)] if day else None, target_size=settings.compact_bytes
         )
         if made["numFilesRemoved"]:
-            done.append(f"{made['numFilesRemoved']} files made {made['numFilesAdded']}" + (f" of {day}" if day else ""))
+            done.append(
+                f"{counted(made['numFilesRemoved'], 'file')} made {made['numFilesAdded']}"
+                + (f" of {day}" if day else "")
+            )
     done += vacuum(path, settings.vacuum_hours)
     return ", ".join(done)
 
@@ -67,7 +71,7 @@ def vacuum(path: str, hours: float) -> list[str]:
     table = DeltaTable(path)
     gone = table.vacuum(retention_hours=int(hours), dry_run=False, enforce_retention_duration=False, full=True)
     table.create_checkpoint()
-    return [f"{len(gone)} files removed"] if gone else []
+    return [f"{counted(len(gone), 'file')} removed"] if gone else []
 
 
 def erase(run: Run, tables: list[Table], person: str) -> Outcome:
@@ -85,7 +89,7 @@ def erase(run: Run, tables: list[Table], person: str) -> Outcome:
         rows.append(
             {"time": now, "person": digest, "table": table.name, "rows": removed, "version": DeltaTable(path).version()}
         )
-        lines.append(f"{table.name}: {removed:,} rows removed")
+        lines.append(f"{table.name}: {counted(removed, 'row')} removed")
     proof = TABLES["ops.erasures"]
     write_rows(run.lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
     return Outcome("\n".join(lines) or "no table that names persons is there")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..words import counted
+
 
 class Extent(NamedTuple):
     """Rows with offsets from `first` up to, not including, `next`."""
@@ -31,10 +33,10 @@ class Finding(NamedTuple):
     def describe(self) -> str:
         where = f"{self.stream} of {self.node}: {self.first:,} to {self.next - 1:,}"
         return {
-            "whole": f"{self.stream} of {self.node}: {self.rows:,} rows landed, none missing",
+            "whole": f"{self.stream} of {self.node}: {counted(self.rows, 'row')} landed, none missing",
             "behind": f"{where} not landed yet",
             "hole": f"{where} MISSING from bronze.{self.stream}",
-            "repeat": f"{where} REPEATED in bronze.{self.stream} ({self.rows:,} rows)",
+            "repeat": f"{where} REPEATED in bronze.{self.stream} ({counted(self.rows, 'row')})",
             "quarantined": f"{where} in quarantine",
         }[self.kind]
 

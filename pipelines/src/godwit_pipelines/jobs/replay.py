@@ -15,6 +15,7 @@ from ..errors import ConfigInvalid
 from ..lake import Lake
 from ..subject import check_pattern, check_subject
 from ..transforms.replay import choose, preview, replay_messages
+from ..words import counted
 from .job import Job, Outcome, Run
 
 _SHOWN = 20
@@ -34,15 +35,16 @@ def run(run: Run) -> Outcome:
         for row in shown.limit(_SHOWN).collect():
             run.say(f"{row.messages:>9,}  {row.subject}  ({row.bytes:,} bytes, {row['first']} to {row['last']})")
         messages = (total[0] if total is not None else 0) or 0
+        what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
         if options.get("publish", "no") != "yes":
-            return Outcome(f"would publish {messages:,} messages on {count:,} subjects; --option publish=yes does")
+            return Outcome(f"would publish {what}; --option publish=yes does")
         rate = float(options.get("rate", "0")) or run.config.node.messages_per_second
         lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
         rows = replay_messages(chosen, options["name"], options.get("below", ""))
         order = ("time", "node", "run", "arrival")
         ordered = rows.orderBy(*order) if rate else rows.repartition("subject").sortWithinPartitions(*order)
         lake.publish(ordered.select("subject", "content", "kind", "key"), app=f"replay-{options['name']}")
-        return Outcome(f"published {messages:,} messages on {count:,} subjects; those that were there already, once")
+        return Outcome(f"published {what}; those that were there already, once")
     finally:
         chosen.unpersist()
 
