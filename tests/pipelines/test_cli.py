@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from godwit_pipelines.cli import main, parse_time
+from godwit_pipelines.cli import Stopping, main, parse_time
 from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.jobs import JOBS
 from godwit_pipelines.tables import TABLES
@@ -50,6 +50,18 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
     result = call(*words)
     assert (result.exit_code, said in result.output) == (code, True), result.output
     assert "Traceback" not in result.output
+
+
+def test_an_interrupted_command_does_not_mind_that_java_is_gone() -> None:
+    class Gone:
+        def stop(self) -> None:
+            raise ConnectionRefusedError
+
+    stop = Stopping()
+    with pytest.raises(ConnectionRefusedError):
+        stop.end(Gone())
+    stop.interrupted = True
+    stop.end(Gone())
 
 
 @pytest.mark.parametrize("count, said", [(0, "0 nodes"), (1, "1 node"), (2_000, "2,000 nodes")])

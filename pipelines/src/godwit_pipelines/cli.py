@@ -6,6 +6,7 @@ where a job found what must not be.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import signal
@@ -153,7 +154,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 raise raised from error
             raise
         finally:
-            spark.stop()
+            stop.end(spark)
 
 
 def _queries(count: int) -> str:
@@ -164,7 +165,7 @@ class Stopping:
     """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = self.interrupted = False
 
     def listen(self, *, goes_on: bool) -> None:
         """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
@@ -180,7 +181,13 @@ class Stopping:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)  # who asks twice does not wait for Spark to end
         hush()
+        self.interrupted = True
         raise KeyboardInterrupt
+
+    def end(self, spark: Any) -> None:
+        """End Spark. Whoever interrupted the command may have ended Java as well: then there is nothing left to end."""
+        with contextlib.suppress(*([Exception] if self.interrupted else [])):
+            spark.stop()
 
     def is_asked(self) -> bool:
         return self.asked
