@@ -216,7 +216,11 @@ def find(case: Case) -> Found:
         found[offset, "hole", False] += max(0, lacking) - told_inside
         found[offset, "repeat", False] += max(0, -lacking)
         if row["gaps"] and row["gap_count"] is not None and not across and not case.is_pattern:
-            found[offset, "miscount", False] += max(0, row["gap_count"] - len(jumped) - max(0, lacking))
+            more = max(0, row["gap_count"] - len(jumped) - max(0, lacking))
+            # places that no message is known of, as where its row was damaged: the node may know of one
+            unseen = max(0, hi - (lo - 1 if reached is None else reached) - len(jumped) - len(mine))
+            found[offset, "gap", True] += min(more, unseen)
+            found[offset, "miscount", False] += max(0, more - unseen)
         seen |= set(mine)
         reached = max([*mine, reached or 0, *([lo - 1] if not mine else [])])
     for gap in settled + gaps:

@@ -3,9 +3,9 @@
 A range that begins beyond what its chain had reached leaves a *gap*; one that begins before it brings a *repeat*,
 or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a
 *hole*, a *repeat* or a *miscount* (more told missing than was; of a pattern's range that may be, for a gap may reach
-before it, to where a client stood in one subject). A reign that comes back is an *epoch_regress*; a
-place beyond all that was published is *unpublished*. `declared` is a fault that the client was told of, or that the
-journal itself excuses; `cause` says by what.
+before it, to where a client stood in one subject; and of places that nothing is known of, as where a row was damaged).
+A reign that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
+the client was told of, or that the journal itself excuses; `cause` says by what.
 """
 
 from __future__ import annotations
@@ -36,16 +36,21 @@ _TOLD = {
     "ahead": "before - filled + across",
     "lacking": "greatest(0L, inside)",
     "lost": "if(lost_rows, 'the journal lost rows', '')",
+    "unseen": """if(is_pattern or across > 0 or coalesce(gap_count, 0L) = 0, 0L,
+        greatest(0L, to_place - if(reached is null, from_place - 1, place_before) - before - (hi - lo + 1)))""",
     "over": "if(hi > published_to, hi - greatest(published_to, lo - 1), 0L)",
     "unknown": "case when cut_short then 'the run was cut short' when time > landed_to then 'not landed yet' else '' end",
 }
+"""`unseen`: places of a subject that no message is known of, ahead of the range and in it. Kafka skips some; of others a row was
+damaged, so that it went to quarantine and its reader was told of a gap: whichever it was, that was no miscount."""
 _SPLIT = {
     "told_ahead": "least(told, ahead)",
     "told_inside": "least(told - least(told, before + across), lacking)",
-    "excess": "if(gaps > 0 and gap_count is not null and across = 0 and not is_pattern, gap_count - before - lacking, 0L)",
+    "told_unseen": "least(unseen, greatest(0L, told - before - lacking))",
+    "excess": "if(gaps > 0 and gap_count is not null and across = 0 and not is_pattern, gap_count - before - lacking - unseen, 0L)",
 }
 _NAMES = (
-    ("gap", "told_ahead + told_inside", "'told'"),
+    ("gap", "told_ahead + told_inside + told_unseen", "'told'"),
     ("gap", "ahead - told_ahead", "lost"),
     ("hole", "lacking - told_inside", "lost"),
     ("repeat", "repeated + greatest(0L, -inside)", "''"),
