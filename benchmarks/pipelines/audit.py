@@ -28,9 +28,7 @@ from benchmarks.pipelines.cpu import cpu_seconds
 from godwit_pipelines.schemas import ACCESS, REIGNS
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
-from godwit_pipelines.transforms.audit import conclude, judge
-from godwit_pipelines.transforms.folding import fold
-from godwit_pipelines.transforms.published import know_published
+from godwit_pipelines.transforms.audit import audited
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
 GOAL, WARM, ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 24, 3, 2_000, 100, 30
@@ -72,21 +70,14 @@ def make_messages(spark: SparkSession) -> DataFrame:
 def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
     begin = time.perf_counter()
     access, reigns = spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)
-    published = know_published(messages, reigns)
-    folded = fold(deliveries, published, access)
-    judged = judge(folded.rest, published, access, reigns).persist()
-    found = conclude(judged, folded)
-    faults = found.faults.persist()
-    kinds = {
-        row.kind: row.messages for row in faults.groupBy("kind").sum("messages").toDF("kind", "messages").collect()
-    }
-    for table in (found.ranges, found.verdict):
-        table.write.format("noop").mode("overwrite").save()
-    took = time.perf_counter() - begin
-    faults.unpersist()
-    judged.unpersist()
-    folded.release()
-    published.release()
+    with audited(deliveries, messages, access, reigns) as found:
+        kinds = {
+            row.kind: row.messages
+            for row in found.faults.groupBy("kind").sum("messages").toDF("kind", "messages").collect()
+        }
+        for table in (found.ranges, found.verdict):
+            table.write.format("noop").mode("overwrite").save()
+        took = time.perf_counter() - begin
     return took, kinds
 
 

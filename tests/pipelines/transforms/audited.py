@@ -55,9 +55,10 @@ def run_audit(spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool 
     began, access = frame(spark, REIGNS, reigns), frame(spark, ACCESS, rows("access"))
     published = know_published(frame(spark, MESSAGES, messages), began)
     handed = frame(spark, DELIVERIES, deliveries)
-    folded = fold(handed, published, access) if is_folded else None
+    folded = fold(handed, published.sums, access) if is_folded else None
+    rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
-    judged = judge(folded.rest if folded else handed, published, access, began).localCheckpoint()
+    judged = judge(rest, published, access, counts=counts).localCheckpoint()
     published.release()
     found = conclude(judged, folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]

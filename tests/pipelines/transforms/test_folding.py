@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import judge
 from godwit_pipelines.transforms.folding import fold
-from godwit_pipelines.transforms.published import know_published
+from godwit_pipelines.transforms.published import know_published, sum_messages
 from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Row, draw_case
 from tests.pipelines.transforms.rows import frame
@@ -73,12 +73,12 @@ def test_what_is_in_order_is_folded_and_nothing_else(spark: SparkSession) -> Non
         for name, time in (("twice subscribed", 0), ("twice subscribed", 5), ("once subscribed", 0))
     ]
     pattern = handed(1, 3) | {"epoch": None, "selector": "/*", "is_pattern": True, "node": "n", "run": "a"}
-    published = know_published(frame(spark, MESSAGES, messages), frame(spark, REIGNS, []))
-    folded = fold(frame(spark, DELIVERIES, [*deliveries, pattern]), published, frame(spark, ACCESS, access))
+    sums = sum_messages(frame(spark, MESSAGES, messages))
+    folded = fold(frame(spark, DELIVERIES, [*deliveries, pattern]), sums, frame(spark, ACCESS, access))
     found = {row.selector: row.is_plain for row in folded.subscribers.collect()}
     rest = [row.selector for row in folded.rest.collect()]
     folded.release()
-    published.release()
+    sums.unpersist()
     assert found == {name: is_plain for name, (is_plain, _) in CHAINS.items()}
     assert sorted(rest) == sorted(
         ["/*", *(name for name, (is_plain, rows) in CHAINS.items() if not is_plain for _ in rows)]
@@ -92,10 +92,10 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     pattern = {"run": "a", "connection": 99, "selector": "/*", "is_pattern": True, "mark_run": "a", "gap_count": 0}
     pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "offset": len(scene.deliveries)}
     published = know_published(frame(spark, MESSAGES, scene.messages), frame(spark, REIGNS, []))
-    access, reigns = frame(spark, ACCESS, []), frame(spark, REIGNS, [])
-    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), published, access)
+    access = frame(spark, ACCESS, [])
+    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), published.sums, access)
     rest = [row.selector for row in folded.rest.collect()]
-    judged = judge(folded.rest.filter("not is_pattern"), published, access, reigns)
+    judged = judge(folded.rest.filter("not is_pattern"), published, access, counts=False)
     judged.explain()
     folded.release()
     published.release()

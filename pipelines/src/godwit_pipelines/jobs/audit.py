@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from ..transforms.audit import conclude, judge
-from ..transforms.folding import fold
-from ..transforms.published import know_published
+from ..transforms.audit import audited
 from .job import Job, Outcome, Run
 
 _STREAMS = ("deliveries", "messages", "access", "reigns")
@@ -22,21 +20,11 @@ def run(run: Run) -> Outcome:
     deliveries, messages, access, reigns = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
     if since:
         deliveries = deliveries.filter(deliveries.time >= since)
-    published = know_published(messages, reigns)
-    folded = fold(deliveries, published, access)
-    judged = judge(folded.rest, published, access, reigns).persist()
-    found = conclude(judged, folded)
-    faults = found.faults.persist()  # the other tables are made of them, too
-    try:
-        write = lake.merge if since else lake.replace
+    write = lake.merge if since else lake.replace
+    with audited(deliveries, messages, access, reigns) as found:
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
-    finally:
-        faults.unpersist()
-        judged.unpersist()
-        folded.release()
-        published.release()
     return sum_up(lake.read("gold.audit_verdict"))
 
 

@@ -8,14 +8,17 @@ undeclared fault, whatever happened to its clients.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .faults import find_faults
-from .folding import Folded, list_plain_chains, list_plain_hours
-from .published import Published, keep_small, measure_ranges
+from .folding import Folded, fold, list_plain_chains, list_plain_hours
+from .published import Published, know_published, measure_ranges, sum_messages
+from .runs import Told
 
 CHAIN = ("node", "run", "connection", "selector", "chain")
 
@@ -29,10 +32,31 @@ class Audit:
     verdict: DataFrame
 
 
-def judge(deliveries: DataFrame, published: Published, access: DataFrame, reigns: DataFrame) -> DataFrame:
-    """Every range as it stands to those before it. Both tables of an audit are made of it: worth keeping in memory."""
-    ranges = number_chains(measure_ranges(deliveries, published), access)
-    return judge_ranges(excuse_runs(ranges, published.ends, reigns))
+@contextmanager
+def audited(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> Iterator[Audit]:
+    """The audit of what was handed over, from the journal's tables. What it keeps in memory is let go of at the end."""
+    sums = sum_messages(messages)
+    kept = [sums]
+    try:
+        folded = fold(deliveries, sums, access)
+        kept += folded.kept
+        published = know_published(messages, reigns, sums)
+        judged = judge(folded.rest, published, access, counts=folded.counts).persist()
+        kept.append(judged)
+        found = conclude(judged, folded)
+        kept.append(found.faults.persist())  # the other tables are made of them, too
+        yield found
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def judge(deliveries: DataFrame, published: Published, access: DataFrame, *, counts: bool = True) -> DataFrame:
+    """Every range as it stands to those before it. All tables of an audit are made of it: worth keeping in memory.
+    `counts` as in `measure_ranges`.
+    """
+    ranges = number_chains(measure_ranges(deliveries, published, counts=counts), access)
+    return judge_ranges(excuse_runs(ranges, published.runs))
 
 
 def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
@@ -62,34 +86,12 @@ def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
     return numbered.withColumn("chain", F.expr(f"coalesce(size({earlier}), 0)")).drop("began")
 
 
-def excuse_runs(ranges: DataFrame, ends: DataFrame, reigns: DataFrame) -> DataFrame:
-    """What the journal says of itself: `lost_rows` where the node's disk made it lose rows of deliveries,
-    `cut_short` where the run did not end in order (what it accepted last may not be in the journal), `landed_to`
-    the newest message that is known.
-    """
-    lost = (
-        reigns.filter(F.col("kind") == "lost")
-        .groupBy("node", "run")
-        .agg(
-            F.max(F.col("stream") == "deliveries").alias("lost_rows"),
-            F.max(F.col("stream") == "messages").alias("lost_messages"),
-        )
+def excuse_runs(ranges: DataFrame, runs: Told) -> DataFrame:
+    """Each range with what the journal says of its run: `lost_rows`, `cut_short`, `landed_to`."""
+    told = ranges.join(F.broadcast(runs.excuses), ["node", "run"], "left").join(
+        F.broadcast(runs.landed), "node", "left"
     )
-    broken = (
-        reigns.filter((F.col("kind") == "began") & ~F.col("follows_clean"))
-        .select("node", F.col("follows_run").alias("run"))
-        .distinct()
-        .withColumn("unclean", F.lit(True))
-    )
-    landed = ends.groupBy("node").agg(F.max("last_time").alias("landed_to"))
-    said = keep_small(lost.join(broken, ["node", "run"], "full"))
-    excused = ranges.join(F.broadcast(said), ["node", "run"], "left").join(F.broadcast(landed), "node", "left")
-    return excused.withColumns(
-        {
-            "lost_rows": F.coalesce("lost_rows", F.lit(False)),
-            "cut_short": F.coalesce("unclean", F.lit(False)) | F.coalesce("lost_messages", F.lit(False)),
-        }
-    ).drop("unclean", "lost_messages")
+    return told.fillna(False, ["lost_rows", "cut_short"])
 
 
 def judge_ranges(ranges: DataFrame) -> DataFrame:

@@ -13,21 +13,28 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from .published import Published, measure_subjects
+from .published import measure_subjects
 
 WHOSE = ("node", "run", "connection", "selector", "tenant", "identity", "client")
 SUBSCRIBER = WHOSE[:4]
 _HOUR_US = 3_600_000_000
-_KEY = "xxhash64(node, run, connection, selector) as key"
+_KEY = f"xxhash64({', '.join(SUBSCRIBER)}) as key"
 """A subscriber in one number: sorting by text would take longer than all the rest. Two with the same number are judged."""
+_LANE = "xxhash64(node, selector, {reign}) as lane"
 _NARROW = (
-    *(_KEY, "offset", "unix_micros(time) as at", "epoch", "count", "conflated", "gaps", "confirmed"),
+    *(_KEY, _LANE.format(reign="epoch"), f"xxhash64({', '.join(reversed(WHOSE))}, epoch) as who"),
+    *("offset", "unix_micros(time) as at", "count", "conflated", "int(not confirmed) as ranges"),
     *("if(confirmed, to_sequence + 1, from_sequence) as lo", "to_sequence as hi"),
+    "not (epoch is not null and gaps = 0 and (confirmed or to_sequence - from_sequence + 1 = count + conflated)) as askew",
 )
-_ORDERLY = """epoch is not null and gaps = 0 and hi >= lo - 1 and (last is null or lo = last + 1)
-    and (confirmed or hi - lo + 1 = count + conflated)"""
-_SUMS = {"ranges": "sum", "messages": "sum", "conflated": "sum"}
-_ENDS = {"lo": "min", "hi": "max", "began": "min", "ended": "max", "epoch": "min", "last_epoch": "max", "odd": "sum"}
+_ORDERLY = "not askew and hi >= lo - 1 and (last is null or lo = last + 1)"
+_ENDS = {
+    **{"lo": "min", "hi": "max", "began": "min", "ended": "max", "first_offset": "min"},
+    **{"lane": "min", "who": "min", "last_who": "max"},
+    **{"ranges": "sum", "messages": "sum", "conflated": "sum", "odd": "sum"},
+}
+_BROADCAST_MOST = 500_000
+"""Subscribers, some 30 MB, that are handed to every task; if there are more, Spark sorts them and the ranges."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +42,51 @@ class Folded:
     """What came of folding: a row for each subscriber of a subject, and the deliveries that are to be judged."""
 
     subscribers: DataFrame
-    """Kept in memory until `release`. `is_plain`: all that it was handed is in order."""
+    """`is_plain`: all that it was handed is in order."""
     rest: DataFrame
+    counts: bool
+    """Whether messages must be counted to judge the rest (published.py)."""
+    kept: tuple[DataFrame, ...]
 
     def release(self) -> None:
         """Let go of what is kept in memory, once the audit's tables are written."""
-        self.subscribers.unpersist()
+        for frame in self.kept:
+            frame.unpersist()
 
 
-def fold(deliveries: DataFrame, published: Published, access: DataFrame) -> Folded:
-    """Fold what is in order. What was published is held against rows that are a hundred times fewer."""
-    subjects = deliveries.filter("not is_pattern")
-    known = sum_subscribers(sum_hours(subjects)).join(name_keys(subjects), "key", "inner")
-    lanes = measure_subjects(published.sums).selectExpr("node", "selector", "reign as epoch", "published_to", "skips")
-    told = known.join(lanes, ["node", "selector", "epoch"], "left").join(
-        list_again(access), [*SUBSCRIBER], "left"
-    )  # a lane of which nothing is known has no end that could be passed
+def fold(deliveries: DataFrame, sums: DataFrame, access: DataFrame) -> Folded:
+    """Fold what is in order. What was published (`sums` of published.py) is held against rows that are a hundred times fewer."""
+    known = sum_subscribers(sum_hours(deliveries.filter("not is_pattern")))
+    told = known.join(list_lanes(sums), "lane", "left").join(list_again(access), "key", "left")
     subscribers = told.selectExpr("*", f"{_PLAIN} as is_plain").drop(*_ASKED).persist()
-    odd = subscribers.filter("not is_plain").selectExpr("key", "true as is_odd").distinct()
-    if odd.isEmpty():  # Spark sees by itself that what judges subjects has nothing to do, and plans none of it
-        return Folded(subscribers, deliveries.filter("is_pattern"))
-    keyed = deliveries.selectExpr("*", _KEY).join(odd, "key", "left")
-    return Folded(subscribers, keyed.filter("is_pattern or is_odd").drop("key", "is_odd"))
+    found = subscribers.selectExpr(
+        "count(*) as all", "count_if(not is_plain) as odd", "count_if(skips) as skipping"
+    ).first()
+    assert found
+    places = subscribers.select("key", "first_offset", "is_plain")
+    picked = pick(deliveries, F.broadcast(places) if found.all <= _BROADCAST_MOST else places).persist()
+    asked = picked.selectExpr("count_if(is_pattern) as patterns").first()
+    assert asked
+    # where nobody is odd Spark sees by itself that what judges subjects has nothing to do, and plans none of it
+    rest = picked.filter("is_pattern or not is_plain" if found.odd else "is_pattern")
+    names = picked.filter("offset = first_offset").select("key", *WHOSE, "epoch")
+    return Folded(
+        subscribers.join(names, "key", "left"),
+        rest.select(deliveries.columns),
+        bool(asked.patterns or found.skipping),
+        (subscribers, picked),
+    )
 
 
-_PLAIN = """odd = 0 and names = 1 and epoch = last_epoch and again is null and not coalesce(skips, false)
+_PLAIN = """odd = 0 and who = last_who and again is null and not coalesce(skips, false)
     and not coalesce(hi > published_to, false)"""
-_ASKED = ("odd", "names", "last_epoch", "again", "skips", "published_to")
+_ASKED = ("odd", "who", "last_who", "lane", "again", "published_to")
+
+
+def pick(deliveries: DataFrame, places: DataFrame) -> DataFrame:
+    """What is to be judged, and of who is plain the first row, which tells the names: in one pass."""
+    keyed = deliveries.selectExpr("*", f"if(is_pattern, null, {_KEY.removesuffix(' as key')}) as key")
+    return keyed.join(places, "key", "left").filter("is_pattern or not is_plain or offset = first_offset")
 
 
 def sum_hours(subjects: DataFrame) -> DataFrame:
@@ -70,34 +95,36 @@ def sum_hours(subjects: DataFrame) -> DataFrame:
     """
     before = Window.partitionBy("key").orderBy("offset")
     ranges = subjects.selectExpr(*_NARROW).withColumn("last", F.lag("hi").over(before))
+    ends = ("min(lo) as lo", "max(hi) as hi", "min(at) as began", "max(at) as ended", "min(offset) as first_offset")
+    same = ("min(lane) as lane", "min(who) as who", "max(who) as last_who")
+    sums = ("sum(count) as messages", "sum(conflated) as conflated", "sum(ranges) as ranges")
     return ranges.groupBy("key", F.expr(f"at div {_HOUR_US} as hour")).agg(
-        *(F.min("lo").alias("lo"), F.max("hi").alias("hi"), F.min("at").alias("began"), F.max("at").alias("ended")),
-        *(F.min("epoch").alias("epoch"), F.max("epoch").alias("last_epoch")),
-        *(F.sum("count").alias("messages"), F.sum("conflated").alias("conflated")),
-        F.expr("count_if(not confirmed) as ranges"),
+        *(F.expr(sql) for sql in (*ends, *same, *sums)),
         F.expr(f"count_if(not coalesce({_ORDERLY}, false)) as odd"),
     )
 
 
 def sum_subscribers(hours: DataFrame) -> DataFrame:
-    """A row for each key, its hours in a list."""
+    """A row for each key, its hours in a list; `lane` is what it was subscribed to, in one number."""
     each = F.struct("hour", "ranges", "messages", "conflated")
     return hours.groupBy("key").agg(
-        *(F.expr(f"{how}({name}) as {name}") for name, how in (_ENDS | _SUMS).items()),
+        *(F.expr(f"{how}({name}) as {name}") for name, how in _ENDS.items()),
         F.collect_list(each).alias("hours"),
     )
 
 
-def name_keys(subjects: DataFrame) -> DataFrame:
-    """Who stands behind each key; `names`: how many do."""
-    found = subjects.selectExpr(_KEY, *WHOSE).distinct()
-    return found.groupBy("key").agg(*(F.first(name).alias(name) for name in WHOSE), F.count("*").alias("names"))
+def list_lanes(sums: DataFrame) -> DataFrame:
+    """What was published of each lane; of two with the same number, as if they skipped: who is subscribed to one is judged."""
+    lanes = measure_subjects(sums).selectExpr(_LANE.format(reign="reign"), "published_to", "skips")
+    return lanes.groupBy("lane").agg(
+        F.max("published_to").alias("published_to"), F.expr("bool_or(skips) or count(*) > 1 as skips")
+    )
 
 
 def list_again(access: DataFrame) -> DataFrame:
     """Subscribers that subscribed more than once, which is more than one chain."""
-    subscribed = access.filter(F.col("kind") == "subscribed").groupBy(*SUBSCRIBER).agg(F.count("*").alias("times"))
-    return subscribed.filter("times > 1").selectExpr(*SUBSCRIBER, "true as again")
+    subscribed = access.filter("kind = 'subscribed'").groupBy(F.expr(_KEY)).agg(F.count("*").alias("times"))
+    return subscribed.filter("times > 1").selectExpr("key", "true as again")
 
 
 def list_plain_chains(folded: Folded) -> DataFrame:

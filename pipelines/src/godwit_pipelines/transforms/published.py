@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from .runs import Told, know_runs
 from .selector import match_subjects
 
 LANE = ("node", "selector", "is_pattern", "reign")
@@ -30,19 +31,6 @@ RANGE = (
 def reign_of(epoch: Column, mark_run: Column) -> Column:
     """What numbered a range: an epoch, or the run whose arrivals it counts in, as one number."""
     return F.coalesce(epoch, F.xxhash64(mark_run))
-
-
-def list_lines(reigns: DataFrame) -> DataFrame:
-    """Each run's `line`, the first of the runs that follow each other up to it, and `held_to`, the last arrival of it
-    that the journal held when the next began (null: it is the last). `number` counts the lines of a node.
-    """
-    began = reigns.filter(F.col("kind") == "began")
-    whole = Window.partitionBy("node").orderBy("offset")
-    counted = began.withColumn("number", F.sum(F.col("follows_run").isNull().cast("long")).over(whole)).withColumn(
-        "held_to", F.lead("follows_arrival").over(Window.partitionBy("node", "number").orderBy("offset"))
-    )
-    line = F.first("run").over(Window.partitionBy("node", "number").orderBy("offset"))
-    return counted.select("node", "run", line.alias("line"), "held_to", "number")
 
 
 def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
@@ -69,47 +57,31 @@ class Published:
 
     messages: DataFrame
     sums: DataFrame
-    """A row for each run, subject and epoch; kept in memory until `release`."""
-    lines: DataFrame
-    ends: DataFrame
+    """Of `sum_messages`."""
+    runs: Told
 
     def release(self) -> None:
         """Let go of what is kept in memory, once the audit's tables are written."""
         self.sums.unpersist()
 
 
-def know_published(messages: DataFrame, reigns: DataFrame) -> Published:
-    """One pass over the messages. Runs are few: what is known of each comes to the driver."""
-    sums = messages.groupBy("node", "run", "subject", "epoch").agg(
-        *(F.min("offset").alias("first_offset"), F.min("arrival").alias("first_arrival")),
-        *(F.max("arrival").alias("last_arrival"), F.max("time").alias("last_time")),
-        *(F.min("sequence").alias("first"), F.max("sequence").alias("last"), F.count("*").alias("published")),
-    )
-    sums = sums.persist()
-    ends = keep_small(list_ends(sums))
-    return Published(messages, sums, keep_small(end_where_landed(list_lines(reigns), ends)), ends)
-
-
-def keep_small(frame: DataFrame) -> DataFrame:
-    """A few rows, worked out once and for all."""
-    return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
-
-
-def list_ends(sums: DataFrame) -> DataFrame:
-    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
-    return sums.groupBy("node", "run").agg(
-        *(F.min("first_offset").alias("first_offset"), F.min("first_arrival").alias("first_arrival")),
-        *(F.max("last_arrival").alias("last_arrival"), F.max("last_time").alias("last_time")),
+def sum_messages(messages: DataFrame) -> DataFrame:
+    """A row for each run, subject and epoch, in one pass over the messages; kept in memory from when it is first asked for."""
+    return (
+        messages.groupBy("node", "run", "subject", "epoch")
+        .agg(
+            *(F.expr(f"min({name}) as first_{name}") for name in ("offset", "arrival")),
+            *(F.expr(f"max({name}) as last_{name}") for name in ("arrival", "time")),
+            *(F.expr("min(sequence) as first"), F.expr("max(sequence) as last"), F.expr("count(*) as published")),
+        )
+        .persist()
     )
 
 
-def end_where_landed(lines: DataFrame, ends: DataFrame) -> DataFrame:
-    """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
-    may land before what was published.
-    """
-    known = ends.select("node", "run", "last_arrival")
-    held_to = F.coalesce("held_to", "last_arrival").alias("held_to")
-    return lines.join(known, ["node", "run"], "full").select("node", "run", "line", held_to, "number")
+def know_published(messages: DataFrame, reigns: DataFrame, sums: DataFrame | None = None) -> Published:
+    """What the messages and the journal's `reigns` tell; `sums` if the messages have been summed already."""
+    sums = sum_messages(messages) if sums is None else sums
+    return Published(messages, sums, know_runs(sums, reigns))
 
 
 def leave_out_unknown(ranges: DataFrame, ends: DataFrame, lines: DataFrame) -> DataFrame:
@@ -194,23 +166,22 @@ _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 
 """Past what the journal held, whatever was handed over counts as published there."""
 
 
-def measure_ranges(deliveries: DataFrame, published: Published) -> DataFrame:
+def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool = True) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
-    (null: nothing of it is known). A range that holds no message has hi = lo - 1.
+    (null: nothing of it is known). A range that holds no message has hi = lo - 1. `counts` is false where no range is of a
+    pattern or of a subject that skips, so that no message has to be counted.
     """
-    lanes, lines = measure_subjects(published.sums), published.lines
+    lanes, lines = measure_subjects(published.sums), published.runs.lines
     ranges = place_ranges(deliveries, lines)
-    subjects = ranges.filter(~F.col("is_pattern"))
+    subjects = ranges.filter("not is_pattern")
     straight = subjects.join(lanes, [*LANE], "left").filter("not coalesce(skips, false)")
-    columns = (*RANGE, "lo", "hi", "published_to")
-    straight = straight.withColumns({"lo": F.col("from_place"), "hi": F.col("to_place")}).select(*columns)
-    skips, has_patterns = lanes.filter("skips"), not deliveries.filter("is_pattern").isEmpty()
-    if not has_patterns and skips.isEmpty():
-        return straight  # no message has to be counted
+    straight = straight.selectExpr(*RANGE, "from_place as lo", "to_place as hi", "published_to")
+    if not counts:
+        return straight
     # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
-    skipping = subjects.join(F.broadcast(skips.select(*LANE)), [*LANE], "left_semi")
-    patterns = leave_out_unknown(ranges.filter("is_pattern"), published.ends, lines)
+    skipping = subjects.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
+    patterns = leave_out_unknown(ranges.filter("is_pattern"), published.runs.ends, lines)
     places = list_pattern_places(published.messages, published.sums, patterns, lines)
     places = places.unionByName(list_skipping_places(published.messages, lanes))
     counted = count_through(patterns.unionByName(skipping), places)
-    return straight.unionByName(counted.select(*columns))
+    return straight.unionByName(counted.select(*straight.columns))

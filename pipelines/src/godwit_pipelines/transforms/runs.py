@@ -1,0 +1,136 @@
+"""What a journal says of its runs: which follows which, how far each reaches, what it lost.
+
+Runs are few, one for each start of a node: what is told of them is collected and worked out here in plain Python, and goes back to
+Spark as small tables without a plan of their own, which it can broadcast at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+Row = dict[str, Any]
+Runs = dict[tuple[str, str | None], Row]
+
+_LINES = "node string, run string, line string, held_to bigint, number bigint"
+_ENDS = "node string, run string, first_offset bigint, first_arrival bigint, last_arrival bigint, last_time timestamp"
+_EXCUSES = "node string, run string, lost_rows boolean, cut_short boolean"
+_LANDED = "node string, landed_to timestamp"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Small tables, of the nodes' runs."""
+
+    lines: DataFrame
+    """Each run's `line`, the first of the runs that follow each other up to it, and `held_to`, the last of its arrivals that
+    the journal held when the next began, or that has landed. `number` counts the lines of a node."""
+    ends: DataFrame
+    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
+    excuses: DataFrame
+    """`lost_rows` where the node's disk made it lose rows of deliveries, `cut_short` where the run did not end in order: what it
+    accepted last may not be in the journal."""
+    landed: DataFrame
+    """The newest message of each node that is known."""
+
+
+def know_runs(sums: DataFrame, reigns: DataFrame) -> Told:
+    """From the sums of the messages (published.py) and the journal's `reigns`: two small queries."""
+    ends = collect(list_ends(sums))
+    said = collect(
+        reigns.select("node", "run", "offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream")
+    )
+    lines = end_where_landed(list_lines(said), ends)
+
+    def table(rows: Iterable[Row], schema: str) -> DataFrame:
+        return make_small(sums.sparkSession, rows, schema)
+
+    return Told(
+        table(lines, _LINES), table(ends, _ENDS), table(list_excuses(said), _EXCUSES), table(list_landed(ends), _LANDED)
+    )
+
+
+def collect(frame: DataFrame) -> list[Row]:
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows
+
+
+def make_small(spark: SparkSession, rows: Iterable[Row], schema: str) -> DataFrame:
+    """A few rows as a table that the driver holds."""
+    fields = StructType.fromDDL(schema)
+    assert isinstance(fields, StructType)
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), to_arrow_schema(fields, timezone="UTC")), fields)
+
+
+def list_ends(sums: DataFrame) -> DataFrame:
+    """The table of `ends`."""
+    return sums.groupBy("node", "run").agg(
+        *(F.expr(f"min({name}) as {name}") for name in ("first_offset", "first_arrival")),
+        *(F.expr(f"max({name}) as {name}") for name in ("last_arrival", "last_time")),
+    )
+
+
+def list_lines(reigns: Iterable[Row]) -> list[Row]:
+    """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
+    by_node: dict[str, list[Row]] = {}
+    for row in sorted(reigns, key=lambda row: row["offset"]):
+        if row["kind"] == "began":
+            by_node.setdefault(row["node"], []).append(row)
+    lines: list[Row] = []
+    for node, began in by_node.items():
+        number, line = 0, None
+        held = [after["follows_arrival"] if after["follows_run"] is not None else None for _, after in pairwise(began)]
+        for row, held_to in zip(began, [*held, None], strict=True):
+            if row["follows_run"] is None:
+                number, line = number + 1, row["run"]
+            line = line or row["run"]
+            lines.append({"node": node, "run": row["run"], "line": line, "held_to": held_to, "number": number})
+    return lines
+
+
+def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
+    """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
+    may land before what was published.
+    """
+    known: Runs = {(row["node"], row["run"]): row for row in ends}
+    reached = {place: row["last_arrival"] for place, row in known.items()}
+    whole = [
+        row | {"held_to": reached.get((row["node"], row["run"])) if row["held_to"] is None else row["held_to"]}
+        for row in lines
+    ]
+    told = {(row["node"], row["run"]) for row in whole}
+    untold = {"line": None, "number": None}
+    return whole + [
+        {"node": node, "run": run, "held_to": held_to, **untold}
+        for (node, run), held_to in reached.items()
+        if (node, run) not in told
+    ]
+
+
+def list_excuses(reigns: Iterable[Row]) -> list[Row]:
+    """Runs for which the journal itself excuses something."""
+    excused: Runs = {}
+    for row in reigns:
+        if row["kind"] == "lost":
+            excuse = excused.setdefault((row["node"], row["run"]), {"lost_rows": False, "cut_short": False})
+            excuse["lost_rows"] |= row["stream"] == "deliveries"
+            excuse["cut_short"] |= row["stream"] == "messages"
+        elif row["kind"] == "began" and row["follows_clean"] is False:
+            place = (row["node"], row["follows_run"])
+            excused.setdefault(place, {"lost_rows": False})["cut_short"] = True
+    return [{"node": node, "run": run, **excuse} for (node, run), excuse in excused.items()]
+
+
+def list_landed(ends: Iterable[Row]) -> list[Row]:
+    landed: dict[str, Any] = {}
+    for row in ends:
+        landed[row["node"]] = max(landed.get(row["node"], row["last_time"]), row["last_time"])
+    return [{"node": node, "landed_to": newest} for node, newest in landed.items()]

@@ -1,0 +1,89 @@
+"""What runs follow each other, how far each is held to, and what the journal excuses; without Spark, but for the tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.schemas import MESSAGES, REIGNS
+from godwit_pipelines.transforms.published import sum_messages
+from godwit_pipelines.transforms.runs import end_where_landed, know_runs, list_excuses, list_landed, list_lines
+from tests.pipelines.transforms.checker import MICROS
+from tests.pipelines.transforms.rows import frame
+
+Row = dict[str, Any]
+
+
+def began(run: str, offset: int, follows: str | None = None, arrival: int | None = None, **more: Any) -> Row:
+    told = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else True}
+    return {"node": "n", "run": run, "offset": offset, "kind": "began", "stream": None, **told, **more}
+
+
+def lost(run: str, stream: str) -> Row:
+    return began(run, 0, kind="lost", stream=stream)
+
+
+def lines(*reigns: Row) -> list[tuple[Any, ...]]:
+    return [(row["run"], row["line"], row["held_to"], row["number"]) for row in list_lines(reigns)]
+
+
+def test_a_line_is_the_runs_that_follow_each_other() -> None:
+    told = (began("a", 0), began("b", 1, "a", 6), began("c", 2, "b", 9), began("d", 3), began("e", 4, "d", 2))
+    assert lines(*told) == [
+        *(("a", "a", 6, 1), ("b", "a", 9, 1), ("c", "a", None, 1)),
+        *(("d", "d", 2, 2), ("e", "d", None, 2)),
+    ]
+    assert lines(*reversed(told)) == lines(*told)  # as the node's offsets have it, not as they are read
+
+
+def test_a_line_whose_first_run_is_no_longer_known_begins_with_the_first_that_is() -> None:
+    assert lines(began("b", 1, "a", 6), began("c", 2, "b", 9)) == [("b", "b", 9, 0), ("c", "b", None, 0)]
+
+
+def test_each_node_has_lines_of_its_own() -> None:
+    found = list_lines([began("a", 0), began("x", 0, node="m"), began("b", 1, "a", 6), began("y", 1, "x", 3, node="m")])
+    assert [(row["node"], row["line"], row["held_to"]) for row in found] == [
+        *(("n", "a", 6), ("n", "a", None), ("m", "x", 3), ("m", "x", None)),
+    ]
+
+
+def test_the_last_run_is_held_to_what_has_landed_of_it_and_a_run_without_a_beginning_too() -> None:
+    ends = [{"node": "n", "run": run, "last_arrival": arrival} for run, arrival in (("a", 8), ("b", 12), ("z", 5))]
+    found = end_where_landed(list_lines([began("a", 0), began("b", 1, "a", 6)]), ends)
+    assert [(row["run"], row["line"], row["held_to"]) for row in found] == [
+        *(("a", "a", 6), ("b", "a", 12), ("z", None, 5)),
+    ]
+
+
+def test_the_journal_excuses_lost_rows_and_runs_that_were_cut_short() -> None:
+    reigns = [
+        *(lost("a", "deliveries"), lost("b", "messages"), lost("c", "stats"), began("d", 0)),
+        *(began("e", 1, "d", 3, follows_clean=False), began("f", 2, "e", 4)),
+    ]
+    assert [(row["run"], row["lost_rows"], row["cut_short"]) for row in list_excuses(reigns)] == [
+        *(("a", True, False), ("b", False, True), ("c", False, False), ("d", False, True)),
+    ]
+
+
+def test_the_newest_message_of_a_node_is_that_of_its_newest_run() -> None:
+    at = [datetime(2026, 11, 22, hour, tzinfo=UTC) for hour in range(3)]
+    ends = [{"node": node, "last_time": when} for node, when in (("n", at[1]), ("n", at[0]), ("m", at[2]))]
+    assert list_landed(ends) == [{"node": "n", "landed_to": at[1]}, {"node": "m", "landed_to": at[2]}]
+
+
+def test_the_tables_hold_what_was_told(spark: SparkSession) -> None:
+    place = {"node": "n", "subject": "/a", "epoch": 1}
+    messages = [
+        {**place, "run": "a", "sequence": at, "arrival": at, "time": MICROS + at, "offset": at} for at in (3, 4)
+    ]
+    reigns = [{"node": "n", "run": "a", "offset": 0, "kind": "began", "epoch": 1}]
+    sums = sum_messages(frame(spark, MESSAGES, messages))
+    told = know_runs(sums, frame(spark, REIGNS, reigns))
+    sums.unpersist()
+    assert [tuple(row) for row in told.lines.collect()] == [("n", "a", "a", 4, 1)]
+    assert [tuple(row)[:5] for row in told.ends.collect()] == [("n", "a", 3, 3, 4)]
+    newest = told.landed.selectExpr("unix_micros(landed_to) as at").collect()
+    assert [row.at for row in newest] == [MICROS + 4]
+    assert told.excuses.collect() == []
