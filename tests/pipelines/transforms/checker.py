@@ -197,10 +197,8 @@ def find(case: Case) -> Found:
             left = left | {now}
         if now != reign or set_back:
             reign, reached, seen = now, None, set()
-        if across and row["gaps"]:
-            told = 10**9
-        elif across:
-            told = 0
+        if across:
+            told = 10**9 if row["gaps"] else 0
         jumped = [place for place in places if reached is not None and reached < place < lo]
         back = [place for place in mine if reached is not None and place <= reached]
         for place in back:
@@ -216,11 +214,8 @@ def find(case: Case) -> Found:
         found[offset, "hole", False] += max(0, lacking) - told_inside
         found[offset, "repeat", False] += max(0, -lacking)
         if row["gaps"] and row["gap_count"] is not None and not across and not case.is_pattern:
-            more = max(0, row["gap_count"] - len(jumped) - max(0, lacking))
-            # places that no message is known of, as where its row was damaged: the node may know of one
-            unseen = max(0, hi - (lo - 1 if reached is None else reached) - len(jumped) - len(mine))
-            found[offset, "gap", True] += min(more, unseen)
-            found[offset, "miscount", False] += max(0, more - unseen)
+            unseen = hi - (lo - 1 if reached is None else reached) - len(jumped) - len(mine)
+            _tell_more(found, offset, max(0, row["gap_count"] - len(jumped) - max(0, lacking)), max(0, unseen))
         seen |= set(mine)
         reached = max([*mine, reached or 0, *([lo - 1] if not mine else [])])
     for gap in settled + gaps:
@@ -229,3 +224,9 @@ def find(case: Case) -> Found:
         found[gap["offset"], "gap", True] += declared
         found[gap["offset"], "gap", False] += missing - declared
     return Counter({key: count for key, count in found.items() if count})
+
+
+def _tell_more(found: Found, offset: int, more: int, unseen: int) -> None:
+    """More was told missing than was. Of places that no message is known of, as where its row was damaged, the node may know."""
+    found[offset, "gap", True] += min(more, unseen)
+    found[offset, "miscount", False] += max(0, more - unseen)
