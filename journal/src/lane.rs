@@ -301,6 +301,11 @@ impl Lane {
         self.held_bytes
     }
 
+    /// Rows that are not known to be on the disk.
+    pub(crate) fn held_rows(&self) -> u64 {
+        self.held.iter().map(|held| held.batch.num_rows() as u64).sum()
+    }
+
     pub(crate) fn has_unsynced(&self) -> bool {
         self.written > 0
     }

@@ -65,7 +65,8 @@ impl Progress {
         self.0.rows[stream as usize].load(Ordering::Relaxed)
     }
 
-    /// Rows of a stream that were dropped since start because there was no room for them.
+    /// Rows of a stream that were dropped since start because there was no room for them; after the end, with those that are not known
+    /// to be on the disk.
     pub fn lost(&self, stream: Stream) -> u64 {
         self.0.lost[stream as usize].load(Ordering::Relaxed)
     }

@@ -173,6 +173,9 @@ impl Writer {
             is_settled = self.lanes.iter().all(Lane::is_settled);
         }
         closed.extend(self.lanes.iter_mut().filter_map(|lane| lane.rotate(now.mono_ms, 0, 0, true)));
+        for lane in &self.lanes {
+            self.progress.add_lost(lane.stream(), lane.held_rows());
+        }
         self.tell();
         is_settled
     }

@@ -184,6 +184,7 @@ class Node:
             asyncio.get_running_loop().remove_reader(self.engine.report_fd())
             self._is_listening = False
             await asyncio.to_thread(self.engine.stop)
+            self._tell_what_is_lost()
         if self._admin is not None:
             await self._admin.stop()
         await self._stop_authorizer()
@@ -359,6 +360,14 @@ class Node:
             read_logger().info("journal_recovered")
         else:
             read_logger().error("journal_failing", why=reason, refused="publishes that ask for the disk")
+
+    def _tell_what_is_lost(self) -> None:
+        """What the journal lacks at its end: it had no room for it, or the disk took it no more."""
+        stats = self.engine.stats()
+        lost = {stream: rows for stream, (_, rows) in stats.get("journal_streams", {}).items() if rows}
+        if lost:
+            why = stats["journal_reason"] or "the queue was full while the disk failed or was slow"
+            read_logger().error("journal_incomplete", why=why, rows_lost=lost)
 
     def _log_sessions(self, reports: list[tuple[Any, ...]]) -> None:
         for kind, *fields in reports:

@@ -22,7 +22,7 @@ DISK_FAILING = 4119
 
 
 @asynccontextmanager
-async def journaling(directory: Path) -> AsyncIterator[tuple[NodeProcess, Peer, Peer]]:
+async def journaling(directory: Path, log: int | None = None) -> AsyncIterator[tuple[NodeProcess, Peer, Peer]]:
     """A node that keeps a journal, and two clients of its: one listens to /a."""
     settings: dict[str, object] = {
         "node.data_directory": directory,
@@ -31,7 +31,7 @@ async def journaling(directory: Path) -> AsyncIterator[tuple[NodeProcess, Peer, 
         "limits.log_messages_max": 1_000,
     }
     async with (
-        running_node(settings) as node,
+        running_node(settings, log=log) as node,
         Peer.live(node.host, node.port) as publisher,
         Peer.live(node.host, node.port) as listener,
     ):
@@ -101,6 +101,25 @@ async def test_68_a_full_disk_refuses_what_needs_it_and_nothing_else(tmp_path: P
             await rest.say(request("GET", "/v1/messages?subject=/a&last=1000&limit=1000"))
             contents = [told.get("content") for told in json.loads((await rest.answer())[1])]
         assert {1, number} <= set(contents), "acknowledged from the disk, and gone"
+
+
+async def test_a_node_that_stops_while_its_disk_fails_says_what_is_not_on_it(tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(DEADLINE_S * 2),
+        journaling(tmp_path, log=subprocess.PIPE) as (node, publisher, _),
+    ):
+        assert "ack" not in await publish(publisher, 1, "disk")
+        limit_files(node, 0)
+        number = 2
+        while (await publish(publisher, number, "disk")).get("error") != DISK_FAILING:
+            number += 1
+        await publish(publisher, 1000, "cached")
+        assert await node.terminate() == 0
+        assert node.process.stderr
+        lines = (await node.process.stderr.read()).decode().splitlines()
+    told = [line for line in map(json.loads, lines) if line["event"] == "journal_incomplete"]
+    assert [line["level"] for line in told] == ["error"]
+    assert told[0]["rows_lost"]["messages"] >= number - 1  # the refused has no row
 
 
 def _is_served(address: tuple[str, int]) -> None:

@@ -144,6 +144,22 @@ fn a_journal_begins_on_a_full_disk_and_says_so() {
     assert_eq!(past.follows.map(|follows| (follows.run, follows.is_clean)), Some((1, true)));
 }
 
+#[test]
+fn a_journal_that_ends_while_the_disk_fails_counts_the_rows_that_are_not_on_it() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    publish(&journal, 1..=5);
+    await_synced(&journal, 5);
+    disk.set_faults(Faults { is_read_only: true, ..Faults::default() });
+    publish(&journal, 6..=8);
+    let progress = journal.progress().clone();
+    assert!(!journal.close(8));
+    assert_eq!((progress.lost(Stream::Messages), progress.lost(Stream::Access)), (3, 0));
+    let (journal, past) = open(&disk.cut_power(0), 2);
+    assert_eq!(arrivals(&journal), [1, 2, 3, 4, 5]);
+    assert!(!past.follows.unwrap().is_clean);
+}
+
 fn segments(disk: &SimulatedDisk, ending: &str) -> Vec<PathBuf> {
     let is_meant = |path: &PathBuf| path.starts_with("/journal/messages") && path.to_string_lossy().ends_with(ending);
     disk.names().into_iter().filter(is_meant).collect()
