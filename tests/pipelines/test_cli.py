@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -52,16 +53,21 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
     assert "Traceback" not in result.output
 
 
-def test_an_interrupted_command_does_not_mind_that_java_is_gone() -> None:
+def test_an_interrupted_command_does_not_mind_that_java_is_gone(recwarn: pytest.WarningsRecorder) -> None:
     class Gone:
         def stop(self) -> None:
+            warnings.warn(
+                "unable to shut down", RuntimeWarning, stacklevel=1
+            )  # as Spark does where Java is on its way out
             raise ConnectionRefusedError
 
     stop = Stopping()
     with pytest.raises(ConnectionRefusedError):
         stop.end(Gone())
+    assert len(recwarn) == 1
     stop.interrupted = True
     stop.end(Gone())
+    assert len(recwarn) == 1
 
 
 @pytest.mark.parametrize("count, said", [(0, "0 nodes"), (1, "1 node"), (2_000, "2,000 nodes")])

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,10 @@ class Stopping:
 
     def end(self, spark: Any) -> None:
         """End Spark. Whoever interrupted the command may have ended Java as well: then there is nothing left to end."""
-        with contextlib.suppress(*([Exception] if self.interrupted else [])):
+        if not self.interrupted:
+            spark.stop()
+            return
+        with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
             spark.stop()
 
     def is_asked(self) -> bool:
