@@ -12,9 +12,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.source.journal import JournalStreamReader, Options
+from godwit_pipelines.source.tasks import TASKS
 from godwit_pipelines.source.worker import settle
 from tests.pipelines.journals import START, message, write_messages
 
@@ -100,6 +103,17 @@ def test_a_stream_takes_shares_goes_on_from_its_place_and_says_what_was_lost(
     with pytest.raises(StreamingQueryException, match=r"rows 410 to 499 of messages were let go by retention"):
         run()
     assert run(failOnDataLoss="false") == [(10, {"one": 510, "two": 100})]
+
+
+def test_rows_that_retention_let_go_of_are_not_counted_as_read(tmp_path: Path) -> None:
+    journal = write_messages(tmp_path / "one", 400, node="one")
+    journal.seal()
+    journal.write([message(offset) for offset in range(400, 430)])
+    journal.retain(400)
+    options = {"path": str(tmp_path / "one"), "asTasks": "true", "failOnDataLoss": "false"}
+    reader = JournalStreamReader(Options(options), TASKS)
+    end = reader.latestOffset({"stream": "messages", "nodes": {"one": 100}}, ReadMaxRows(20))
+    assert (end["begun"], end["nodes"]) == ({"one": 400}, {"one": 420})
 
 
 def test_a_worker_looks_no_more_through_what_is_loaded_but_through_what_comes_later() -> None:

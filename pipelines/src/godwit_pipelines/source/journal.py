@@ -208,7 +208,10 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise JournalBroken(
                     f"node {node}: {self.options.stream} ends at {end}, before {starts[node]} that was read: was the journal replaced?"
                 )
-        begun = {node: starts.get(node, self.journals.folders[node].first) for node in ends}
+        firsts = {node: self.journals.folders[node].first for node in ends}
+        # what retention let go of is no part of a share, nor of the rows that are told, where the query goes on without it
+        least = firsts if self.options.may_lose else {}
+        begun = {node: max(starts.get(node, first), least.get(node, 0)) for node, first in firsts.items()}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = (
             share(begun, ends, rows)
@@ -219,7 +222,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self.options.as_tasks:
             return to_offset(self.options.stream, nodes)
         # what Spark counts are tasks: the offset says how many rows they are; one that brings nothing new stays as it is
-        return to_offset(self.options.stream, nodes, {**begun, **starts}) if nodes != starts else start
+        return to_offset(self.options.stream, nodes, {**starts, **begun}) if nodes != starts else start
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.journals.look()
