@@ -18,6 +18,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from ..words import counted
+
 EXIT_DAMAGED = 1
 WIDTH = 160
 """Of the table where it is not a terminal that says how much there is room for: nothing is cut off."""
@@ -69,8 +71,8 @@ def check(directory: Path, as_json: bool) -> None:
             click.echo(f"{file['stream']}/{file['file']}: missing; the manifest names it")
         elif file["damaged"]:
             click.echo(
-                f"{file['stream']}/{file['file']}: {_count(file['damaged'], 'damaged row or batch', 'damaged rows or batches')}, "
-                f"{_count(file['rows'], 'good row')}"
+                f"{file['stream']}/{file['file']}: {counted(file['damaged'], 'damaged row or batch', 'damaged rows or batches')}, "
+                f"{counted(file['rows'], 'good row')}"
             )
         elif file["torn_bytes"]:
             click.echo(f"{file['stream']}/{file['file']}: ends in {file['torn_bytes']:,} bytes that make no batch yet")
@@ -78,7 +80,7 @@ def check(directory: Path, as_json: bool) -> None:
     if not as_json:
         rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
         verdict = f"{len(bad)} damaged" if bad else "all of it is whole"
-        click.echo(f"{_count(len(files), 'segment')}, {_count(rows, 'row')}, {size:,} bytes: {verdict}")
+        click.echo(f"{counted(len(files), 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
     if bad:
         raise SystemExit(EXIT_DAMAGED)
 
@@ -142,10 +144,6 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
 
 def _time(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(timespec="milliseconds")
-
-
-def _count(count: int, noun: str, plural: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _show(value: object) -> str:

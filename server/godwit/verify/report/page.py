@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ...words import counted
 from .timeline import Timeline
 
 STYLE = Path(__file__).with_name("page.css")
@@ -73,16 +74,16 @@ def _say_scene(document: dict[str, Any]) -> str:
     counts, faults = document["counts"], sum(document["harms"].values())
     passed = (
         f"{counts['acknowledged']:,} messages were acknowledged and {counts['messages']:,} were delivered to "
-        f"{_count(counts['subscribers'], 'subscriber')}"
+        f"{counted(counts['subscribers'], 'subscriber')}"
     )
     if not faults:
         return f"{passed}; nothing was harmed."
-    fell = f" and took the node down {_count(counts['restarts'], 'time')}" if counts["restarts"] else ""
-    return f"{passed}, while {_count(faults, 'fault')} broke {_count(counts['losses'], 'connection')}{fell}."
+    fell = f" and took the node down {counted(counts['restarts'], 'time')}" if counts["restarts"] else ""
+    return f"{passed}, while {counted(faults, 'fault')} broke {counted(counts['losses'], 'connection')}{fell}."
 
 
 def _say_breaches(document: dict[str, Any]) -> str:
-    total = _count(document["counts"]["breaches"], "time")
+    total = counted(document["counts"]["breaches"], "time")
     return f"{total} a promise was broken; the shortest history that shows it is below."
 
 
@@ -102,10 +103,6 @@ def _say_kept(document: dict[str, Any]) -> str:
     if unjudged:
         said += f" Not judged, because {document['broker']} does not promise it: {', '.join(unjudged)}."
     return escape(said.strip())
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _tiles(document: dict[str, Any]) -> str:
