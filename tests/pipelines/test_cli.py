@@ -56,9 +56,8 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
 def test_an_interrupted_command_does_not_mind_that_java_is_gone(recwarn: pytest.WarningsRecorder) -> None:
     class Gone:
         def stop(self) -> None:
-            warnings.warn(
-                "unable to shut down", RuntimeWarning, stacklevel=1
-            )  # as Spark does where Java is on its way out
+            # as Spark does where Java is on its way out
+            warnings.warn("unable to shut down", RuntimeWarning, stacklevel=1)
             raise ConnectionRefusedError
 
     stop = Stopping()

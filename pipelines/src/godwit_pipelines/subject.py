@@ -26,9 +26,20 @@ def check_pattern(option: str, text: str) -> None:
         raise ConfigInvalid(f"--option {option}", text, "has ** before its last segment, where only * is allowed")
 
 
-def _check_segments(option: str, text: str) -> None:
+def check_beginning(option: str, text: str) -> None:
+    """Raises ConfigInvalid where no subject begins with `text`."""
+    _check_slash(option, text)
+    if "*" in text:
+        raise ConfigInvalid(f"--option {option}", text, "must be how subjects begin, not a pattern", hint="/stocks/")
+
+
+def _check_slash(option: str, text: str) -> None:
     if not text.startswith("/"):
         raise ConfigInvalid(f"--option {option}", text, "does not begin with a slash", hint=f"did you mean /{text}?")
+
+
+def _check_segments(option: str, text: str) -> None:
+    _check_slash(option, text)
     if "" in text.split("/")[1:]:
         hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
         raise ConfigInvalid(f"--option {option}", text, "has an empty segment", hint=hint)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import conclude, judge
 from godwit_pipelines.transforms.folding import fold
-from godwit_pipelines.transforms.published import know_published
+from godwit_pipelines.transforms.published import know_published, sum_messages
 from tests.pipelines.transforms.checker import Case, message_rows
 from tests.pipelines.transforms.rows import frame
 
@@ -53,13 +53,15 @@ def run_audit(spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool 
 
     deliveries, messages, reigns = rows("deliveries"), rows("messages"), rows("reigns")
     began, access = frame(spark, REIGNS, reigns), frame(spark, ACCESS, rows("access"))
-    published = know_published(frame(spark, MESSAGES, messages), began)
+    published = frame(spark, MESSAGES, messages)
+    sums = sum_messages(published)
+    known = know_published(published, began, sums)
     handed = frame(spark, DELIVERIES, deliveries)
-    folded = fold(handed, published.sums, access) if is_folded else None
+    folded = fold(handed, sums, access) if is_folded else None
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
-    judged = judge(rest, published, access, counts=counts).localCheckpoint()
-    published.release()
+    judged = judge(rest, known, access, counts=counts).localCheckpoint()
+    sums.unpersist()
     found = conclude(judged, folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]
     for by_node, told in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):

@@ -91,14 +91,16 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     scene = orderly(random.Random(SEED))
     pattern = {"run": "a", "connection": 99, "selector": "/*", "is_pattern": True, "mark_run": "a", "gap_count": 0}
     pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "offset": len(scene.deliveries)}
-    published = know_published(frame(spark, MESSAGES, scene.messages), frame(spark, REIGNS, []))
+    messages = frame(spark, MESSAGES, scene.messages)
+    sums = sum_messages(messages)
+    published = know_published(messages, frame(spark, REIGNS, []), sums)
     access = frame(spark, ACCESS, [])
-    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), published.sums, access)
+    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), sums, access)
     rest = [row.selector for row in folded.rest.collect()]
     judged = judge(folded.rest.filter("not is_pattern"), published, access, counts=False)
     judged.explain()
     folded.release()
-    published.release()
+    sums.unpersist()
     assert rest == ["/*"]
     plan = capsys.readouterr().out.splitlines()
     assert plan[1].startswith("LocalTableScan <empty>")  # Spark plans nothing for it

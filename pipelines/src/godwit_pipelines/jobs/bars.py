@@ -13,8 +13,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..errors import ConfigInvalid
-from ..subject import check_subject
+from ..subject import check_beginning, check_subject
 from ..transforms.bars import bar_messages, bars
 from .job import Job, Outcome, Run
 from .merging import merge_stream
@@ -46,13 +45,7 @@ def check(options: Mapping[str, str]) -> None:
     """Raises ConfigInvalid for a place that no message can be published at, and a beginning that no subject has."""
     if options.get("publish"):
         check_subject("publish", options["publish"])
-    beginning = options.get("subjects", "/")
-    if not beginning.startswith("/"):
-        raise ConfigInvalid("--option subjects", beginning, "does not begin with a slash", hint=f"/{beginning}")
-    if "*" in beginning:
-        raise ConfigInvalid(
-            "--option subjects", beginning, "must be how subjects begin, not a pattern", hint="/stocks/"
-        )
+    check_beginning("subjects", options.get("subjects", "/"))
 
 
 JOB = Job(

@@ -208,10 +208,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise JournalBroken(
                     f"node {node}: {self.options.stream} ends at {end}, before {starts[node]} that was read: was the journal replaced?"
                 )
-        firsts = {node: self.journals.folders[node].first for node in ends}
-        # what retention let go of is no part of a share, nor of the rows that are told, where the query goes on without it
-        least = firsts if self.options.may_lose else {}
-        begun = {node: max(starts.get(node, first), least.get(node, 0)) for node, first in firsts.items()}
+        begun = {node: starts.get(node, self.journals.folders[node].first) for node in ends}
+        if self.options.may_lose:  # what retention let go of is no part of a share, nor of the rows that are told
+            begun = {node: max(at, self.journals.folders[node].first) for node, at in begun.items()}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = (
             share(begun, ends, rows)

@@ -9,7 +9,7 @@ undeclared fault, whatever happened to its clients.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
@@ -35,20 +35,18 @@ class Audit:
 @contextmanager
 def audited(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> Iterator[Audit]:
     """The audit of what was handed over, from the journal's tables. What it keeps in memory is let go of at the end."""
-    sums = sum_messages(messages)
-    kept = [sums]
-    try:
+    with ExitStack() as kept:
+        sums = sum_messages(messages)
+        kept.callback(sums.unpersist)
         folded = fold(deliveries, sums, access)
-        kept += folded.kept
+        kept.callback(folded.release)
         published = know_published(messages, reigns, sums)
         judged = judge(folded.rest, published, access, counts=folded.counts).persist()
-        kept.append(judged)
+        kept.callback(judged.unpersist)
         found = conclude(judged, folded)
-        kept.append(found.faults.persist())  # the other tables are made of them, too
+        found.faults.persist()  # the other tables are made of them, too
+        kept.callback(found.faults.unpersist)
         yield found
-    finally:
-        for frame in kept:
-            frame.unpersist()
 
 
 def judge(deliveries: DataFrame, published: Published, access: DataFrame, *, counts: bool = True) -> DataFrame:

@@ -18,8 +18,9 @@ from .published import measure_subjects
 WHOSE = ("node", "run", "connection", "selector", "tenant", "identity", "client")
 SUBSCRIBER = WHOSE[:4]
 _HOUR_US = 3_600_000_000
-_KEY = f"xxhash64({', '.join(SUBSCRIBER)}) as key"
+_NUMBER = f"xxhash64({', '.join(SUBSCRIBER)})"
 """A subscriber in one number: sorting by text would take longer than all the rest. Two with the same number are judged."""
+_KEY = f"{_NUMBER} as key"
 _LANE = "xxhash64(node, selector, {reign}) as lane"
 _NARROW = (
     *(_KEY, _LANE.format(reign="epoch"), f"xxhash64({', '.join(reversed(WHOSE))}, epoch) as who"),
@@ -85,7 +86,7 @@ _ASKED = ("odd", "who", "last_who", "lane", "again", "published_to")
 
 def pick(deliveries: DataFrame, places: DataFrame) -> DataFrame:
     """What is to be judged, and of who is plain the first row, which tells the names: in one pass."""
-    keyed = deliveries.selectExpr("*", f"if(is_pattern, null, {_KEY.removesuffix(' as key')}) as key")
+    keyed = deliveries.selectExpr("*", f"if(is_pattern, null, {_NUMBER}) as key")
     return keyed.join(places, "key", "left").filter("is_pattern or not is_plain or offset = first_offset")
 
 

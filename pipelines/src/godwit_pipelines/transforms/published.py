@@ -60,10 +60,6 @@ class Published:
     """Of `sum_messages`."""
     runs: Told
 
-    def release(self) -> None:
-        """Let go of what is kept in memory, once the audit's tables are written."""
-        self.sums.unpersist()
-
 
 def sum_messages(messages: DataFrame) -> DataFrame:
     """A row for each run, subject and epoch, in one pass over the messages; kept in memory from when it is first asked for."""
@@ -78,9 +74,8 @@ def sum_messages(messages: DataFrame) -> DataFrame:
     )
 
 
-def know_published(messages: DataFrame, reigns: DataFrame, sums: DataFrame | None = None) -> Published:
-    """What the messages and the journal's `reigns` tell; `sums` if the messages have been summed already."""
-    sums = sum_messages(messages) if sums is None else sums
+def know_published(messages: DataFrame, reigns: DataFrame, sums: DataFrame) -> Published:
+    """What the messages, their `sums` and the journal's `reigns` tell."""
     return Published(messages, sums, know_runs(sums, reigns))
 
 

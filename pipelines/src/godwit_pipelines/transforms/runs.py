@@ -18,7 +18,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 Row = dict[str, Any]
-Runs = dict[tuple[str, str | None], Row]
 
 _LINES = "node string, run string, line string, held_to bigint, number bigint"
 _ENDS = "node string, run string, first_offset bigint, first_arrival bigint, last_arrival bigint, last_time timestamp"
@@ -100,8 +99,7 @@ def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
     """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
     may land before what was published.
     """
-    known: Runs = {(row["node"], row["run"]): row for row in ends}
-    reached = {place: row["last_arrival"] for place, row in known.items()}
+    reached = {(row["node"], row["run"]): row["last_arrival"] for row in ends}
     whole = [
         row | {"held_to": reached.get((row["node"], row["run"])) if row["held_to"] is None else row["held_to"]}
         for row in lines
@@ -117,7 +115,7 @@ def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
 
 def list_excuses(reigns: Iterable[Row]) -> list[Row]:
     """Runs for which the journal itself excuses something."""
-    excused: Runs = {}
+    excused: dict[tuple[str, str], Row] = {}
     for row in reigns:
         if row["kind"] == "lost":
             excuse = excused.setdefault((row["node"], row["run"]), {"lost_rows": False, "cut_short": False})
