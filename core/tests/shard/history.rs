@@ -183,15 +183,16 @@ fn a_journal_that_cannot_be_read_leaves_what_memory_would_have_told() {
 #[test]
 fn history_reaches_as_far_back_as_the_journal() {
     let (mut world, mut past, _) = aged(5, 40);
-    let (_, heard) = subscribe(&mut world, &mut past, "json", &json!({"id": 1, "subscribe": "/a", "last": 25}));
-    assert_eq!((ats(&heard), gaps(&heard).len()), (positions(16..=40), 0));
-    past.first = 20;
-    let (_, heard) = subscribe(&mut world, &mut past, "json", &json!({"id": 1, "subscribe": "/a", "last": 25}));
-    assert_eq!(
-        (ats(&heard), gaps(&heard).len()),
-        (positions(21..=40), 0),
-        "what is gone is not told: it was not asked for"
-    );
+    let command = json!({"id": 1, "subscribe": "/a", "last": 25});
+    for (first, has_failed, oldest) in [(0, false, 16), (20, false, 21), (40, false, 36), (0, true, 36)] {
+        (past.first, past.has_failed) = (first, has_failed);
+        let (_, heard) = subscribe(&mut world, &mut past, "json", &command);
+        assert_eq!(ats(&heard), positions(oldest..=40));
+        assert_eq!(gaps(&heard).len(), 0, "what is gone is not told: it was not asked for");
+    }
+    while world.node.lock().unwrap().purge("/a", None).unwrap().has_more {}
+    let (_, heard) = subscribe(&mut world, &mut past, "json", &command);
+    assert_eq!((ats(&heard).len(), gaps(&heard).len()), (0, 0));
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Shard {
     /// The journal has nothing more for the cursor: memory goes on, or what is missing is told. `has_all`: up to here the
     /// journal had all there was.
     fn leave_journal(&mut self, id: u32, log: LogId, stand: Option<Position>, has_all: bool, node: &mut Node) {
-        let Some((_, arrival)) = self.reading_of(id) else { return };
+        let Some((reading, arrival)) = self.reading_of(id) else { return };
         let nowhere = Position { epoch: 0, sequence: 0 };
         let found = placed(node.place(log, stand.unwrap_or(nowhere), self.now), stand.unwrap_or(nowhere));
         let number = stand.and_then(|at| node.number(log, at));
@@ -122,8 +122,8 @@ impl Shard {
         self.end_reading(id);
         let missing = match (found, stand) {
             (Ok(arrival), _) => return self.stand_behind(id, arrival, number.unwrap_or(0)),
-            (Err(_), None) if has_all => {
-                return self.stand_behind(id, node.place_last(log, usize::MAX).0.max(arrival), 0);
+            (Err(_), stand) if reading.is_history || has_all && stand.is_none() => {
+                return self.stand_on_oldest(id, log, arrival, node);
             }
             (Err(missing), None) => Missing { after: None, from: None, reason: GapReason::Overrun, ..missing },
             (Err(missing), Some(at)) => {
@@ -137,6 +137,13 @@ impl Shard {
             cursor.reads_back = false;
         }
         self.tell_hole(id, log, &missing, node);
+    }
+
+    /// What memory keeps comes next; what is gone before it is told to nobody.
+    fn stand_on_oldest(&mut self, id: u32, log: LogId, arrival: u64, node: &Node) {
+        let arrival = node.place_last(log, usize::MAX).0.max(arrival);
+        self.begin_range(id, log, node.number_at(log, arrival), node);
+        self.stand_behind(id, arrival, 0);
     }
 
     fn stand_behind(&mut self, id: u32, arrival: u64, number: u64) {
