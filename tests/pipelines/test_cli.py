@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from godwit_pipelines.cli import Stopping, main, parse_time
-from godwit_pipelines.errors import ConfigInvalid
+from godwit_pipelines.cli import main, parse_time
+from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid
 from godwit_pipelines.jobs import JOBS
+from godwit_pipelines.stopping import Stopping
 from godwit_pipelines.tables import TABLES
 from godwit_pipelines.words import counted
 from tests.pipelines.test_delta import write
@@ -51,6 +55,18 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
     result = call(*words)
     assert (result.exit_code, said in result.output) == (code, True), result.output
     assert "Traceback" not in result.output
+
+
+def test_who_interrupts_the_command_while_it_loads_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "class Slow(types.ModuleType):\n"
+        "    def __getattr__(self, name): raise KeyboardInterrupt\n"
+        "sys.modules['godwit_pipelines.cli'] = Slow('godwit_pipelines.cli')\n"
+    )
+    command = [sys.executable, "-m", "godwit_pipelines", "list"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (EXIT_STOPPED, "", f"{STOPPED}\n")
 
 
 def test_an_interrupted_command_does_not_mind_that_java_is_gone(recwarn: pytest.WarningsRecorder) -> None:

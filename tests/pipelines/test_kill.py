@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from godwit_pipelines.cluster import running_cluster
 from godwit_pipelines.delta.table_files import live_files
-from godwit_pipelines.errors import EXIT_STOPPED
+from godwit_pipelines.errors import EXIT_STOPPED, STOPPED
 from tests.pipelines.driven import kill, run, start
 from tests.pipelines.journals import JournalWriter, message
 
@@ -128,6 +128,23 @@ def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
         kill(process)
     assert 0 < count_rows(lake) < count and "Aborted" not in log.read_text()
     if code == EXIT_STOPPED:
-        assert log.read_text() == "godwit-pipelines: stopped; what was not finished is done by the next run\n"
+        assert log.read_text() == f"{STOPPED}\n"
     assert run(*words, log=log) == 0, log.read_text()
     assert_equal(lake, tmp_path, count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_is_stopped_while_spark_starts_says_so_in_a_line(number: int, tmp_path: Path) -> None:
+    write_journal(tmp_path / "node", 10).close()
+    log = tmp_path / "log"
+    process = start("run", "land", "--journal", str(tmp_path / "node"), "--lake", str(tmp_path / "lake"), log=log)
+    try:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and not children.read_text():
+            pass
+        process.send_signal(number)
+        assert process.wait(WAIT_S) == EXIT_STOPPED, log.read_text()
+    finally:
+        kill(process)
+    assert log.read_text() == f"{STOPPED}\n"

@@ -6,13 +6,9 @@ where a job found what must not be.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
-import signal
 import sys
-import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +18,10 @@ from rich.table import Table as Grid
 
 from . import __version__
 from .config import describe_config, load_config
-from .errors import EXIT_FOUND, EXIT_STOPPED, ConfigInvalid, PipelineError, TableMissing
+from .errors import EXIT_FOUND, EXIT_STOPPED, STOPPED, ConfigInvalid, PipelineError, TableMissing
 from .jobs import JOBS, Job, Outcome, Run
 from .settings import Config
+from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
 from .words import counted
@@ -66,7 +63,7 @@ class Commands(click.Group):
             click.echo(f"godwit-pipelines: {error}", err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo("godwit-pipelines: stopped; what was not finished is done by the next run", err=True)
+            click.echo(STOPPED, err=True)
             ctx.exit(EXIT_STOPPED)
 
 
@@ -123,10 +120,10 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     with serving(figures, config.metrics.address):
-        with console.status("starting Spark"), quiet_start():
+        with console.status("starting Spark"), quiet_start(), stop.starting():
             spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
-        stop.listen(goes_on=every_s is not None)
         try:
+            stop.listen(goes_on=every_s is not None)
             spark.streams.addListener(figures)
             given = Run(
                 spark=spark,
@@ -160,48 +157,6 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
 
 def _queries(count: int) -> str:
     return f"{counted(count, 'query', 'queries')} {'runs' if count == 1 else 'run'}"
-
-
-class Stopping:
-    """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
-
-    def __init__(self) -> None:
-        self.asked = self.interrupted = False
-
-    def listen(self, *, goes_on: bool) -> None:
-        """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask if goes_on else self._interrupt)
-
-    def _ask(self, *_: object) -> None:
-        self.asked = True
-
-    def _interrupt(self, *_: object) -> None:
-        from .quiet import hush
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)  # who asks twice does not wait for Spark to end
-        hush()
-        self.interrupted = True
-        raise KeyboardInterrupt
-
-    def end(self, spark: Any) -> None:
-        """End Spark. Whoever interrupted the command may have ended Java as well: then there is nothing left to end."""
-        if not self.interrupted:
-            spark.stop()
-            return
-        with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
-            spark.stop()
-
-    def is_asked(self) -> bool:
-        return self.asked
-
-    def wait(self, seconds: float) -> bool:
-        """Wait so long, or until asked; returns whether it was."""
-        deadline = time.monotonic() + seconds
-        while not self.asked and time.monotonic() < deadline:
-            time.sleep(min(0.2, seconds))
-        return self.asked
 
 
 def find_job(name: str) -> Job:

@@ -14,6 +14,8 @@ EXIT_FOUND = 1
 """A job did its work and found what must not be: a hole, a gap that nobody was told of."""
 EXIT_STOPPED = 130
 """Somebody stopped a job before it had done its work."""
+STOPPED = "godwit-pipelines: stopped; what was not finished is done by the next run"
+"""What is said then."""
 
 
 class PipelineError(Exception):

@@ -1,0 +1,91 @@
+"""Being asked to stop, by ^C or by SIGTERM, from the command's first moment to its last.
+
+Owns the signals and what they mean: a job that goes on ends after the batch at work, anything else is interrupted where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_heard = False
+"""Somebody asked before anything listened: Python lets an interrupt fall that comes while it forks."""
+
+
+def hear() -> None:
+    """From now on both interrupt; whoever sends SIGTERM means what ^C means."""
+    sys.unraisablehook = _say_fallen
+    for number in _NUMBERS:
+        signal.signal(number, _interrupt)
+
+
+def _say_fallen(raised: sys.UnraisableHookArgs) -> None:
+    """An interrupt that Python lets fall is minded later: nothing is said of it."""
+    if not isinstance(raised.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(raised)
+
+
+def _interrupt(*_: object) -> None:
+    global _heard
+    _heard = True
+    raise KeyboardInterrupt
+
+
+class Stopping:
+    """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
+
+    def __init__(self) -> None:
+        self.asked = self.interrupted = False
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """While Spark starts. ^C is told to Java, too: that it is gone then is no fault."""
+        try:
+            yield
+        except Exception:
+            if _heard:
+                raise KeyboardInterrupt from None
+            raise
+
+    def listen(self, *, goes_on: bool) -> None:
+        """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
+        for number in _NUMBERS:
+            signal.signal(number, self._ask if goes_on else self._interrupt)
+        if _heard:
+            self._interrupt()
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+
+    def _interrupt(self, *_: object) -> None:
+        from .quiet import hush
+
+        for number in _NUMBERS:
+            signal.signal(number, signal.SIG_DFL)  # who asks twice does not wait for Spark to end
+        hush()
+        self.interrupted = True
+        raise KeyboardInterrupt
+
+    def end(self, spark: Any) -> None:
+        """End Spark. Whoever interrupted the command may have ended Java as well: then there is nothing left to end."""
+        if not self.interrupted:
+            spark.stop()
+            return
+        with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+            spark.stop()
+
+    def is_asked(self) -> bool:
+        return self.asked
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until asked; returns whether it was."""
+        deadline = time.monotonic() + seconds
+        while not self.asked and time.monotonic() < deadline:
+            time.sleep(min(0.2, seconds))
+        return self.asked
