@@ -19,6 +19,13 @@ START_S = 60.0
 @contextmanager
 def running_node(folder: Path, *words: str) -> Iterator[str]:
     """A node that writes its journal under `folder`/data; gives its address."""
+    with node_process(folder, *words) as (url, _):
+        yield url
+
+
+@contextmanager
+def node_process(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The same with its process."""
     command = [str(ROOT / ".venv/bin/python"), "-m", "godwit", "serve", "--data", str(folder / "data")]
     command += ["--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *words]
     with (folder / "log").open("wb") as log:
@@ -27,7 +34,7 @@ def running_node(folder: Path, *words: str) -> Iterator[str]:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("listening "):
-                yield "http://" + dict(word.split("=", 1) for word in line.split()[1:])["client"]
+                yield "http://" + dict(word.split("=", 1) for word in line.split()[1:])["client"], process
                 break
         else:
             raise AssertionError((folder / "log").read_text())
