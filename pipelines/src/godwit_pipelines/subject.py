@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from .errors import ConfigInvalid
 
-_BYTES_MAX = 1024
+BYTES_MAX = 1024
+NO_SUBJECT = r"^(?!/)|//|/\z|/\*\*?(/|\z)|[\x00-\x1f\x7f-\x9f]"
+"""What is found in a text that is no subject, as a Java regular expression: for columns."""
 
 
 def check_subject(option: str, text: str) -> None:
@@ -43,7 +45,7 @@ def _check_segments(option: str, text: str) -> None:
     if "" in text.split("/")[1:]:
         hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
         raise ConfigInvalid(f"--option {option}", text, "has an empty segment", hint=hint)
-    if len(text.encode()) > _BYTES_MAX:
-        raise ConfigInvalid(f"--option {option}", text[:40] + "…", f"is longer than {_BYTES_MAX} bytes")
+    if len(text.encode()) > BYTES_MAX:
+        raise ConfigInvalid(f"--option {option}", text[:40] + "…", f"is longer than {BYTES_MAX} bytes")
     if any(ord(character) < 0x20 or 0x7F <= ord(character) <= 0x9F for character in text):
         raise ConfigInvalid(f"--option {option}", text, "has a control character")

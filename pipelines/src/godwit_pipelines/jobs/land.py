@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
@@ -20,23 +21,36 @@ def run(run: Run) -> Outcome:
     """Land the streams that are there, or those that --option streams=a,b names."""
     streams = streams_of(run)
     if run.config.kafka.topics:
-        run.start(run.lake.landing("messages", run.lake.kafka_stream()), "land-kafka")
+        query = "land-kafka"
+        records = without_landed(run.lake.kafka_stream(), find_ends(run, "messages", query))
+        run.start(run.lake.landing("messages", records), query)
     for stream in streams:
         query = f"land-{stream}"
-        run.start(run.lake.landing_journal(stream, startingOffsets=starting_offsets(run, stream, query)), query)
+        ends = find_ends(run, stream, query)
+        run.start(run.lake.landing_journal(stream, startingOffsets=json.dumps(ends) if ends else "earliest"), query)
     is_idle = not streams and not run.config.kafka.topics
     return Outcome(
         "" if not is_idle else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"
     )
 
 
-def starting_offsets(run: Run, stream: str, query: str) -> str:
-    """Where a query without a checkpoint begins: at the beginning, or, if the checkpoint was lost, where the table ends."""
+def find_ends(run: Run, stream: str, query: str) -> dict[str, int]:
+    """The offset after the last that has landed, by node: where a query begins whose checkpoint was lost."""
     table = f"bronze.{stream}"
     if Path(run.lake.checkpoint(query)).exists() or not run.lake.exists(table):
-        return "earliest"
-    ends = run.lake.read(table).groupBy("node").agg(F.max("offset").alias("last")).collect()
-    return json.dumps({row["node"]: row["last"] + 1 for row in ends}) if ends else "earliest"
+        return {}
+    damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
+    landed = run.lake.read(table).select("node", "offset").union(damaged.select("node", "offset"))
+    ends = landed.groupBy("node").agg(F.max("offset").alias("last")).collect()
+    return {row["node"]: row["last"] + 1 for row in ends}
+
+
+def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
+    """Kafka begins where it is told for all of its partitions or for none, so what has landed is read again and left out."""
+    if not ends:
+        return records
+    known = F.create_map(*(F.lit(each) for pair in ends.items() for each in pair))
+    return records.where(F.col("offset") >= F.coalesce(known[F.col("node")], F.lit(0)))
 
 
 def streams_of(run: Run) -> list[str]:

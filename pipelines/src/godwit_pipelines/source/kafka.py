@@ -15,7 +15,14 @@ from pyspark.sql.types import StringType
 
 from ..errors import ConfigInvalid
 from ..settings import KafkaSettings
+from ..subject import BYTES_MAX, NO_SUBJECT
 from .columns import stream_columns
+from .rows import FAULT
+
+_LONG = 2**63 - 1
+_NUMBERS = {"epoch": _LONG, "sequence": _LONG, "flags": 15, "expiry_s": 2**32 - 1}
+"""Headers that are numbers, and their bounds."""
+_TEXTS = ("tenant", "kind", "publisher")
 
 
 def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: bool) -> DataFrame:
@@ -31,35 +38,66 @@ def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: b
 
 
 def from_records(records: DataFrame) -> DataFrame:
-    """Kafka's records as messages."""
+    """Kafka's records as messages. Anybody may produce to a topic: a record that makes no message is one with a fault."""
     key = F.col("key").cast("string")
+    subject = F.concat(
+        F.lit("/"), "topic", F.when(F.coalesce(key, F.lit("")) == "", "").otherwise(F.concat(F.lit("/"), key))
+    )
     known: dict[str, Column] = {
         "node": F.concat_ws("/", "topic", F.col("partition").cast("string")),
         "run": F.lit(""),
-        "tenant": F.coalesce(header("tenant"), F.lit("")),
+        "tenant": F.coalesce(text("tenant"), F.lit("")),
         "offset": F.col("offset"),
         "time": F.col("timestamp"),
-        "subject": F.concat(
-            F.lit("/"), F.col("topic"), F.when(key.isNull() | (key == ""), "").otherwise(F.concat(F.lit("/"), key))
-        ),
-        "epoch": F.coalesce(header("epoch").cast("long"), F.lit(0)),
-        "sequence": F.coalesce(header("sequence").cast("long"), F.col("offset")),
+        "subject": F.make_valid_utf8(subject),
+        "epoch": F.coalesce(number("epoch"), F.lit(0)),
+        "sequence": F.coalesce(number("sequence"), F.col("offset")),
         "arrival": F.col("offset"),
-        "kind": F.coalesce(header("kind"), F.lit("bytes")),
+        "kind": F.coalesce(text("kind"), F.lit("bytes")),
         "content": F.coalesce(F.col("value"), F.lit(b"")),
-        "publisher": F.coalesce(header("publisher"), F.lit("")),
+        "publisher": F.coalesce(text("publisher"), F.lit("")),
         "key": header("key").cast("binary"),
-        "flags": F.coalesce(header("flags").cast("int"), F.lit(4)),
-        "reply_to": header("reply_to"),
-        "expiry_s": header("expiry_s").cast("long"),
+        "flags": F.coalesce(number("flags"), F.lit(4)),
+        "reply_to": text("reply_to"),
+        "expiry_s": number("expiry_s"),
+        FAULT: find_fault(subject),
     }
     columns = stream_columns("messages")
     missing = F.lit(None)
     return records.select(*(known.get(field.name, missing).cast(field.dataType).alias(field.name) for field in columns))
 
 
+def find_fault(subject: Column) -> Column:
+    """Null for a record that makes a message; else which part of it does not."""
+    fault = F.when(~is_subject(subject), "subject: topic and key make none")
+    for name in _NUMBERS:
+        fault = fault.when(
+            header(name).isNotNull() & number(name).isNull(), f"header godwit-{name}: no number that it can be"
+        )
+    for name in _TEXTS:
+        fault = fault.when(~F.is_valid_utf8(header(name)), f"header godwit-{name}: no UTF-8")
+    fault = fault.when(~header("kind").isin("json", "text", "bytes"), "header godwit-kind: none of json, text, bytes")
+    return fault.when(~is_subject(header("reply_to")), "header godwit-reply_to: no subject")
+
+
+def is_subject(name: Column) -> Column:
+    """Whether a text is a subject, by the rules that nodes have (protocol.md, chapter 1); null of null."""
+    return F.is_valid_utf8(name) & (F.octet_length(name) <= BYTES_MAX) & ~F.make_valid_utf8(name).rlike(NO_SUBJECT)
+
+
+def number(name: str) -> Column:
+    """A header that is a number; null if it is none, or none that it can be."""
+    found = header(name).try_cast("long")
+    return F.when(found.between(0, _NUMBERS[name]), found)
+
+
+def text(name: str) -> Column:
+    """A header that is text, whatever bytes it has."""
+    return F.make_valid_utf8(header(name))
+
+
 def header(name: str) -> Column:
-    """The last header of a name, as text; null if there is none."""
+    """The last header of a name, as it came; null if there is none."""
     found = F.filter("headers", lambda each: each["key"] == f"godwit-{name}")
     return F.try_element_at(found, F.lit(-1))["value"].cast(StringType())
 

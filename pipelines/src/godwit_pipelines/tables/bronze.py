@@ -30,7 +30,10 @@ def _field(name: str, kind: LongType | StringType | TimestampType, about: str, *
 
 QUARANTINE = Table(
     name="bronze.quarantine",
-    about="Rows of the journals that are damaged: where they stood, what is wrong, and what was left of them.",
+    about=(
+        "Rows of the journals that are damaged, and records of Kafka that make no message: where they stood, what is wrong, "
+        "and what was left of them."
+    ),
     columns=StructType(
         [
             _field("stream", StringType(), "The stream that the row belongs to."),
