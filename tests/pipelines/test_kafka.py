@@ -57,6 +57,7 @@ def test_records_become_messages_by_key_and_headers(spark: SparkSession) -> None
 @pytest.mark.parametrize(
     "key, headers, fault",
     [
+        (b"k", [("godwit-kind", b"text")], "content"),
         (b"\xff\xfe", [], "subject"),
         (b"a//b", [], "subject"),
         (b"k", [("godwit-publisher", b"\xff")], "header godwit-publisher"),
@@ -69,10 +70,11 @@ def test_records_become_messages_by_key_and_headers(spark: SparkSession) -> None
 def test_a_record_that_makes_no_message_is_one_with_a_fault(
     key: bytes, headers: list[tuple[str, bytes]], fault: str, spark: SparkSession
 ) -> None:
-    rows = [("rooms", 0, 1, None, key, b"5", headers), ("rooms", 0, 2, None, b"k", b"5", [("godwit-reply_to", b"/b")])]
+    sound = [("godwit-reply_to", b"/b"), ("godwit-kind", b"bytes")]
+    rows = [("rooms", 0, 1, None, key, b"\xff", headers), ("rooms", 0, 2, None, b"k", b"\xff", sound)]
     found = from_records(spark.createDataFrame(rows, RECORD)).orderBy("offset").toArrow().to_pylist()
     assert [str(row["fault"]).split(":")[0] for row in found] == [fault, "None"]
-    assert (found[0]["node"], found[0]["offset"], found[0]["content"]) == ("rooms/0", 1, b"5")
+    assert (found[0]["node"], found[0]["offset"], found[0]["content"]) == ("rooms/0", 1, b"\xff")
 
 
 def test_columns_know_the_subjects_that_nodes_take(spark: SparkSession) -> None:

@@ -95,9 +95,11 @@ def test_rows_become_commands_as_they_stand() -> None:
         "text": 'é"',
         "key": "mine",
     }
-    for row in ({"subject": "/a", "content": "{"}, {"subject": "/a", "content": "1", "kind": "xml"}):
+    none: list[dict[str, object]] = [{"content": "{"}, {"content": "1", "kind": "xml"}]
+    none += [{"content": b"\xff", "kind": "text"}, {"content": b"\xff"}, {"content": "1", "key": b"\xff"}]
+    for row in none:
         with pytest.raises(PublishFailed, match="/a: "):
-            command_of(row, "k", "")
+            command_of({"subject": "/a", **row}, "k", "")
 
 
 def test_requests_are_bounded_by_messages_and_by_bytes() -> None:

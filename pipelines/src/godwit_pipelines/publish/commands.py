@@ -31,7 +31,7 @@ def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
     """
     subject, content, kind = row["subject"], row["content"], row.get("kind") or "json"
     parts = [f'"publish":{json.dumps(subject)}', content_of(subject, kind, content)]
-    parts.append(f'"key":{json.dumps(text_of(row.get("key")) or key)}')
+    parts.append(f'"key":{json.dumps(text_of("key", subject, row.get("key")) or key)}')
     parts += [
         f'"{name}":{json.dumps(row[name])}'
         for name in ("reply_to", "retain", "guaranteed")
@@ -47,7 +47,7 @@ def content_of(subject: str, kind: str, content: Any) -> str:
     if kind == "bytes":
         raw = content.encode() if isinstance(content, str) else bytes(content or b"")
         return f'"bytes":"{base64.b64encode(raw).decode()}"'
-    text = text_of(content) or ""
+    text = text_of("content", subject, content) or ""
     if kind == "text":
         return f'"text":{json.dumps(text)}'
     if kind != "json":
@@ -59,8 +59,11 @@ def content_of(subject: str, kind: str, content: Any) -> str:
     return f'"content":{text}'
 
 
-def text_of(value: Any) -> str | None:
-    return value.decode("utf-8") if isinstance(value, bytes | bytearray) else value
+def text_of(what: str, subject: str, value: Any) -> str | None:
+    try:
+        return value.decode("utf-8") if isinstance(value, bytes | bytearray) else value
+    except UnicodeDecodeError as error:
+        raise PublishFailed(f"{subject}: the {what} is no text: {error}") from error
 
 
 def key_of(query: str, batch: int, partition: int, row: int) -> str:

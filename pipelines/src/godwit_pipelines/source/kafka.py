@@ -77,7 +77,9 @@ def find_fault(subject: Column) -> Column:
     for name in _TEXTS:
         fault = fault.when(~F.is_valid_utf8(header(name)), f"header godwit-{name}: no UTF-8")
     fault = fault.when(~header("kind").isin("json", "text", "bytes"), "header godwit-kind: none of json, text, bytes")
-    return fault.when(~is_subject(header("reply_to")), "header godwit-reply_to: no subject")
+    fault = fault.when(~is_subject(header("reply_to")), "header godwit-reply_to: no subject")
+    is_text = header("kind").isin("json", "text")
+    return fault.when(is_text & ~F.is_valid_utf8(F.col("value").cast("string")), "content: no UTF-8")
 
 
 def is_subject(name: Column) -> Column:
