@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
 
+from godwit_pipelines import progress
 from godwit_pipelines.cli import main, parse_time
 from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid
 from godwit_pipelines.jobs import JOBS
@@ -57,6 +63,19 @@ def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], c
     assert "Traceback" not in result.output
 
 
+def test_a_cluster_takes_no_port_that_somebody_has(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for key in ("--port", "--page"):
+            words = ("--port", "0", "--page", "0", key, str(taken.getsockname()[1]), "--folder", str(tmp_path))
+            result = call("cluster", *words)
+            assert result.exit_code == 2 and f"godwit-pipelines: {key}: " in result.output, result.output
+            assert "in use" in result.output and "0 chooses one" in result.output
+    assert call("cluster", "--port", "70000").exit_code == 2
+    assert not list(tmp_path.iterdir()), "nothing was started"
+
+
 def test_who_interrupts_the_command_while_it_loads_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, types\n"
@@ -83,6 +102,40 @@ def test_an_interrupted_command_does_not_mind_that_java_is_gone(recwarn: pytest.
     stop.interrupted = True
     stop.end(Gone())
     assert len(recwarn) == 1
+
+
+def test_who_asks_twice_does_not_wait_for_the_batch() -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    stop = Stopping()
+    try:
+        stop.listen(goes_on=True)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.is_asked() and stop.wait(60)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+class Hung:
+    """A query that waits for executors which do not come."""
+
+    isActive, lastProgress = True, None
+    status: ClassVar = {"isTriggerActive": True}
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+def test_queries_on_a_cluster_that_is_gone_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0.0, 0.05)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: next(clock)))
+    queries: list[Any] = [Hung() for _ in range(7)]
+    progress.wait_all(queries, lambda: True)
+    assert not any(query.isActive for query in queries)
+    assert next(clock) < 60, "the unit's TimeoutStopSec"
 
 
 @pytest.mark.parametrize("count, said", [(0, "0 nodes"), (1, "1 node"), (2_000, "2,000 nodes")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from godwit_pipelines.cluster import running_cluster
+from godwit_pipelines.cluster import free_port, running_cluster
 from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import EXIT_STOPPED, STOPPED
 from tests.pipelines.driven import kill, run, start
@@ -95,6 +96,31 @@ def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> 
         finally:
             kill(process)
     assert_equal(lake, tmp_path, count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cluster_that_is_asked_to_stop_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
+    log, port = tmp_path / "log", free_port()
+    process = start("cluster", "--port", str(port), "--page", "0", "--folder", str(tmp_path / "cluster"), log=log)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while "master=" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+        children = list_below(process.pid)
+        assert len(children) == 3, log.read_text()
+        process.send_signal(number)
+        assert process.wait(WAIT_S) == 0, log.read_text()
+    finally:
+        kill(process)
+    assert log.read_text().startswith(f"master=spark://127.0.0.1:{port} ") and log.read_text().count("\n") == 1
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+def list_below(process: int) -> list[int]:
+    """The children of a process."""
+    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=True)
+    return [int(child) for child in told.stdout.split()]
 
 
 @pytest.mark.long

@@ -297,6 +297,7 @@ def cluster(workers: int, cores: int, memory: str, port: int, page: int, folder:
 
     stop = Stopping()
     with running_cluster(folder, workers=workers, cores=cores, memory=memory, port=port, page=page) as running:
+        stop.listen(goes_on=True)
         click.echo(f"master={running.url} page={running.page_url} workers={running.alive()}")
         while not stop.wait(1.0):
-            pass
+            running.check()

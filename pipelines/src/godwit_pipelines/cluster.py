@@ -23,10 +23,12 @@ from typing import Any
 
 import pyspark
 
-from .errors import PipelineError
+from .errors import ConfigInvalid, PipelineError
 
 _START_S = 120.0
 _HOST = "127.0.0.1"
+_MASTER = "-Dspark.port.maxRetries=0 -Dspark.master.rest.enabled=false"
+"""It listens where it is told to or not at all, and nowhere besides: a port further on nobody would look for it."""
 
 
 @dataclass
@@ -82,6 +84,11 @@ class Cluster:
         except OSError:
             return -1
 
+    def check(self) -> None:
+        """Raises when the master has ended: nothing is left to work for."""
+        if self.master is not None and self.master.poll() is not None:
+            raise PipelineError(f"the master ended with {self.master.returncode}; see {self.folder}")
+
     def stop(self) -> None:
         for process in (*self.workers, *([self.master] if self.master else [])):
             if process.poll() is None:
@@ -94,6 +101,7 @@ class Cluster:
             **os.environ,
             "SPARK_HOME": str(home),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_MASTER_OPTS": _MASTER,
             "PYSPARK_PYTHON": sys.executable,
         }
         environment |= {"SPARK_LOCAL_IP": _HOST, "SPARK_NO_DAEMONIZE": "1"}
@@ -132,11 +140,24 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def check_free(key: str, port: int) -> None:
+    """Raises ConfigInvalid for a port that is taken. Spark would take the next, and its workers join whoever has this one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java does
+        try:
+            probe.bind((_HOST, port))
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else "must be 0 to 65535"
+            raise ConfigInvalid(key, port, f"cannot be listened on: {why}", hint="0 chooses one") from error
+
+
 @contextmanager
 def running_cluster(
     folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "2g", port: int = 0, page: int = 0
 ) -> Iterator[Cluster]:
     """A cluster for as long as the block lasts; ports of 0 are chosen."""
+    for key, wanted in (("--port", port), ("--page", page)):
+        check_free(key, wanted)
     cluster = Cluster(folder.absolute(), port or free_port(), page or free_port(), cores, memory)
     try:
         cluster.start(workers)

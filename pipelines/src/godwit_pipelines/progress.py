@@ -20,6 +20,7 @@ from .metrics import behind, rows_taken
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
 _LOOK_S = 0.25
+_STOP_S = 30.0
 
 
 def watcher(console: Console) -> Callable[[StreamingQuery], None]:
@@ -77,7 +78,9 @@ class Counted:
 
 
 def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]) -> None:
-    """Wait while queries go on; when asked to stop, each finishes its batch. Raises what the first of them failed with."""
+    """Wait while queries go on; when asked to stop, each finishes its batch, if all do in `_STOP_S`: on a cluster that is gone
+    none would. Raises what the first of them failed with.
+    """
     while queries and not is_asked_to_stop():
         for query in queries:
             if not query.isActive:
@@ -86,11 +89,12 @@ def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]
                     raise translate(failure) from failure
                 return
         time.sleep(_LOOK_S)
+    deadline = time.monotonic() + _STOP_S
     for query in queries:
-        stop_gently(query)
+        stop_gently(query, deadline - time.monotonic())
 
 
-def stop_gently(query: StreamingQuery, wait_s: float = 30.0) -> None:
+def stop_gently(query: StreamingQuery, wait_s: float = _STOP_S) -> None:
     """Stop a query between two batches if there is such a moment, else when the one at work is done: what of the next has begun by
     then is done again. One that takes longer than `wait_s` is cut short, which loses nothing either.
     """

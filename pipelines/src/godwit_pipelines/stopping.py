@@ -61,6 +61,8 @@ class Stopping:
             self._interrupt()
 
     def _ask(self, *_: object) -> None:
+        if self.asked:
+            self._interrupt()  # who asks twice does not wait for the batch either
         self.asked = True
 
     def _interrupt(self, *_: object) -> None:
