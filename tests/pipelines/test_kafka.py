@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from godwit_pipelines.cluster import free_port
+from godwit_pipelines.errors import KafkaFailed
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.source.columns import stream_columns
 from godwit_pipelines.source.kafka import from_records, is_subject
@@ -166,3 +167,5 @@ def test_a_topic_lands_once_over_restarts_and_a_lost_checkpoint(tmp_path: Path, 
         bad = times + 1  # each time's last record has a key that is no text
         assert (landed.count(), landed.select(number).distinct().count(), wrong) == (next - bad, next - bad, 0)
         assert (refused.count(), refused.where("fault like 'subject: %'").count()) == (bad, bad)
+    assert run(*words, "--set", "kafka.topics=halls", log=tmp_path / "log") == KafkaFailed.exit_code
+    assert "is it in kafka.topics by its right name" in (tmp_path / "log").read_text()

@@ -4,6 +4,7 @@ PipelineError
 ├── ConfigInvalid     the operator's mistake: key, value, bound, hint; exit 2 before Spark starts
 ├── JournalMissing    a journal that is not there, or whose rows were let go by retention; exit 3
 ├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
+├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
 └── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 """
@@ -44,6 +45,12 @@ class JournalMissing(PipelineError):
 
 class JournalBroken(PipelineError):
     """A journal is there and cannot be read as its manifest says."""
+
+    exit_code = 3
+
+
+class KafkaFailed(PipelineError):
+    """Kafka cannot be read: no broker answers, a topic is not there, records were let go of before they were read."""
 
     exit_code = 3
 

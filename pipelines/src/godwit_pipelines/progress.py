@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from . import errors, words
 from .metrics import behind, rows_taken
+from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
 _LOOK_S = 0.25
@@ -113,8 +114,10 @@ def _last_batch(query: StreamingQuery) -> int:
 
 
 def translate(error: BaseException) -> Exception:
-    """What a worker raised on purpose, found in what Spark says of it; else the error as it is."""
+    """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
+    if not found and (failed := explain(str(error))):
+        return failed
     if not found:
         return error if isinstance(error, Exception) else RuntimeError(str(error))
     name, text = found[-1]

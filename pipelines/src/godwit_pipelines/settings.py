@@ -88,6 +88,7 @@ class KafkaSettings:
     topics: tuple[str, ...] = option((), "Topics whose records are landed as messages.")
     jars: str = option("", "Folder with the connector's jars.")
     rows_per_batch: int = option(1_000_000, "Most records of one micro-batch.", low=1, high=1e9)
+    fail_on_data_loss: bool = option(True, "Whether records that Kafka let go of before they were read end the job.")
 
 
 @dataclass(frozen=True)

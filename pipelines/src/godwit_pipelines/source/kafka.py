@@ -17,6 +17,7 @@ from ..errors import ConfigInvalid
 from ..settings import KafkaSettings
 from ..subject import BYTES_MAX, NO_SUBJECT
 from .columns import stream_columns
+from .kafka_faults import reach
 from .rows import FAULT
 
 _LONG = 2**63 - 1
@@ -31,7 +32,9 @@ def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: b
         raise ConfigInvalid("kafka.servers", settings.servers, "and kafka.topics must both be set")
     reader = (spark.readStream if is_stream else spark.read).format("kafka")
     reader = reader.option("kafka.bootstrap.servers", settings.servers).option("subscribe", ",".join(settings.topics))
+    reach(settings.servers)
     reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
+    reader = reader.option("failOnDataLoss", str(settings.fail_on_data_loss).lower())
     if is_stream:
         reader = reader.option("maxOffsetsPerTrigger", str(settings.rows_per_batch))
     return from_records(reader.load())
