@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from rich.table import Table as Grid
 
 from . import __version__
 from .config import describe_config, load_config
-from .errors import EXIT_FOUND, EXIT_STOPPED, STOPPED, ConfigInvalid, PipelineError, TableMissing
+from .errors import (
+    EXIT_FOUND,
+    EXIT_STOPPED,
+    EXIT_UNEXPECTED,
+    STOPPED,
+    ConfigInvalid,
+    DiskFailed,
+    PipelineError,
+    TableMissing,
+)
 from .jobs import JOBS, Job, Outcome, Run
 from .settings import Config
 from .stopping import Stopping
@@ -62,6 +72,14 @@ class Commands(click.Group):
         except PipelineError as error:
             click.echo(f"godwit-pipelines: {error}", err=True)
             ctx.exit(error.exit_code)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                click.echo(f"godwit-pipelines: {error}", err=True)
+                ctx.exit(DiskFailed.exit_code)
+            traceback.print_exc()
+            ctx.exit(EXIT_UNEXPECTED)  # not 1: nothing was found
         except KeyboardInterrupt:
             click.echo(STOPPED, err=True)
             ctx.exit(EXIT_STOPPED)

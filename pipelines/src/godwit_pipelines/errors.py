@@ -6,13 +6,17 @@ PipelineError
 ├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
 ├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
-└── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
+├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
+├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
+└── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
 """
 
 from __future__ import annotations
 
 EXIT_FOUND = 1
 """A job did its work and found what must not be: a hole, a gap that nobody was told of."""
+EXIT_UNEXPECTED = 70
+"""What nobody expected happened; the trace says where. (EX_SOFTWARE of sysexits.h)"""
 EXIT_STOPPED = 130
 """Somebody stopped a job before it had done its work."""
 STOPPED = "godwit-pipelines: stopped; what was not finished is done by the next run"
@@ -65,3 +69,15 @@ class PublishFailed(PipelineError):
     """A node refused a message for good, or could not be reached in the time given."""
 
     exit_code = 5
+
+
+class DiskFailed(PipelineError):
+    """The system refused to write or read a file; says what it said."""
+
+    exit_code = 6
+
+
+class SparkMissing(PipelineError):
+    """Spark cannot begin: there is no Java, or the master does not answer."""
+
+    exit_code = 7

@@ -20,6 +20,11 @@ from .metrics import behind, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
+_REFUSED = re.compile(
+    r"^.*(?:No space left on device|Read-only file system|Permission denied|Disk quota exceeded|Input/output error"
+    r"|[Nn]ot a directory|Mkdirs failed to create).*$",
+    re.MULTILINE,
+)
 _LOOK_S = 0.25
 _STOP_S = 30.0
 
@@ -113,10 +118,16 @@ def _last_batch(query: StreamingQuery) -> int:
     return -1 if told is None else int(told["batchId"])
 
 
+def explain_disk(text: str) -> errors.DiskFailed | None:
+    """What the system said of a file, in the words of whoever was refused: Python, the tables' library or Java."""
+    found = _REFUSED.search(text)
+    return errors.DiskFailed(f"a file of the lake or of a journal: {found[0].strip(': ')}") if found else None
+
+
 def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
-    if not found and (failed := explain(str(error))):
+    if not found and (failed := explain(str(error)) or explain_disk(str(error))):
         return failed
     if not found:
         return error if isinstance(error, Exception) else RuntimeError(str(error))

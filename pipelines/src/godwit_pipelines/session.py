@@ -7,14 +7,19 @@ workers run, the Java flags. Leaves what is read and written to source/, delta/ 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from .errors import ConfigInvalid
+from .errors import ConfigInvalid, SparkMissing
+from .reach import find_unreachable
 from .settings import SparkSettings
 
 CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -34,6 +39,7 @@ ALWAYS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a table's files are named, not discovered
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java flags that halve the start of a session; a stream that runs for hours is better off without."""
@@ -53,7 +59,12 @@ def build_session(
         builder = builder.config(key, value)
     for key, value in {**settings.conf, **(extra or {})}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SparkMissing(describe_java()) from error
     register_all(spark)
     return spark
 
@@ -78,11 +89,10 @@ def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     }
     if settings.ui_port:
         conf["spark.ui.port"] = str(settings.ui_port)
+    check_master(settings.master)
     if local:
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
         return conf
-    if urlsplit(settings.master).scheme not in ("spark", "k8s", "yarn") and settings.master != "yarn":
-        raise ConfigInvalid("spark.master", settings.master, "must be local[N], spark://HOST:PORT, k8s://URL or yarn")
     conf["spark.executor.memory"] = settings.executor_memory
     conf["spark.pyspark.python"] = sys.executable
     if settings.executor_cores:
@@ -90,6 +100,33 @@ def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     if urlsplit(settings.master).hostname in ("127.0.0.1", "localhost"):
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
     return conf
+
+
+def check_master(master: str) -> None:
+    """Raises ConfigInvalid for what is no master, SparkMissing for a cluster of Spark's own that does not answer."""
+    if not _MASTER.fullmatch(master):
+        raise ConfigInvalid("spark.master", master, "must be local[N], spark://HOST:PORT, k8s://URL or yarn")
+    if master.startswith("spark://") and (why := find_unreachable("spark.master", master.removeprefix("spark://"))):
+        raise SparkMissing(
+            f"the master cannot be reached: {why}; `godwit-pipelines cluster` starts one on this machine"
+        )
+
+
+def describe_java() -> str:
+    """What Spark found where it looks for Java, and does not begin with."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin/java")) if home else shutil.which("java") or "java"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except OSError:
+        where = (
+            f"JAVA_HOME is {home}, where there is none" if home else "there is none; set JAVA_HOME if it is not in PATH"
+        )
+        return f"Spark needs Java 17 or later, and {where}"
+    first = (said.stderr or said.stdout).partition("\n")[0]
+    return (
+        f"Spark needs Java 17 or later and did not begin with {java} ({first}); is `spark.java_options` what it takes?"
+    )
 
 
 def register_all(spark: SparkSession) -> None:

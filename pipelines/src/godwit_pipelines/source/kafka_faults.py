@@ -5,9 +5,9 @@ says of a topic or of records that are not there.
 from __future__ import annotations
 
 import re
-import socket
 
-from ..errors import ConfigInvalid, KafkaFailed
+from ..errors import KafkaFailed
+from ..reach import find_unreachable
 
 _SAID = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.|config\.|)(\w+): ([^\n]*?)(?: SQLSTATE: \w+)?(?:\n|$)")
 _LOST = re.compile(r"Reason: (Could not read records in offset [^\n]+)")
@@ -17,19 +17,10 @@ _HINTS = {
 }
 
 
-def reach(servers: str, timeout_s: float = 5.0) -> None:
-    """Raises KafkaFailed where none of `HOST:PORT,…` takes a connection, ConfigInvalid where one is none."""
-    failures = []
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-            raise ConfigInvalid("kafka.servers", server, "must be HOST:PORT", hint="several are joined by commas")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-            return
-        except OSError as error:
-            failures.append(f"{server.strip()}: {error.strerror or error}")
-    raise KafkaFailed(f"no broker can be reached: {'; '.join(failures)}")
+def reach(servers: str) -> None:
+    """Raises KafkaFailed where none of the brokers takes a connection."""
+    if why := find_unreachable("kafka.servers", servers):
+        raise KafkaFailed(f"no broker can be reached: {why}")
 
 
 def explain(text: str) -> KafkaFailed | None:

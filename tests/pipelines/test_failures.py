@@ -1,0 +1,136 @@
+"""What a job ends with becomes a sentence with its exit code: Kafka's client, a refused file, no master, no Java. Texts are as Spark
+gives them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import StreamingQueryException
+
+from godwit_pipelines.cli import main
+from godwit_pipelines.errors import EXIT_UNEXPECTED, ConfigInvalid, DiskFailed, KafkaFailed, SparkMissing
+from godwit_pipelines.progress import translate
+from godwit_pipelines.session import check_master
+from godwit_pipelines.source.kafka_faults import reach
+
+CLIENT = "org.apache.kafka.common.errors."
+FAILED = "[STREAM_FAILED] Query [id = f49c, runId = 1f82] terminated with exception: "
+LOST = """Some data may have been lost because they are not available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
+Reason: Could not read records in offset [250, 350) for topic partition loss-2
+with consumer group spark-kafka-source-aa31-executor. SQLSTATE: XXKST
+=== Streaming Query ==="""
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (
+            f"{CLIENT}UnknownTopicOrPartitionException: This server does not host this topic-partition. SQLSTATE: XXKST\n",
+            "This server does not host this topic-partition. (UnknownTopicOrPartitionException); is it in kafka.topics",
+        ),
+        (
+            f"{CLIENT}TimeoutException: Timed out waiting for a node assignment. Call: listNodes SQLSTATE: XXKST\n",
+            "Timed out waiting for a node assignment. Call: listNodes (TimeoutException); the brokers of kafka.servers",
+        ),
+        (LOST, "Could not read records in offset [250, 350) for topic partition loss-2: Kafka let go of them"),
+    ],
+)
+def test_a_query_that_kafka_ended_says_why(text: str, said: str) -> None:
+    raised = translate(StreamingQueryException(FAILED + text))
+    assert isinstance(raised, KafkaFailed) and str(raised).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device",
+        "java.io.IOException: Mkdirs failed to create file:/lake/_checkpoints/land-messages (exists=false, cwd=file:/)",
+        "org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: file:/lake",
+        "OSError: [Errno 30] Read-only file system: '/lake/gold'",
+        "PermissionError: [Errno 13] Permission denied: '/node/journal'",
+    ],
+)
+def test_a_file_that_is_refused_is_told_in_the_words_of_who_was_refused(line: str) -> None:
+    raised = translate(StreamingQueryException(f"{FAILED}: Traceback\n  File\n: {line}\n\tat java.lang.Thread"))
+    assert isinstance(raised, DiskFailed) and raised.exit_code == 6
+    assert str(raised) == f"a file of the lake or of a journal: {line}"
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]", "yarn", "k8s://https://a:6443"])
+def test_masters_that_spark_knows_are_taken(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize("master", ["", "local[x]", "sprak://a:7077", "spark://", "spark://host", "localhost"])
+def test_what_is_no_master_is_told_before_spark_starts(master: str) -> None:
+    with pytest.raises(ConfigInvalid, match=r"spark\.master"):
+        check_master(master)
+
+
+def test_a_master_that_does_not_answer_is_told_before_spark_waits_for_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        place = f"127.0.0.1:{gone.getsockname()[1]}"
+    with pytest.raises(SparkMissing, match=f"the master cannot be reached: {place}: Connection refused"):
+        check_master(f"spark://{place}")
+
+
+def test_java_that_is_not_there_is_told(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "godwit_pipelines",
+        "run",
+        "land",
+        "--journal",
+        str(tmp_path),
+        "--lake",
+        str(tmp_path),
+    ]
+    done = subprocess.run(words, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == SparkMissing.exit_code and "Traceback" not in done.stderr
+    assert done.stderr.endswith(f"Spark needs Java 17 or later, and JAVA_HOME is {tmp_path}, where there is none\n")
+
+
+def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "godwit_pipelines", "report", "--lake", str(tmp_path), "--page", "/proc/page.html"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (DiskFailed.exit_code, False), done.stderr
+
+
+def test_what_nobody_expected_is_not_taken_for_what_a_job_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> str:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr("godwit_pipelines.cli.describe_config", fail)
+    done = CliRunner().invoke(main, ["settings"])
+    assert done.exit_code == EXIT_UNEXPECTED and "a mistake of ours" in done.output
+
+
+def test_what_kafka_has_nothing_to_do_with_stays_as_it_is() -> None:
+    error = StreamingQueryException(FAILED + "java.lang.OutOfMemoryError: Java heap space")
+    assert translate(error) is error
+
+
+def test_one_broker_that_answers_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
+        alive, dead = (f"127.0.0.1:{each.getsockname()[1]}" for each in (server, gone))
+        gone.close()
+        reach(f"{dead}, {alive}")
+        with pytest.raises(KafkaFailed, match=f"no broker can be reached: {dead}: Connection refused"):
+            reach(dead)
+
+
+@pytest.mark.parametrize("servers", ["", "broker", "broker:", ":9092", "broker:kafka", "broker:70000"])
+def test_an_address_that_is_none_is_told(servers: str) -> None:
+    with pytest.raises(ConfigInvalid, match="must be HOST:PORT"):
+        reach(servers)
