@@ -49,6 +49,8 @@ def call(*words: str) -> Result:
         (("run", "bars", "--option", "publish=/$bars"), 2, "is the node's own"),
         (("run", "bars", "--option", "subjects=stocks/"), 2, "does not begin with a slash"),
         (("run", "bars", "--option", "subjects=/stocks/**"), 2, "not a pattern"),
+        (("run", "maintain", "--option", "table=bronze"), 2, "is no table"),
+        (("run", "maintain", "--option", "erase="), 2, "must name whom"),
         (("run", "land", "--set", "lake.pth=x"), 2, "did you mean lake.path?"),
         (("run", "land", "--set", "lake"), 2, "SECTION.NAME=VALUE"),
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),

@@ -10,6 +10,7 @@ import difflib
 import os
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     stop = Stopping()
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
+    late: dict[str, int] = {}
     with serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start(), stop.starting():
             spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
@@ -151,7 +153,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 job=job.name,
                 options=options,
                 say=lambda text: console.print(text, highlight=False),
-                watch=watcher(console),
+                watch=watcher(console, late),
             )
             outcome = job.run(given) or Outcome()
             if job.kind == "stream" and every_s is not None:
@@ -161,7 +163,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 wait_all(given.queries, stop.is_asked)
             while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
                 outcome = job.run(given) or Outcome()
-            return outcome
+            return replace(outcome, found=outcome.found + sum(late.values()))
         except PipelineError:
             raise
         except Exception as error:

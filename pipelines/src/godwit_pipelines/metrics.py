@@ -32,6 +32,7 @@ _FIGURES = {
     "batches": ("counter", "Batches that the query has finished."),
     "busy_seconds": ("counter", "Time spent in batches."),
     "failures": ("counter", "Times that the query ended with an error."),
+    "late_rows": ("counter", "Rows, or sums of rows, that came too late to be counted."),
     "running": ("gauge", "1 while the query runs."),
     "batch_seconds": ("gauge", "How long the last batch took."),
     "rows_per_second": ("gauge", "Rows of the last batch in each second that it took."),
@@ -84,6 +85,7 @@ class Figures(StreamingQueryListener):
             figures["behind_rows"] = behind(progress)
             figures["last_batch_timestamp_seconds"] = datetime.fromisoformat(progress["timestamp"]).timestamp()
             states = progress.get("stateOperators", [])
+            figures["late_rows"] += late_rows(progress)
             figures["state_rows"] = sum(state.get("numRowsTotal", 0) for state in states)
             figures["state_bytes"] = sum(state.get("memoryUsedBytes", 0) for state in states)
         self._write()
@@ -118,6 +120,11 @@ def behind(progress: dict[str, Any]) -> int:
         ends, latest = (_nodes(source.get(name)) for name in ("endOffset", "latestOffset"))
         total += sum(max(0, next - ends.get(node, next)) for node, next in latest.items())
     return total
+
+
+def late_rows(progress: dict[str, Any]) -> int:
+    """What a batch left out because its time was long past; of rows that are summed up before that, the sums count."""
+    return sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in progress.get("stateOperators", []))
 
 
 def rows_taken(progress: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors, words
-from .metrics import behind, rows_taken
+from .metrics import behind, late_rows, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -26,15 +26,27 @@ _REFUSED = re.compile(
     re.MULTILINE,
 )
 _LOOK_S = 0.25
+_ARE = ("are", "is")
 _STOP_S = 30.0
 
 
-def watcher(console: Console) -> Callable[[StreamingQuery], None]:
-    """Waits for a query that ends by itself, with a bar where somebody looks."""
-    return lambda query: watch(query, console)
+def watcher(console: Console, late: dict[str, int]) -> Callable[[StreamingQuery], None]:
+    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late."""
+
+    def wait(query: StreamingQuery) -> None:
+        counted = watch(query, console)
+        if counted.late:
+            late[query.name] = counted.late
+            console.print(
+                f"{query.name}: at least {words.counted(counted.late, 'row')} came too late and {_ARE[counted.late == 1]} not counted; "
+                "see `came too late` in the runbook",
+                highlight=False,
+            )
+
+    return wait
 
 
-def watch(query: StreamingQuery, console: Console) -> None:
+def watch(query: StreamingQuery, console: Console) -> Counted:
     """Wait until the query has worked off what there was; raises what it failed with."""
     columns = (
         TextColumn("[bold]{task.description}"),
@@ -59,6 +71,7 @@ def watch(query: StreamingQuery, console: Console) -> None:
         progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
     if not console.is_terminal:
         console.print(f"{query.name}: {words.counted(counted.rows, 'row')} in {counted.seconds:.1f} s", highlight=False)
+    return counted
 
 
 class Counted:
@@ -67,6 +80,7 @@ class Counted:
     def __init__(self) -> None:
         self.rows = 0
         self.behind = 0
+        self.late = 0
         self.seconds = 0.0
         self.rate = 0.0
         self.last = -1
@@ -78,6 +92,7 @@ class Counted:
                 continue
             self.last = told["batchId"]
             self.rows += rows_taken(told)
+            self.late += late_rows(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)
             self.rate = self.rows / self.seconds if self.seconds else 0.0

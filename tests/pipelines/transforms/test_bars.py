@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from rich.console import Console
 
+from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.progress import watcher
 from godwit_pipelines.schemas import MESSAGES
 from godwit_pipelines.transforms.bars import bar_messages, bars
 from tests.pipelines.transforms.rows import frame
@@ -52,6 +56,18 @@ def test_bars_of_rows_that_come_once_need_not_be_remembered(spark: SparkSession,
     expected = collected(bars(frame(spark, MESSAGES, [row for rows in once for row in rows]), "1 second", "$.p"))
     found = bars(stream_of(spark, tmp_path / "messages", MESSAGES, once), "1 second", "$.p", may_repeat=False)
     assert merged(found, ("start", "node", "subject"), tmp_path) == expected
+
+
+def test_values_that_came_too_late_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    values = [[tick(0, 60_000, "1")], [tick(1, 61_000, "3")], [tick(2, 0, "2"), tick(3, 51_000, "4")]]
+    found = bars(stream_of(spark, tmp_path / "messages", MESSAGES, values), may_repeat=False)
+    kept: list[float] = []
+    writer = found.writeStream.outputMode("update").queryName("late")
+    writer = writer.foreachBatch(lambda rows, _: kept.extend(row.open for row in rows.collect()))
+    said, late = StringIO(), dict[str, int]()
+    run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
+    assert (kept, late) == ([1.0, 3.0, 4.0], {"late": 1})
+    assert "at least 1 row came too late and is not counted" in " ".join(said.getvalue().split())
 
 
 def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> None:

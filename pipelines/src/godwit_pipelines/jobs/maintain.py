@@ -6,6 +6,7 @@ One table after the other, outside of any streaming process; a stream that reads
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -24,8 +25,6 @@ from .job import Job, Outcome, Run
 def run(run: Run) -> Outcome:
     """All tables that are there, or the one that --option table=NAME names."""
     named = run.options.get("table", "")
-    if named and named not in TABLES:
-        raise ConfigInvalid("--option table", named, "is no table", hint="`list --tables` has them all")
     tables = [TABLES[named]] if named else list(TABLES.values())
     there = [table for table in tables if run.lake.exists(table.name)]
     person = run.options.get("erase", "")
@@ -95,6 +94,15 @@ def erase(run: Run, tables: list[Table], person: str) -> Outcome:
     return Outcome("\n".join(lines) or "no table that names persons is there")
 
 
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a table that is none, and for nobody to be erased: that would say that it was done."""
+    table = options.get("table", "")
+    if table and table not in TABLES:
+        raise ConfigInvalid("--option table", table, "is no table", hint="`list --tables` has them all")
+    if options.get("erase", "somebody") == "":
+        raise ConfigInvalid("--option erase", "", "must name whom")
+
+
 JOB = Job(
     name="maintain",
     about="compacts small files, lets old days go, removes what nobody needs; --option erase=WHO erases a person",
@@ -107,4 +115,5 @@ JOB = Job(
         "table": "The one table; all if it is not given.",
         "erase": "An identity, client, address or recipient to be removed from every table, files and all.",
     },
+    check=check,
 )

@@ -14,7 +14,7 @@ _ABOUT = {
     "latency": "How long messages took from acceptance until the kernel had them, as histograms.",
     "stats": "The indicators of each node.",
     "reigns": "What each node knows of its own runs: when they began, what they follow, what they lost.",
-    "feedback": "What became of messages on their way to recipients outside of a node.",
+    "feedback": "What became of messages on their way to recipients outside of a node. No node writes it yet.",
 }
 _PERSONS = {
     "messages": ("publisher",),

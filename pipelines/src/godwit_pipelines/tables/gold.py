@@ -77,7 +77,7 @@ CONCURRENCY = Table(
 )
 USAGE = Table(
     name="gold.usage_1h",
-    about="What each tenant used, hour by hour. Its sums are those of the bronze tables.",
+    about="What each tenant used, hour by hour. Its sums are those of the bronze tables, but for rows that the job tells came too late.",
     columns=table_of_columns(
         column("hour", TIME, "The hour."),
         TENANT,
@@ -94,7 +94,7 @@ USAGE = Table(
 )
 BARS = Table(
     name="gold.bars",
-    about="First, highest, lowest and last value of each subject and window.",
+    about="First, highest, lowest and last value of each subject and window, but for values that the job tells came too late.",
     columns=table_of_columns(
         column("start", TIME, "The window's beginning."),
         column("end", TIME, "Its end."),

@@ -43,5 +43,7 @@ ERASURES = Table(
     ),
     key=("time", "person", "table"),
     job="maintain",
+    fresh_s=0,
+    told="--option erase=WHO",
 )
 OPS = (LANDING, ERASURES)

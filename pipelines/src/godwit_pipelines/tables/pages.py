@@ -35,7 +35,7 @@ def table_page(table: Table) -> str:
     """What a table holds, who writes it from what, and how it is looked at."""
     lines = [f"# {table.name}", "", _GENERATED, "", table.about, ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {fact} |" for name, fact in _facts(table)), ""]
-    lines += [f"    godwit-pipelines run {table.job} --once --journal DATA --lake LAKE"]
+    lines += [f"    godwit-pipelines run {_words(table)}"]
     lines += [f"    godwit-pipelines show {table.name} --lake LAKE", ""]
     lines += ["| column | type | meaning |", "|---|---|---|"]
     for field in table.schema:
@@ -45,16 +45,32 @@ def table_page(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
+def _words(table: Table) -> str:
+    """How its job is run."""
+    reads_journals = any(name.startswith("journal.") for name in JOBS[table.job].reads)
+    return " ".join(
+        filter(None, (table.job, "--once", "--journal DATA" if reads_journals else "", "--lake LAKE", table.told))
+    )
+
+
+def _sources(table: Table) -> list[str]:
+    """What its job makes it from; of a journal's stream landed row for row, that stream."""
+    reads = JOBS[table.job].reads
+    own = table.name.replace("bronze.", "journal.")
+    if own != table.name and own in reads:
+        return [own]
+    return [name for name in reads if name != table.name and table.job != "maintain"]
+
+
 def _facts(table: Table) -> list[tuple[str, str]]:
-    made_from = [name for name in JOBS[table.job].reads if name != table.name and table.job != "maintain"]
     readers = [job.name for job in JOBS.values() if table.name in job.reads and job.name not in ("all", "maintain")]
     facts = [
         ("written by", f"`{table.job}`"),
-        ("made from", ", ".join(_link(name) for name in made_from)),
+        ("made from", ", ".join(_link(name) for name in _sources(table))),
         ("read by", ", ".join(f"`{name}`" for name in readers)),
         ("key", ", ".join(f"`{name}`" for name in table.key)),
         ("laid out in", f"a folder for each day of `{table.day}`" if table.day else "one folder"),
-        ("how old at most", f"{table.fresh_s:,} s while its job goes on"),
+        ("how old at most", f"{table.fresh_s:,} s while its job goes on" if table.fresh_s else ""),
         ("names persons in", ", ".join(f"`{name}`" for name in (*table.persons, *table.texts))),
     ]
     return [(name, fact) for name, fact in facts if fact]

@@ -24,7 +24,9 @@ class Table:
     day: str = ""
     """The timestamp whose day the rows are laid out by; empty for a table in one folder."""
     fresh_s: int = 60
-    """How old the newest row may be while its job runs."""
+    """How old the newest row may be while its job runs; 0: it does not write one each time."""
+    told: str = ""
+    """What its job has to be told to write it."""
     persons: tuple[str, ...] = ()
     """Columns that name a person; `maintain --option erase=WHO` looks for them there."""
     texts: tuple[str, ...] = ()
