@@ -55,6 +55,9 @@ def call(*words: str) -> Result:
         (("run", "land", "--set", "lake"), 2, "SECTION.NAME=VALUE"),
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
         (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
+        (("show", "%"), 4, "'%' is no table; `list --tables` has them all"),
+        (("run", "%"), 2, "capacity, bars, replay, maintain"),
+        (("show", "ops.erasures", "--lake", "none"), 4, "`godwit-pipelines run maintain --option erase=WHO` writes it"),
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
         (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
     ],
@@ -149,7 +152,12 @@ def test_one_is_not_told_as_many(count: int, said: str) -> None:
 def test_jobs_and_tables_are_listed() -> None:
     listed = call("list")
     assert listed.exit_code == 0 and all(name in listed.output for name in JOBS)
+    assert "  writes gold.bars, subjects\n  --option field JSON path" in listed.output
     assert all(name in call("list", "--tables").output for name in TABLES)
+    narrow = CliRunner().invoke(main, ["list"], env={"COLUMNS": "60"}).output
+    assert max(map(len, narrow.splitlines())) <= 60 and all(
+        name in narrow for job in JOBS.values() for name in job.writes
+    )
     assert "| `lake.path` | `lake` |" in call("settings").output
 
 
@@ -162,6 +170,13 @@ def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -
     assert sorted(json.loads(line)["offset"] for line in lines) == [0, 1, 2]
     wrong = call("show", "bronze.messages", *lake, "--where", "nothing = 1")
     assert wrong.exit_code == 2 and "is no condition" in wrong.output
+    half = call("show", "bronze.messages", *lake, "--where", "subject =")
+    assert half.exit_code == 2 and "BY" not in half.output, (
+        "what is told is about the condition, not about the words after it"
+    )
+    words = ["show", "bronze.messages", *lake, "--rows", "2"]
+    narrow = CliRunner().invoke(main, words, env={"COLUMNS": "60"}).output
+    assert len(narrow.split("\n\n")) == 3, "a line between two rows"
 
 
 def test_a_table_that_was_damaged_is_told_as_that(tmp_path: Path) -> None:

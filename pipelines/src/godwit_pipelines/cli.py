@@ -10,13 +10,13 @@ import difflib
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table as Grid
 
 from . import __version__
 from .config import describe_config, load_config
@@ -181,9 +181,14 @@ def _queries(count: int) -> str:
 
 def find_job(name: str) -> Job:
     if name not in JOBS:
-        near = difflib.get_close_matches(name, JOBS, n=1, cutoff=0)
-        raise ConfigInvalid("job", name, f"is no job; there are {', '.join(JOBS)}", hint=f"did you mean {near[0]}?")
+        raise ConfigInvalid("job", name, f"is no job; there are {', '.join(JOBS)}", hint=guess(name, JOBS))
     return JOBS[name]
+
+
+def guess(name: str, among: Iterable[str]) -> str:
+    """What was meant, where something is near."""
+    near = difflib.get_close_matches(name, list(among), n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
@@ -192,9 +197,9 @@ def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
         name, _, value = each.partition("=")
         if name not in job.options:
             takes = ", ".join(job.options) or "none"
-            near = difflib.get_close_matches(name, job.options, n=1, cutoff=0)
-            hint = f"did you mean {near[0]}?" if near else ""
-            raise ConfigInvalid("--option", each, f"is none of {job.name}, which takes {takes}", hint=hint)
+            raise ConfigInvalid(
+                "--option", each, f"is none of {job.name}, which takes {takes}", hint=guess(name, job.options)
+            )
         options[name] = value
     job.check(options)
     return options
@@ -226,20 +231,17 @@ def list_jobs(tables: bool, write: Path | None) -> None:
     if write is not None:
         write_pages(write)
         return
-    console = Console()
-    grid = Grid(box=None, pad_edge=False)
+    from .showing import list_downwards
+
     if tables:
-        for head in ("table", "written by", "key", "what it holds"):
-            grid.add_column(head, overflow="fold")
         for table in TABLES.values():
-            grid.add_row(table.name, table.job, ", ".join(table.key), table.about)
-    else:
-        for head in ("job", "kind", "what it does", "reads", "options"):
-            grid.add_column(head, overflow="fold")
-        for job in JOBS.values():
-            options = "\n".join(f"{name}: {about}" for name, about in job.options.items())
-            grid.add_row(job.name, job.kind, job.about, ", ".join(job.reads), options)
-    console.print(grid)
+            facts = {"written by": table.job, "key": ", ".join(table.key)}
+            list_downwards(Console(), table.name, table.about, facts)
+        return
+    for job in JOBS.values():
+        facts = {"kind": job.kind, "reads": ", ".join(job.reads), "writes": ", ".join(job.writes)}
+        facts |= {f"--option {name}": about for name, about in job.options.items()}
+        list_downwards(Console(), job.name, job.about, facts)
 
 
 @main.command()
@@ -264,8 +266,8 @@ def show(
     from .showing import show_table
 
     if table not in TABLES:
-        near = difflib.get_close_matches(table, TABLES, n=1, cutoff=0)
-        raise TableMissing(f"{table} is no table; did you mean {near[0]}? `list --tables` has them all")
+        hint = " ".join(filter(None, (guess(table, TABLES), "`list --tables` has them all")))
+        raise TableMissing(f"{table!r} is no table; {hint}")
     config = read_config(file, more, lake__path=lake, spark__master=master)
     show_table(TABLES[table], config, Console(), rows, where, as_json)
 

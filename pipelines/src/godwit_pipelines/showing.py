@@ -12,7 +12,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table as Grid
+from rich.text import Text
 
 from .delta import is_table
 from .errors import ConfigInvalid, TableMissing
@@ -21,6 +23,7 @@ from .tables import Table
 from .words import counted
 
 _CELL = 60
+_INDENT = 2
 _COLUMN = 12  # narrower columns cannot be read: then each row is shown downwards
 
 
@@ -28,8 +31,9 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     """The newest rows, those with the latest time first where the table has one."""
     path = str(Path(config.lake.path).absolute().joinpath(*table.name.split(".")))
     if not is_table(path):
+        told = f" {table.told}" if table.told else ""
         raise TableMissing(
-            f"{table.name} is not in {config.lake.path} yet: `godwit-pipelines run {table.job}` writes it"
+            f"{table.name} is not in {config.lake.path} yet: `godwit-pipelines run {table.job}{told}` writes it"
         )
     found = select(path, table, rows, where)
     if as_json:
@@ -38,11 +42,8 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
         return
     if found.num_columns * _COLUMN > console.width:
         for row in found.to_pylist():
-            console.print(
-                "\n".join(f"[bold]{name}[/bold] {escape(cell(value))}" for name, value in row.items()),
-                "",
-                highlight=False,
-            )
+            lines = (f"[bold]{name}[/bold] {escape(cell(value))}" for name, value in row.items())
+            console.print(*lines, "", sep="\n", highlight=False)
         console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
         return
     grid = Grid(title=f"{table.name}: {table.about}", title_justify="left", show_lines=False)
@@ -54,9 +55,19 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
 
 
+def list_downwards(console: Console, name: str, about: str, facts: dict[str, str]) -> None:
+    """A name, its sentence, and a line for each fact: lists that a narrow terminal can hold."""
+    console.print(f"[bold]{escape(name)}[/bold]: {escape(about)}", highlight=False)
+    for key, value in facts.items():
+        if value:
+            line = Text.assemble((key, "dim"), " ", value, overflow="fold")
+            console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
+    console.print()
+
+
 def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
     order = f"ORDER BY `{table.day}` DESC" if table.day else ""
-    query = f"SELECT * FROM shown {'WHERE ' + where if where else ''} {order} LIMIT {rows}"
+    query = f"SELECT * FROM shown {f'WHERE ({where})' if where else ''} {order} LIMIT {rows}"
     try:
         return pa.table(QueryBuilder().register("shown", DeltaTable(path)).execute(query).read_all())
     except Exception as error:  # what the engine raises has no narrower kind
