@@ -17,6 +17,7 @@ from playwright.async_api import Page, expect
 
 from godwit.children import follow_parent, wait_for_end
 from godwit.config import Config, build_config
+from godwit.errors import EXIT_CONFIG_INVALID
 from tests.house.source import ROOT
 
 
@@ -35,6 +36,13 @@ def test_the_unit_is_one_that_systemd_takes(root: Path, tmp_path: Path) -> None:
     assert stop is not None
     defaults: Config = build_config({}, {}, {})
     assert int(stop.group(1)) * 1_000 > defaults.drain.grace_ms, "the unit ends a node that still drains"
+
+
+def test_the_unit_minds_how_a_node_ends_and_what_it_tells(root: Path) -> None:
+    unit = dict(re.findall(r"^(\w+)=(.+)$", (root / "deploy/godwit.service").read_text(), re.MULTILINE))
+    assert unit["Type"] == "notify" and unit["TimeoutStartSec"] == "infinity"
+    assert int(unit["RestartPreventExitStatus"]) == EXIT_CONFIG_INVALID
+    assert int(unit["UMask"], 8) & 0o007 == 0o007 and int(unit["StateDirectoryMode"], 8) & 0o007 == 0
 
 
 def test_the_user_of_the_unit_is_made_and_may_read_what_the_guide_installs(root: Path) -> None:

@@ -17,6 +17,7 @@ import click
 from ..config.option import Address
 from ..errors import ConfigInvalid
 from .options import config_options, read_config
+from .supervisor import READY, STOPPING, tell_supervisor
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -70,10 +71,12 @@ async def run_node(read: Callable[[], Config]) -> int:
     listeners = await node.start()
     reloads = _reload_on_hangup(node, read)
     click.echo(str(listeners))
+    tell_supervisor(READY)
     if config.demo.enabled:
         click.echo(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
     asked = await signals.get()
     read_logger().info("signal_received", signal=asked.name)
+    tell_supervisor(STOPPING)
     reloads.cancel()
     drain = asyncio.create_task(node.drain())
     again = asyncio.create_task(signals.get())
