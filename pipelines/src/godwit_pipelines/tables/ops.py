@@ -44,6 +44,6 @@ ERASURES = Table(
     key=("time", "person", "table"),
     job="maintain",
     fresh_s=0,
-    told="--option erase=WHO",
+    told="--option erase=IDENTITY",
 )
 OPS = (LANDING, ERASURES)
