@@ -57,7 +57,11 @@ def call(*words: str) -> Result:
         (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
         (("show", "%"), 4, "'%' is no table; `list --tables` has them all"),
         (("run", "%"), 2, "capacity, bars, replay, maintain"),
-        (("show", "ops.erasures", "--lake", "none"), 4, "`godwit-pipelines run maintain --option erase=IDENTITY` writes it"),
+        (
+            ("show", "ops.erasures", "--lake", "none"),
+            4,
+            "`godwit-pipelines run maintain --option erase=IDENTITY` writes it",
+        ),
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
         (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
     ],
