@@ -12,7 +12,7 @@ use crate::disk::{Disk, read_range, write_all};
 use crate::segment::{FileName, OFFSET_MAX};
 
 const FORMAT: u32 = 1;
-const NAME: &str = "manifest.json";
+pub(crate) const NAME: &str = "manifest.json";
 const FRESH: &str = "manifest.json.new";
 
 /// One sealed segment.
@@ -117,6 +117,11 @@ impl Segments {
         let bytes = read_range(&*file, 0, usize::try_from(file.length().ok()?).ok()?).ok()?;
         let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
         (manifest.stream == self.manifest.stream && manifest.is_sound()).then_some(manifest)
+    }
+
+    /// There is one on the disk, and it cannot be read: the next start makes it anew of the segments.
+    pub(crate) fn has_bad_manifest(&self, disk: &dyn Disk) -> bool {
+        disk.open(&self.folder.join(NAME)).is_ok() && self.read_manifest(disk).is_none()
     }
 
     /// Refuses a manifest of a later version, which it would be wrong to take for a damaged one: made anew it says less.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Stream;
 use crate::boot;
-use crate::catalog::{Catalog, Manifest, Segments};
+use crate::catalog::{Catalog, Manifest, NAME, Segments};
 use crate::decode::scan::{Wanted, scan};
 use crate::disk::Disk;
 use crate::segment::FileName;
@@ -28,6 +28,14 @@ pub struct Checked {
     pub is_missing: bool,
 }
 
+impl Checked {
+    /// A manifest that cannot be read: it holds no rows, and is one thing that is damaged.
+    fn manifest(stream: Stream) -> Self {
+        let (file, is_missing) = (NAME.to_owned(), false);
+        Self { stream, file, first: 0, next: 0, rows: 0, bytes: 0, damaged: 1, torn_bytes: 0, is_missing }
+    }
+}
+
 /// Looks through all files in the journal's directory, stream by stream, oldest first.
 pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
     let catalog = Catalog::new(directory, "");
@@ -35,6 +43,7 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
     let mut found = Vec::new();
     for stream in Stream::ALL {
         let segments = catalog.lock(stream);
+        segments.check_format(disk)?;
         let names = match disk.list(&segments.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             names => names?,
@@ -62,6 +71,9 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
         }
         add_sealed(disk, &segments, stream, &files, &mut checked)?;
         checked.sort_by_key(|of| of.first);
+        if segments.has_bad_manifest(disk) {
+            checked.insert(0, Checked::manifest(stream));
+        }
         found.append(&mut checked);
     }
     Ok(found)

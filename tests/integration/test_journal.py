@@ -58,6 +58,15 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     sealed.write_bytes(content)
     bent = CliRunner().invoke(journal, ["check", str(tmp_path)])
     assert bent.exit_code == 1 and "damaged" in bent.output, bent.output
+    manifest = tmp_path / "journal/messages/manifest.json"
+    for text, said in (
+        ("{", "manifest.json: cannot be read"),
+        ('{"format": 2}', "is of format 2; this version knows 1"),
+    ):
+        manifest.write_text(text)
+        checked, listed = (CliRunner().invoke(journal, [verb, str(tmp_path)]) for verb in ("check", "show"))
+        assert (checked.exit_code, listed.exit_code) == (1, 1)
+        assert said in checked.output and "manifest.json" in listed.output, (checked.output, listed.output)
 
 
 def _find_room(folder: Path) -> Path | None:

@@ -21,6 +21,9 @@ from rich.table import Table
 from ..words import counted
 
 EXIT_DAMAGED = 1
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Of a manifest, as far as this version knows."""
 WIDTH = 160
 """Of the table where it is not a terminal that says how much there is room for: nothing is cut off."""
 _LOOK_BYTES = 1 << 20
@@ -63,10 +66,17 @@ def check(directory: Path, as_json: bool) -> None:
     """Read every row of the journal in DIR against its checksum; exit 1 where one is damaged or a segment is missing."""
     from ..engine import check_journal  # loads the compiled engine
 
-    files = check_journal(find_journal(directory))
+    try:
+        files = check_journal(find_journal(directory))
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
     for file in files:
         if as_json:
             click.echo(json.dumps(file))
+        elif file["file"] == MANIFEST:
+            click.echo(
+                f"{file['stream']}/{MANIFEST}: cannot be read; the node's next start makes it anew of the segments"
+            )
         elif file["is_missing"]:
             click.echo(f"{file['stream']}/{file['file']}: missing; the manifest names it")
         elif file["damaged"]:
@@ -80,7 +90,8 @@ def check(directory: Path, as_json: bool) -> None:
     if not as_json:
         rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
         verdict = f"{len(bad)} damaged" if bad else "all of it is whole"
-        click.echo(f"{counted(len(files), 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
+        segments = sum(file["file"] != MANIFEST for file in files)
+        click.echo(f"{counted(segments, 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
     if bad:
         raise SystemExit(EXIT_DAMAGED)
 
@@ -134,12 +145,16 @@ def count_bytes(file: Path) -> int:
 
 def _read_manifest(folder: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:  # nothing has been sealed yet
         return {}
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{folder / 'manifest.json'} cannot be read: {error}") from error
-    return found if isinstance(found, dict) else {}
+        raise click.ClickException(f"{folder / MANIFEST} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is no JSON object")
+    if found.get("format", 0) > FORMAT:
+        raise click.ClickException(f"{folder / MANIFEST} is of format {found['format']}; this version knows {FORMAT}")
+    return found
 
 
 def _time(microseconds: int) -> str:
