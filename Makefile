@@ -88,8 +88,9 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
-wheel: .make/venv .make/console ## build the package that pip installs, console and all, into dist/
+wheel: .make/venv .make/console ## build the packages that pip installs, the node's with its console and the pipelines', into dist/
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist
+	@$(BIN)/uv build --quiet --wheel --out-dir dist pipelines
 
 PIPELINE := .make/pipeline
 pipeline: .make/engine .make/console .make/pipelines ## a node under faults for a minute; its journal landed, audited and reported as a page

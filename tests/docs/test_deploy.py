@@ -9,10 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from playwright.async_api import Page, expect
 
 from godwit.children import follow_parent, wait_for_end
@@ -76,6 +78,14 @@ def test_the_container_file_names_only_what_is_there(root: Path) -> None:
     serve = godwit.get_command(godwit.make_context("godwit", [], resilient_parsing=True), words[0])
     assert serve is not None
     serve.make_context("serve", words[1:])
+
+
+def test_the_extra_that_brings_the_pipelines_takes_the_version_that_is_here(root: Path) -> None:
+    node, pipelines = (
+        tomllib.loads((root / place).read_text()) for place in ("pyproject.toml", "pipelines/pyproject.toml")
+    )
+    [needed] = map(Requirement, node["project"]["optional-dependencies"]["pipelines"])
+    assert needed.name == pipelines["project"]["name"] and pipelines["project"]["version"] in needed.specifier
 
 
 @pytest.fixture(scope="module")
