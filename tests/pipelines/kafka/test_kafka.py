@@ -100,7 +100,7 @@ def fetch(pom: Path, folder: Path) -> Path:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[str]:
     """One broker, controller and all; gives its address."""
-    jars = fetch(ROOT / "tests/pipelines/kafka-broker.xml", tmp_path / "broker-jars")
+    jars = fetch(ROOT / "tests/pipelines/kafka/broker.xml", tmp_path / "broker-jars")
     port, control = free_port(), free_port()
     properties = tmp_path / "server.properties"
     lines = ["process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}"]
