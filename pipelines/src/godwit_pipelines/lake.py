@@ -138,9 +138,9 @@ class Lake:
         """A batch frame in place of all that a table holds, in one step: readers see the old rows or the new ones."""
         delta.replace(self.path(name), shape(table_of(name), frame), table_of(name))
 
-    def merge(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
-        """A batch frame into a table by its key: rows that are there are updated, others added; once per (app, batch)."""
-        delta.merge(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
+    def merge(self, name: str, frame: DataFrame) -> None:
+        """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing."""
+        delta.merge(self.path(name), shape(table_of(name), frame), table_of(name))
 
 
 def table_of(name: str) -> Table:

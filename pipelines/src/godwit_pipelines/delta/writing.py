@@ -31,16 +31,14 @@ def replace(path: str, frame: DataFrame, table: Table) -> None:
     writer.option("partitions", ",".join(table.partitions)).save()
 
 
-def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
+def merge(path: str, frame: DataFrame, table: Table) -> None:
     """Rows updated by the table's key, or added. The frame comes to the driver: for aggregates, not for history."""
-    if app and is_table(path) and is_committed(DeltaTable(path), app, batch):
-        return
     rows = frame.toArrow().cast(arrow_schema(table.schema))
     if not rows.num_rows:
         return
     there = open_or_create(path, table.schema, table.partitions)
     same = " AND ".join(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in (*table.partitions, *table.key))
-    merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties(app, batch))
+    merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties("", -1))
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

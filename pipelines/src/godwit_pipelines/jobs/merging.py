@@ -1,5 +1,5 @@
-"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key, each
-batch once.
+"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key. A batch that is done
+again gives the same rows, and they change nothing; it is never left out, for Spark wants all of its plan to have run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then 
     def write(rows: DataFrame, batch: int) -> None:
         changed = rows.persist()
         try:
-            run.lake.merge(table, changed, app=query, batch=batch)
+            run.lake.merge(table, changed)
             if then is not None:
                 then(changed, batch)
         finally:
