@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +51,14 @@ def assert_equal(lake: Path, data: Path, count: int) -> None:
     assert landed.column("offset").to_pylist() == list(range(count))
     wanted = expected(data, count)
     assert landed.select(wanted.schema.names).cast(wanted.schema).equals(wanted)
+
+
+def group_lives(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.long
@@ -171,6 +180,11 @@ def test_a_job_that_is_stopped_while_spark_starts_says_so_in_a_line(number: int,
             pass
         process.send_signal(number)
         assert process.wait(WAIT_S) == EXIT_STOPPED, log.read_text()
+        deadline = time.monotonic() + WAIT_S
+        while group_lives(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not group_lives(process.pid), "Java goes on without anybody"
     finally:
-        kill(process)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert log.read_text() == f"{STOPPED}\n"

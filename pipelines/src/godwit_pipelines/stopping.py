@@ -6,11 +6,13 @@ Owns the signals and what they mean: a job that goes on ends after the batch at 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
@@ -37,6 +39,15 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def end_children(of: int | None = None) -> None:
+    """End every process that this one began, those first that they began; where the system tells which they are (Linux)."""
+    for tasks in Path(f"/proc/{of or os.getpid()}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended
+            for child in map(int, tasks.read_text().split()):
+                end_children(child)
+                os.kill(child, signal.SIGKILL)
+
+
 class Stopping:
     """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
 
@@ -45,13 +56,19 @@ class Stopping:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """While Spark starts. ^C is told to Java, too: that it is gone then is no fault."""
+        """While Spark starts. ^C is told to Java, too: that it is gone then is no fault. Java that nobody has spoken to yet does not
+        see that who began it is gone, and is ended.
+        """
         try:
             yield
-        except Exception:
-            if _heard:
-                raise KeyboardInterrupt from None
+        except KeyboardInterrupt:
+            end_children()
             raise
+        except Exception:
+            if not _heard:
+                raise
+            end_children()
+            raise KeyboardInterrupt from None
 
     def listen(self, *, goes_on: bool) -> None:
         """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
