@@ -13,7 +13,7 @@ from godwit_pipelines.lake import Lake
 from tests.pipelines.conftest import Runs
 from tests.pipelines.jobs.played import Play
 
-MERGED = [("usage", "usage-1h", "gold.usage_1h"), ("sessions", "sessions", "silver.sessions")]
+MERGED = [("usage", "usage-hours", "gold.usage_1h"), ("sessions", "sessions", "silver.sessions")]
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -63,6 +64,18 @@ def test_late_repeated_and_unordered_rows_make_the_same_windows_as_a_stream(
     deliveries = stream_of(spark, tmp_path / "deliveries", DELIVERIES, GOLDEN)
     times = stream_of(spark, tmp_path / "latency", LATENCY, TIMES)
     assert merged(delivery_windows(deliveries, times), KEY, tmp_path, SHOWN) == expected
+
+
+@pytest.mark.parametrize("may_repeat", [True, False])
+def test_a_stream_of_few_rows_makes_none_of_another_late(spark: SparkSession, tmp_path: Path, may_repeat: bool) -> None:
+    hours = [[delivery(hour, hour * 3_600)] for hour in range(6)]
+    ahead = [[latency(hour, hour * 3_600, [0, 1]) for hour in range(6)], *([] for _ in range(5))]
+    every = [row for rows in hours for row in rows]
+    batch = delivery_windows(frame(spark, DELIVERIES, every), frame(spark, LATENCY, ahead[0]))
+    deliveries = stream_of(spark, tmp_path / "deliveries", DELIVERIES, hours)
+    times = stream_of(spark, tmp_path / "latency", LATENCY, ahead)
+    found = delivery_windows(deliveries, times, may_repeat=may_repeat)
+    assert merged(found, KEY, tmp_path, SHOWN) == collected(batch, SHOWN)
 
 
 def test_rolling_up_twice_is_rolling_up_once(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES
@@ -39,3 +40,17 @@ def test_usage_is_the_sum_of_the_journal_as_batch_and_as_stream(spark: SparkSess
     streams = (stream_of(spark, tmp_path / str(n), schema, batches) for n, (schema, batches) in enumerate(whole))
     assert merged(usage(*streams), ("hour", "tenant"), tmp_path) == expected
     assert len(COUNTS) == len(expected[0]) - 2
+
+
+@pytest.mark.parametrize("may_repeat", [True, False])
+def test_a_stream_of_few_rows_makes_none_of_another_late(spark: SparkSession, tmp_path: Path, may_repeat: bool) -> None:
+    def row(offset: int, **fields: object) -> dict[str, object]:
+        return {"node": "n", "offset": offset, "time": BEGIN + offset * HOUR, "tenant": "a"} | fields
+
+    messages = [[row(hour, content=b"x")] for hour in range(6)]
+    deliveries = [[row(hour, count=5, bytes=50)] for hour in range(6)]
+    access = [[row(hour, kind="connected") for hour in range(6)], *([] for _ in range(5))]
+    whole = ((MESSAGES, messages), (DELIVERIES, deliveries), (ACCESS, access))
+    batch = usage(*(frame(spark, schema, [one for rows in batches for one in rows]) for schema, batches in whole))
+    streams = (stream_of(spark, tmp_path / str(n), schema, batches) for n, (schema, batches) in enumerate(whole))
+    assert merged(usage(*streams, may_repeat=may_repeat), ("hour", "tenant"), tmp_path) == collected(batch)

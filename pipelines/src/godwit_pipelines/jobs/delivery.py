@@ -17,8 +17,9 @@ _BURN_BACK = timedelta(hours=6)
 
 def run(run: Run) -> Outcome:
     """Windows of ten seconds from the streams; wider ones from the table, where it changed."""
-    windows = delivery_windows(run.lake.stream("bronze.deliveries"), run.lake.stream("bronze.latency"))
-    merge_stream(run, windows, "gold.delivery_10s", "delivery-10s", lambda rows, _: widen(run, rows))
+    deliveries, latency = (run.lake.stream(f"bronze.{stream}") for stream in ("deliveries", "latency"))
+    windows = delivery_windows(deliveries, latency, may_repeat=False)  # the tables hold each row once
+    merge_stream(run, windows, "gold.delivery_10s", "delivery-windows", lambda rows, _: widen(run, rows))
     return Outcome()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from .repeats import LATENESS, drop_repeats
+from .repeats import LATENESS, bring_together
 
 BUCKETS = 40
 """Of a histogram of the journal: bucket 0 is below 1 microsecond, bucket i from 2^(i-1) up to 2^i."""
@@ -21,10 +21,15 @@ _BUCKETS_SUM = f"array({', '.join(f'sum(coalesce(get(buckets, {at}), 0L))' for a
 
 
 def delivery_windows(
-    deliveries: DataFrame, latency: DataFrame, width: str = "10 seconds", lateness: str = LATENESS
+    deliveries: DataFrame,
+    latency: DataFrame,
+    width: str = "10 seconds",
+    lateness: str = LATENESS,
+    *,
+    may_repeat: bool = True,
 ) -> DataFrame:
-    """A row for each window, node, tenant and selector, from two streams of the journal. Confirmed rows delivered
-    nothing.
+    """A row for each window, node, tenant and selector, from two streams of the journal; `may_repeat` as `bring_together` has it.
+    Confirmed rows delivered nothing.
     """
     counts = deliveries.filter("not confirmed").selectExpr(
         *(
@@ -56,7 +61,7 @@ def delivery_windows(
         ),
         *("0L as gaps", "0L as missed", "count as timed", "buckets", "cast(null as bigint) as connection"),
     )
-    rows = drop_repeats(counts.unionByName(times), lateness, ("node", "stream", "offset"))
+    rows = bring_together(counts, times, lateness=lateness, may_repeat=may_repeat)
     sums = rows.groupBy(F.window("time", width), "node", "tenant", "selector").agg(
         *(F.sum(name).alias(name) for name in COUNTS),
         F.expr(_BUCKETS_SUM),
