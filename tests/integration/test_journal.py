@@ -67,6 +67,7 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
         checked, listed = (CliRunner().invoke(journal, [verb, str(tmp_path)]) for verb in ("check", "show"))
         assert (checked.exit_code, listed.exit_code) == (1, 1)
         assert said in checked.output and "manifest.json" in listed.output, (checked.output, listed.output)
+    assert said in listed.output, "both know the same format"
 
 
 def _find_room(folder: Path) -> Path | None:

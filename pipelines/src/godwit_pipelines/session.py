@@ -53,6 +53,7 @@ def build_session(
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed."""
+    check_master(settings.master)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
     builder = SparkSession.builder.master(settings.master).appName(name)
     for key, value in spark_conf(settings, is_short=is_short).items():
@@ -89,7 +90,6 @@ def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     }
     if settings.ui_port:
         conf["spark.ui.port"] = str(settings.ui_port)
-    check_master(settings.master)
     if local:
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
         return conf

@@ -42,9 +42,12 @@ def _interrupt(*_: object) -> None:
 def end_children(of: int | None = None) -> None:
     """End every process that this one began, those first that they began; where the system tells which they are (Linux)."""
     for tasks in Path(f"/proc/{of or os.getpid()}/task").glob("*/children"):
+        children = ""
         with contextlib.suppress(OSError):  # it has ended
-            for child in map(int, tasks.read_text().split()):
-                end_children(child)
+            children = tasks.read_text()
+        for child in map(int, children.split()):
+            end_children(child)
+            with contextlib.suppress(OSError):
                 os.kill(child, signal.SIGKILL)
 
 

@@ -63,7 +63,7 @@ def show(directory: Path, as_json: bool) -> None:
 @_DIRECTORY
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a file instead of lines.")
 def check(directory: Path, as_json: bool) -> None:
-    """Read every row of the journal in DIR against its checksum; exit 1 where one is damaged or a segment is missing."""
+    """Read every row of the journal in DIR against its checksum; exit 1 where one, or a manifest, is damaged or a segment is missing."""
     from ..engine import check_journal  # loads the compiled engine
 
     try:

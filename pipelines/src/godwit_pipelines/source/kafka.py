@@ -23,16 +23,16 @@ from .rows import FAULT
 _LONG = 2**63 - 1
 _NUMBERS = {"epoch": _LONG, "sequence": _LONG, "flags": 15, "expiry_s": 2**32 - 1}
 """Headers that are numbers, and their bounds."""
-_TEXTS = ("tenant", "kind", "publisher")
+_TEXTS = ("tenant", "publisher")
 
 
 def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: bool) -> DataFrame:
     """The topics as they stand, or as they grow."""
     if not settings.servers or not settings.topics:
         raise ConfigInvalid("kafka.servers", settings.servers, "and kafka.topics must both be set")
+    reach(settings.servers)
     reader = (spark.readStream if is_stream else spark.read).format("kafka")
     reader = reader.option("kafka.bootstrap.servers", settings.servers).option("subscribe", ",".join(settings.topics))
-    reach(settings.servers)
     reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
     reader = reader.option("failOnDataLoss", str(settings.fail_on_data_loss).lower())
     if is_stream:
