@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from rich.console import Console
 
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.progress import watcher
 from godwit_pipelines.schemas import MESSAGES
-from godwit_pipelines.transforms.bars import bar_messages, bars
+from godwit_pipelines.tables.gold import BARS
+from godwit_pipelines.transforms.bars import KEY, add_bars, bar_messages, bars, values
 from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, merged, stream_of
 
@@ -68,6 +70,28 @@ def test_values_that_came_too_late_are_told(spark: SparkSession, tmp_path: Path)
     run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
     assert (kept, late) == ([1.0, 3.0, 4.0], {"late": 1})
     assert "at least 1 row came too late and is not counted" in " ".join(said.getvalue().split())
+
+
+def test_bars_in_any_number_of_batches_are_those_of_one(spark: SparkSession) -> None:
+    """Of each node in the journal's order, however late, and some of them again."""
+    rows = sorted({row["offset"]: row for rows in GOLDEN for row in rows}.values(), key=lambda row: row["offset"])
+    ours, others = frame(spark, MESSAGES, rows), [{**row, "node": "m"} for row in rows]
+    other = [frame(spark, MESSAGES, part) for part in (others[:3], others[1:5], others, others)]
+    known = add_bars(values(ours, field="$.p"), frame(spark, BARS.schema, []))
+    for batch in (*other, ours):
+        changed = add_bars(values(batch, field="$.p"), known)
+        known = known.join(changed, [*KEY], "left_anti").unionByName(changed)
+        known = spark.createDataFrame(known.toArrow(), known.schema)
+    assert not add_bars(values(ours, field="$.p"), known).head(1)
+    expected = collected(bars(ours.unionByName(other[-1]), field="$.p"))
+    assert collected(known.drop("to_offset")) == expected
+    assert [row[-1] for row in collected(known, ("node", "start", "to_offset"))] == [3, 4, 3, 4]
+
+
+def test_a_bar_of_which_nothing_tells_what_it_counted_is_made_anew(spark: SparkSession) -> None:
+    ours = frame(spark, MESSAGES, GOLDEN[0])
+    before = add_bars(values(ours, field="$.p"), frame(spark, BARS.schema, [])).withColumn("to_offset", F.lit(None))
+    assert collected(add_bars(values(ours, field="$.p"), before), ("count", "to_offset")) == [(2, 2)]
 
 
 def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> None:

@@ -2,7 +2,8 @@
 subjects.
 
 Reads the journal itself, not the landed table: a bar is to be out within a second and a half. What is published and
-what is kept are queries of their own, so that the table, whose merges take their time, keeps no bar waiting.
+what is kept are queries of their own, so that the table, whose merges take their time, keeps no bar waiting, and that what is published,
+which remembers the windows of a short while only, leaves nothing out of the table.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..lake import Lake
 from ..subject import check_beginning, check_subject
-from ..transforms.bars import bar_messages, bars
+from ..tables import DATE
+from ..transforms.bars import add_bars, bar_messages, bars, values
 from .job import Job, Outcome, Run
-from .merging import merge_stream
 
 _TABLE_EVERY_S = 10.0
 
@@ -27,18 +29,34 @@ def run(run: Run) -> Outcome:
     rows = run.journal_stream("messages").filter(F.col("subject").startswith(run.options.get("subjects", "/")))
     rows = rows.filter(~F.col("subject").startswith(prefix or "/bars/"))  # not bars of bars
     late, field = run.options.get("late", "10 seconds"), run.options.get("field", "$")
-    found = bars(rows, width, field, late, may_repeat=False)  # the source gives each row once
 
     def publish(changed: DataFrame, batch: int) -> None:
         ordered = changed.repartition("subject").sortWithinPartitions("subject", "start")
         run.lake.publish(bar_messages(ordered, prefix), app="bars", batch=batch)
 
     if prefix:
+        found = bars(rows, width, field, late, may_repeat=False)  # the source gives each row once
         run.start(found.writeStream.outputMode("update").foreachBatch(publish), "bars")
     if run.options.get("table", "yes") == "yes":
         slower = run if run.every_s is None else replace(run, every_s=max(run.every_s, _TABLE_EVERY_S))
-        merge_stream(slower, found, "gold.bars", "bars-table")
+        slower.start(
+            rows.writeStream.foreachBatch(lambda new, _: keep(run.lake, values(new, width, field))), "bars-kept"
+        )
     return Outcome()
+
+
+def keep(lake: Lake, new: DataFrame) -> None:
+    """The bars in the table and these values together; only the bars of their time are read."""
+    new = new.persist()
+    try:
+        times = new.selectExpr("unix_micros(min(start)) as first", "unix_micros(max(start)) as last").first()
+        if times is None or times.first is None:
+            return
+        first, last = (F.timestamp_micros(F.lit(time)) for time in times)
+        known = lake.read("gold.bars").filter(F.col(DATE).between(F.to_date(first), F.to_date(last)))
+        lake.merge("gold.bars", add_bars(new, known.filter(F.col("start").between(first, last))))
+    finally:
+        new.unpersist()
 
 
 def check(options: Mapping[str, str]) -> None:
@@ -61,7 +79,7 @@ JOB = Job(
         "subjects": "Only subjects that begin so; all by default.",
         "publish": "Publish each bar below this subject, as /bars/1s; not published by default.",
         "table": "no leaves the table gold.bars alone.",
-        "late": "How late a value may come and still count: '10 seconds' by default.",
+        "late": "How late a value may come and still change what is published: '10 seconds' by default. The table counts all.",
     },
     check=check,
 )

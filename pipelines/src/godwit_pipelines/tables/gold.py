@@ -94,7 +94,7 @@ USAGE = Table(
 )
 BARS = Table(
     name="gold.bars",
-    about="First, highest, lowest and last value of each subject and window, but for values that the job tells came too late.",
+    about="First, highest, lowest and last value of each subject and window.",
     columns=table_of_columns(
         column("start", TIME, "The window's beginning."),
         column("end", TIME, "Its end."),
@@ -105,6 +105,7 @@ BARS = Table(
         column("low", DOUBLE, "The lowest."),
         column("close", DOUBLE, "The last."),
         column("count", LONG, "How many there were."),
+        column("to_offset", LONG, "The last one's offset in the node's journal: what comes is counted if it is later."),
     ),
     key=("start", "end", "node", "subject"),
     job="bars",

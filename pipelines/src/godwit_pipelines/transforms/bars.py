@@ -1,4 +1,8 @@
-"""Many values as few: for each window of each subject its first, highest, lowest and last, and how many there were."""
+"""Many values as few: for each window of each subject its first, highest, lowest and last, and how many there were.
+
+Either as a stream that remembers the windows of a short while (`bars`), or batch by batch, where what is remembered are the bars
+themselves (`add_bars`): then nothing is ever late.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pyspark.sql import functions as F
 from .repeats import drop_repeats
 
 LATENESS = "10 seconds"
+KEY = ("start", "end", "node", "subject")
 
 
 def bars(
@@ -22,28 +27,56 @@ def bars(
     itself); what has no number there does not count. First and last are by arrival, which is the order on the node.
     `may_repeat`: whether the same row may come twice; to find that out, a stream remembers every row for `lateness`.
     """
-    text = "cast(content as string)"
-    number = f"coalesce(try_cast(get_json_object({text}, '{_quoted(field)}') as double), try_cast({text} as double))"
-    number = number if field == "$" else f"try_cast(get_json_object({text}, '{_quoted(field)}') as double)"
-    known = messages.filter("kind != 'bytes'")
     if may_repeat:
-        known = drop_repeats(known, lateness)
-    elif known.isStreaming:
-        known = known.withWatermark("time", lateness)
-    values = known.selectExpr("node", "subject", "time", f"{number} as value", "struct(time, arrival) as place")
-    counted = values.filter("value is not null and not isnan(value)").groupBy(
-        F.window("time", width), "node", "subject"
-    )
-    sums = counted.agg(
+        messages = drop_repeats(messages, lateness)
+    elif messages.isStreaming:
+        messages = messages.withWatermark("time", lateness)
+    values = _numbers(messages, field).withColumn("place", F.expr("struct(time, arrival)"))
+    sums = values.groupBy(F.window("time", width), "node", "subject").agg(
         F.min_by("value", "place").alias("open"),
         F.max("value").alias("high"),
         F.min("value").alias("low"),
         F.max_by("value", "place").alias("close"),
         F.count("*").alias("count"),
     )
-    return sums.select(
-        F.col("window.start").alias("start"), F.col("window.end").alias("end"), *("node", "subject"), *_VALUES
+    return sums.select("window.start", "window.end", "node", "subject", *_VALUES)
+
+
+def values(messages: DataFrame, width: str = "1 second", field: str = "$") -> DataFrame:
+    """The numbers in a batch's messages, each with its window: what `add_bars` takes."""
+    windowed = _numbers(messages, field).withColumn("window", F.window("time", width))
+    return windowed.select("window.start", "window.end", "node", "subject", "offset", "value")
+
+
+def add_bars(values: DataFrame, known: DataFrame) -> DataFrame:
+    """The bars that these values change, `known` ones among them. A bar says up to which offset of its node it has counted
+    (`to_offset`), and counts later ones only: a batch that is done again changes nothing. A node's values may come in any
+    number of batches, however late, but in the order of its journal; within a batch each comes once.
+    """
+    before = known.filter("to_offset is not null").select(
+        *KEY, *(F.col(name).alias(f"known_{name}") for name in (*_VALUES, "to_offset"))
     )
+    new = values.join(before, [*KEY], "left").filter("known_to_offset is null or offset > known_to_offset")
+    return new.groupBy(*KEY).agg(
+        F.expr("coalesce(first(known_open), min_by(value, offset)) as open"),
+        F.expr("greatest(first(known_high), max(value)) as high"),
+        F.expr("least(first(known_low), min(value)) as low"),
+        F.expr("max_by(value, offset) as close"),
+        F.expr("coalesce(first(known_count), 0) + count(*) as count"),
+        F.expr("max(offset) as to_offset"),
+    )
+
+
+def _numbers(messages: DataFrame, field: str) -> DataFrame:
+    """The messages that hold a number, with it as `value`."""
+    text = "cast(content as string)"
+    number = f"try_cast(get_json_object({text}, '{_quoted(field)}') as double)"
+    if field == "$":
+        number = f"coalesce({number}, try_cast({text} as double))"
+    found = messages.filter("kind != 'bytes'").selectExpr(
+        *("node", "subject", "time", "arrival", "offset", f"{number} as value")
+    )
+    return found.filter("value is not null and not isnan(value)")
 
 
 _VALUES = ("open", "high", "low", "close", "count")
