@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from godwit_pipelines.delta.appended import snapshot_files
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.commits import commit_files, open_or_create
 from godwit_pipelines.delta.erasing import count_rows, erase_rows
@@ -149,6 +151,57 @@ def test_a_table_is_told_as_it_stands_and_then_as_it_grows(tmp_path: Path) -> No
     write(path, range(40, 50), batch=4)
     place, told = tell(reader, place, ReadAllAvailable())
     assert told == list(range(40, 50))
+
+
+def hour(number: int, node: str = "a") -> dict[str, Any]:
+    return {"node": node, "time": START + timedelta(hours=number)}
+
+
+@pytest.mark.parametrize("is_snapshot", [True, False])
+def test_the_oldest_rows_come_first_and_none_behind_much_newer_ones(tmp_path: Path, is_snapshot: bool) -> None:
+    """Offsets are hours. Another node's came hours later, and some files are of hours that another has, too."""
+    reader = TailReader({"path": str(tmp_path)}, TABLE.schema)
+    begun = reader.initialOffset()
+    for batch, number in enumerate((0, 3, 1, 4, 2, 5)):
+        write(tmp_path, range(number, number + 1), batch=batch, **hour(number))
+    write_long(tmp_path, 6, 10)
+    write_long(tmp_path, 8, 11)
+    for batch, number in enumerate((9, 12, 13)):
+        write(tmp_path, range(number, number + 1), batch=batch + 8, **hour(number))
+    place, told = (reader.initialOffset() if is_snapshot else begun), list[list[int]]()
+    while not told or told[-1]:
+        place, found = tell(TailReader(reader.options, TABLE.schema), place, ReadMaxRows(2))
+        told.append(found)
+    if is_snapshot:
+        assert told == [[0, 1], [2, 3], [4, 5], [6, 8, 9, 10, 11], [12, 13], []]
+    else:
+        assert told == [[0, 1, 2, 3, 4], [5], [6, 8, 9, 10, 11], [12, 13], []]
+
+
+def write_long(path: Path, first: int, last: int) -> None:
+    """A file with a row at either end of so many hours."""
+    rows = [
+        {**message(offset, **hour(offset, "b")), "offset": offset, "crc": 0, "date": START.date()}
+        for offset in (first, last)
+    ]
+    files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
+    commit_files(str(path), TABLE.schema, TABLE.partitions, files, app="long", batch=first)
+
+
+def test_a_checkpoint_from_before_goes_on_in_its_order(tmp_path: Path) -> None:
+    for batch, number in enumerate((3, 1, 2)):
+        write(tmp_path, range(number, number + 1), batch=batch, **hour(number))
+    by_name = [tell_hour(file.begins_us) for file in snapshot_files(str(tmp_path), 3)]
+    reader = TailReader({"path": str(tmp_path)}, TABLE.schema)
+    place, told = tell(reader, {"version": 3, "files": 1, "snapshot": True}, ReadAllAvailable())
+    assert told == sorted(by_name[1:]) and place == {"version": 3, "files": 3, "snapshot": True}
+    write(tmp_path, range(4, 5), batch=3, **hour(4))
+    place, told = tell(reader, place, ReadAllAvailable())
+    assert told == [4] and place == {"version": 4, "files": 1, "snapshot": False, "by_time": True}
+
+
+def tell_hour(time_us: int) -> int:
+    return int((time_us / 1e6 - START.timestamp()) / 3600)
 
 
 def test_who_comes_late_begins_with_the_snapshot_even_when_the_log_is_gone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Shares of a batch: all that there is room for, nobody left out, nobody past their end."""
+"""Shares of a batch: all that there is room for, the oldest first, nobody past their end."""
 
 from __future__ import annotations
 
@@ -7,32 +7,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit_pipelines.errors import JournalBroken
-from godwit_pipelines.source.offsets import from_offset, share, to_offset
+from godwit_pipelines.source.offsets import Span, from_offset, share, to_offset
 
-NODES = st.dictionaries(
-    st.sampled_from("abcdefgh"), st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)), min_size=1
-)
+SPANS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 20), st.integers(0, 6)), max_size=6)
+NODES = st.dictionaries(st.sampled_from("abcd"), st.tuples(st.integers(0, 1 << 40), SPANS), min_size=1)
 
 
-@given(NODES, st.integers(1, 1 << 41))
-def test_a_share_takes_what_there_is_room_for(nodes: dict[str, tuple[int, int]], rows_max: int) -> None:
+def spans_from(start: int, parts: list[tuple[int, int, int]]) -> list[Span]:
+    """Spans of so many rows each, that begin so long after the end of the one before and last so long."""
+    found, at_us = list[Span](), 0
+    for rows, later_us, took_us in parts:
+        found.append(Span(start, start + rows, at_us + later_us, at_us + later_us + took_us))
+        start, at_us = start + rows, at_us + later_us + took_us
+    return found
+
+
+def cut(spans: list[Span], next: int) -> list[Span]:
+    return [span._replace(next=min(next, span.next)) for span in spans if span.first < next]
+
+
+@given(NODES, st.integers(1, 60))
+def test_a_share_takes_the_oldest_rows_that_there_is_room_for(
+    nodes: dict[str, tuple[int, list[tuple[int, int, int]]]], rows_max: int
+) -> None:
+    spans = {node: spans_from(start, parts) for node, (start, parts) in nodes.items()}
     starts = {node: start for node, (start, _) in nodes.items()}
-    ends = {node: start + lag for node, (start, lag) in nodes.items()}
-    shared = share(starts, ends, rows_max)
-    taken = {node: shared[node] - starts[node] for node in nodes}
-    assert all(0 <= taken[node] <= ends[node] - starts[node] for node in nodes)
-    behind = [node for node in nodes if ends[node] > starts[node]]
-    total = sum(ends[node] - starts[node] for node in nodes)
-    assert min(total, rows_max) <= sum(taken.values()) <= min(total, rows_max + len(behind))  # each gets one at least
-    assert all(taken[node] > 0 for node in behind)
-
-
-def test_who_is_behind_gets_more() -> None:
-    assert share({"a": 0, "b": 0}, {"a": 900, "b": 100}, 100) == {"a": 90, "b": 10}
+    ends = {node: parts[-1].next if parts else starts[node] for node, parts in spans.items()}
+    shared = share(starts, ends, rows_max, lambda node, first, next: cut(spans[node], next))
+    assert sum(shared.values()) - sum(starts.values()) == min(sum(ends.values()) - sum(starts.values()), rows_max)
+    assert all(starts[node] <= shared[node] <= ends[node] for node in nodes)
+    taken = [span.begins_us for node in nodes for span in spans[node] if span.first < shared[node]]
+    left = [span.ends_us for node in nodes for span in spans[node] if span.next > shared[node]]
+    assert max(taken, default=0) <= min(left, default=0) or not left
 
 
 def test_nobody_goes_back() -> None:
-    assert share({"a": 50}, {"a": 40}, 10) == {"a": 50}
+    assert share({"a": 50}, {"a": 40}, 10, lambda *_: []) == {"a": 50}
 
 
 def test_a_checkpoint_of_another_stream_is_refused() -> None:

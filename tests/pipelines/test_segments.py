@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from godwit_pipelines.source.journal import JournalSource, JournalStreamReader, 
 from godwit_pipelines.source.offsets import to_offset
 from godwit_pipelines.source.parts import Journals, find_folders
 from godwit_pipelines.source.segments import StreamFolder
-from tests.pipelines.journals import JournalWriter, message, write_messages
+from tests.pipelines.journals import START, JournalWriter, message, write_messages
 
 
 def look(data: Path, stream: str = "messages") -> StreamFolder:
@@ -140,6 +141,25 @@ def test_a_stream_knows_a_journal_that_was_replaced_and_one_that_is_gone(tmp_pat
         reader.partitions(to_offset("messages", {"one": 90, "two": 40}), end)
     with pytest.raises(JournalBroken, match="ends at 100, before 105 that was read"):
         reader.latestOffset(to_offset("messages", {"two": 105}), ReadMaxRows(30))
+
+
+def test_batches_bring_the_oldest_rows_of_all_nodes(tmp_path: Path) -> None:
+    """The second node began 350 ms after the first, wrote slower, and has sealed nothing."""
+    write_messages(tmp_path / "one", 400)
+    second = JournalWriter(tmp_path / "two", node="two")
+    for first in range(0, 40, 10):
+        late = [message(row, time=START + timedelta(milliseconds=350 + 5 * row)) for row in range(first, first + 10)]
+        second.write(late)
+    journals = Journals(f"{tmp_path}/*", "messages")
+    journals.look()
+    options = Options({"path": str(tmp_path / "*"), "stream": "messages"})
+    reader = JournalStreamReader(options, stream_columns("messages"))
+    begun, told = reader.initialOffset(), list[dict[str, int]]()
+    while not told or told[-1] != journals.nexts():
+        begun = reader.latestOffset(begun, ReadMaxRows(100))
+        told.append(begun["nodes"])
+    at_a_time = [(0, 0), (100, 0), (200, 0), (300, 0), (392, 8), (400, 40)]
+    assert told == [{"node-a": one, "two": two} for one, two in at_a_time[1:]]
 
 
 def test_an_availablenow_query_ends_where_it_began_to_look(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from ..tables.table import Table
+from .appended import Appended, read_file, snapshot_files
 from .columns import arrow_schema
 from .commits import properties
 from .files import FileWriter, remove_files
-from .tail import Appended, read_file, snapshot_files
 
 
 def erase_rows(path: str, table: Table, value: str) -> int:

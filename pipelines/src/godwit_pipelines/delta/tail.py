@@ -1,42 +1,32 @@
 """A table as a stream: first the rows that are there, then those of every commit that appends.
 
-Owns the place of a reader: a version of the table and how many of its files are done. A commit that removes rows' files and adds
-others (an erasure, a merge) is not told: its rows were; one that only moves rows (compaction) is passed over. Invariant: a row that was
-appended comes once; a version whose files or log are gone raises, never passes in silence.
+Owns the place of a reader: a version of the table and how many of its files are done, the oldest first. Which files those are is
+appended.py's. Invariant: a row that was appended comes once; and where a batch ends the rest of what there is then is newer, or little
+older, whatever nodes and days the files are of: who sums up by time is not brought what is long past.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid, TableMissing
+from ..errors import ConfigInvalid
+from .appended import Appended, appended_files, read_file, snapshot_files
 from .commits import is_table
-from .table_files import live_files
 
 _ROWS_PER_BATCH = 1_000_000
-_BATCH_ROWS = 65_536
-
-
-@dataclass(frozen=True)
-class Appended:
-    """A file whose rows are to be told."""
-
-    path: str
-    rows: int
-    partition: tuple[tuple[str, str | None], ...]
+_APART_US = 30 * 60 * 1_000_000
+"""How much older than what a batch brings the rest may be: half of what the least patient query waits."""
+_NEVER_US = 1 << 62
 
 
 @dataclass
@@ -49,8 +39,9 @@ class FileTask(InputPartition):
 
 
 class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is `{"version": V, "files": N, "snapshot": B}`: N files of version V are done; of a snapshot all live files
-    of V count, of later versions those that their commit appended. Version -1: the table is not there yet.
+    """An offset is `{"version": V, "files": N, "snapshot": B, "by_time": true}`: N files of version V are done; of a snapshot all
+    live files of V count, of later versions those that their commit appended. Version -1: the table is not there yet.
+    `by_time` is not there in checkpoints from before files came the oldest first: they go on in their order to the version's end.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
@@ -63,10 +54,12 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.last: int | None = None
         """The version at which an availableNow query ends."""
         self.newest = -1
+        self.oldest: dict[int, int] = {}
+        """The time of the oldest row that a version appended, of those to come that were looked at."""
 
     def initialOffset(self) -> dict[str, Any]:
         version = self._newest()
-        return {"version": version, "files": 0, "snapshot": version >= 0}
+        return {"version": version, "files": 0, "snapshot": version >= 0, "by_time": True}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.rows_per_batch)
@@ -76,29 +69,32 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        place, rows = dict(start), 0
+        place, rows, newest_us = dict(start), 0, 0
         newest = self._newest() if self.last is None else self.last
         while True:
-            files = self._files(place)
-            for file in files[place["files"] :]:
+            later_us = None
+            for file in self._files(place)[place["files"] :]:
                 if rows_max is not None and rows and rows + file.rows > rows_max:
-                    return place
+                    later_us = self._oldest_after(place["version"], newest) if later_us is None else later_us
+                    if min(file.begins_us, later_us) >= newest_us - _APART_US:
+                        return place
                 rows += file.rows
+                newest_us = max(newest_us, file.ends_us)
                 place["files"] += 1
             if place["version"] >= newest:
                 return place
-            place = {"version": place["version"] + 1, "files": 0, "snapshot": False}
+            place = _after(place)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         tasks: list[InputPartition] = []
         place = dict(start)
         while True:
             is_last = place["version"] == end["version"] and place["snapshot"] == end["snapshot"]
-            files = self._files(place)[place["files"] : end["files"] if is_last else None]
+            files = self._files(end if is_last else place)[place["files"] : end["files"] if is_last else None]
             tasks += [FileTask(file) for file in files]
             if is_last or place["version"] >= end["version"]:
                 return tasks
-            place = {"version": place["version"] + 1, "files": 0, "snapshot": False}
+            place = _after(place)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, FileTask):  # None: no partitions
@@ -113,66 +109,26 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.newest += 1
         return self.newest
 
+    def _oldest_after(self, version: int, newest: int) -> int:
+        """The time of the oldest row that was appended after a version. Each is looked at once."""
+        known = self.oldest
+        self.oldest = {
+            later: known[later] if later in known else self._oldest_of(later)
+            for later in range(version + 1, newest + 1)
+        }
+        return min(self.oldest.values(), default=_NEVER_US)
+
+    def _oldest_of(self, version: int) -> int:
+        return min((file.begins_us for file in appended_files(self.path, version)), default=_NEVER_US)
+
     def _files(self, place: Mapping[str, Any]) -> list[Appended]:
         if place["version"] < 0:
             return []
-        if place["snapshot"]:
-            return snapshot_files(self.path, place["version"])
-        return appended_files(self.path, place["version"])
+        list_files = snapshot_files if place["snapshot"] else appended_files
+        files = list_files(self.path, place["version"])
+        return sorted(files, key=lambda file: (file.begins_us, file.path)) if place.get("by_time") else files
 
 
-def snapshot_files(path: str, version: int) -> list[Appended]:
-    """The live files of a version, in an order that stays."""
-    found = []
-    for row in live_files(path, version=version):
-        values = {
-            name.removeprefix("partition."): value for name, value in row.items() if name.startswith("partition.")
-        }
-        partition = tuple(sorted((name, None if value is None else str(value)) for name, value in values.items()))
-        found.append(Appended(row["path"], row.get("num_records") or 0, partition))
-    return sorted(found, key=lambda file: file.path)
-
-
-def appended_files(path: str, version: int) -> list[Appended]:
-    """The files that a commit appended; none if it rewrote rows that were told before."""
-    commit = Path(path, "_delta_log", f"{version:020}.json")
-    try:
-        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line.strip()]
-    except FileNotFoundError:
-        raise TableMissing(
-            f"{path}: version {version} is no longer in its log, so what it appended cannot be told; give the query a new checkpoint"
-        ) from None
-    if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
-        return []
-    added = [action["add"] for action in actions if "add" in action]
-    return [
-        Appended(unquote(add["path"]), _rows(add), tuple(sorted(add.get("partitionValues", {}).items())))
-        for add in added
-        if add.get("dataChange", True)
-    ]
-
-
-def _rows(add: Mapping[str, Any]) -> int:
-    return int(json.loads(add.get("stats") or "{}").get("numRecords", 0))
-
-
-def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A file's rows with the table's columns; those that the file does not have are its partition's, or null."""
-    try:
-        opened = pq.ParquetFile(root / file.path)
-    except FileNotFoundError:
-        raise TableMissing(
-            f"{root / file.path} was removed before it was read: vacuum keeps files for longer than a query is away"
-        ) from None
-    values = dict(file.partition)
-    with opened:
-        for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
-            columns = []
-            for field in schema:
-                index = batch.schema.get_field_index(field.name)
-                if index >= 0:
-                    columns.append(batch.column(index).cast(field.type))
-                else:
-                    value = pa.scalar(values.get(field.name), pa.string())
-                    columns.append(pa.array([value.as_py()] * batch.num_rows, pa.string()).cast(field.type))
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+def _after(place: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the next version begins."""
+    return {"version": place["version"] + 1, "files": 0, "snapshot": False, "by_time": True}

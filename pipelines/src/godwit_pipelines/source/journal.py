@@ -213,7 +213,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = {node: max(at, self.journals.folders[node].first) for node, at in begun.items()}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = (
-            share(begun, ends, rows)
+            share(begun, ends, rows, self.journals.spans)
             if rows is not None
             else {node: max(end, begun[node]) for node, end in ends.items()}
         )

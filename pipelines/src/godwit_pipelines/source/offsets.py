@@ -2,13 +2,15 @@
 
 Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet. `begun`,
 where it is there, is where the batch up to it began.
-Invariant: a share never goes past what is there, and every node that has something new gets a share of each batch.
+Invariant: a share never goes past what is there, and of what is there the oldest rows are taken, whichever node's they are: who sums up
+by time is not brought what is long past because one node has more to catch up with than another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import JournalBroken
 
@@ -27,16 +29,50 @@ def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
     return {str(node): int(next) for node, next in offset["nodes"].items()}
 
 
-def share(start: Mapping[str, int], ends: Mapping[str, int], rows_max: int) -> dict[str, int]:
-    """How far each node is read with at most so many rows in all: by lag, so that who is behind catches up."""
-    lags = {node: max(0, end - start.get(node, end)) for node, end in ends.items()}
-    total = sum(lags.values())
-    if total <= rows_max:
-        return {node: max(end, start.get(node, end)) for node, end in ends.items()}
-    shares = {node: min(lag, max(1, rows_max * lag // total)) if lag else 0 for node, lag in lags.items()}
-    left = rows_max - sum(shares.values())
-    for node in sorted(lags, key=lambda each: shares[each] - lags[each]):
-        more = max(0, min(left, lags[node] - shares[node]))
-        shares[node] += more
+class Span(NamedTuple):
+    """Offsets of a node, and the times of the first and the last (microseconds since 1970); between them time goes evenly."""
+
+    first: int
+    next: int
+    begins_us: int
+    ends_us: int
+
+
+Spans = Callable[[str, int, int], Sequence[Span]]
+"""The spans of a node's offsets from the one to the other, which follow each other, none earlier than the one before."""
+
+
+def share(start: Mapping[str, int], ends: Mapping[str, int], rows_max: int, spans_of: Spans) -> dict[str, int]:
+    """How far each node is read with at most so many rows in all."""
+    whole = {node: max(end, start.get(node, end)) for node, end in ends.items()}
+    begun = {node: start.get(node, end) for node, end in ends.items()}
+    if sum(whole.values()) - sum(begun.values()) <= rows_max:
+        return whole
+    ahead = {node: min(end, begun[node] + rows_max) for node, end in whole.items() if end > begun[node]}
+    if len(ahead) == 1:
+        return {**whole, **ahead}
+    spans = {node: spans_of(node, begun[node], end) for node, end in ahead.items()}
+    before = min(part[0].begins_us for part in spans.values()) - 1
+    until = max(part[-1].ends_us for part in spans.values())
+    while until - before > 1:
+        middle = (before + until) // 2
+        rows = sum(offset_at(part, middle) - part[0].first for part in spans.values())
+        before, until = (middle, until) if rows <= rows_max else (before, middle)
+    reached = {node: offset_at(part, before) for node, part in spans.items()}
+    left = rows_max - sum(reached[node] - begun[node] for node in spans)
+    for node, part in spans.items():  # of one moment
+        more = min(left, offset_at(part, until) - reached[node])
+        reached[node] += more
         left -= more
-    return {node: start.get(node, end) + shares[node] for node, end in ends.items()}
+    return {**whole, **reached}
+
+
+def offset_at(spans: Sequence[Span], time_us: int) -> int:
+    """The first offset that is later."""
+    index = bisect_right(spans, time_us, key=lambda span: span.ends_us)
+    if index == len(spans):
+        return spans[-1].next
+    span = spans[index]
+    if time_us < span.begins_us:
+        return span.first
+    return span.first + (span.next - span.first) * (time_us - span.begins_us + 1) // (span.ends_us - span.begins_us + 1)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
 from .filters import Filter, may_hold
+from .offsets import Span
 from .rows import Part
-from .segments import OpenSegment, Segment, StreamFolder, is_gone
+from .segments import OpenSegment, Segment, StreamFolder, is_gone, times_of
 
 
 class Journals:
@@ -48,6 +49,21 @@ class Journals:
 
     def nexts(self) -> dict[str, int]:
         return {node: folder.next for node, folder in self.folders.items()}
+
+    def spans(self, node: str, first: int, next: int) -> list[Span]:
+        """When the rows from one offset to another were written, as far as segments tell."""
+        found: list[Span] = []
+        covered = before_us = 0
+        for segment in self.folders[node].segments_of(first, next):
+            begins_us, ends_us = times_of(segment) or (before_us, before_us)
+            rows, took_us = segment.next - segment.first, max(0, ends_us - begins_us)
+            low, high = max(first, segment.first), min(next, segment.next)
+            at_us = [max(before_us, begins_us + took_us * (at - segment.first) // rows) for at in (low, high)]
+            found.append(Span(covered if found else first, high, *at_us))
+            covered, before_us = high, at_us[1]
+        if not found or covered < next:
+            found.append(Span(covered if found else first, next, before_us, before_us))
+        return found
 
     def parts(
         self,

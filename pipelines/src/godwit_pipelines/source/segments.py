@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import JournalBroken, JournalMissing
 from .checksum import CHECKSUM, checksums
@@ -214,15 +215,34 @@ def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
     return segments
 
 
+def times_of(segment: Segment | OpenSegment) -> tuple[int, int] | None:
+    """The times of its first and its last rows (microseconds since 1970); none where they cannot be told."""
+    if isinstance(segment, Segment):
+        is_told = segment.time_min is not None and segment.time_max is not None
+        return (segment.time_min or 0, segment.time_max or 0) if is_told else None
+    ends = [] if not segment.batches else [segment.batches[0], segment.batches[-1]]
+    try:
+        found = [pc.min_max(read_batch(segment, batch).column("time").cast(pa.int64())).as_py() for batch in ends]
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        return None
+    times = [time for bounds in found for time in bounds.values() if time is not None]
+    return (min(times), max(times)) if times else None
+
+
+def read_batch(segment: OpenSegment, batch: Found) -> pa.RecordBatch:
+    """One of an open segment's batches; what damage makes of it is not looked at."""
+    with segment.path.open("rb") as file:
+        schema = pa.ipc.read_schema(pa.ipc.read_message(file))
+        file.seek(batch.start)
+        return pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+
+
 def read_node(segment: OpenSegment) -> str:
     """The node that a segment's first sound row names; empty while there is none."""
     if not segment.batches:
         return ""
     try:
-        with segment.path.open("rb") as file:
-            schema = pa.ipc.read_schema(pa.ipc.read_message(file))
-            file.seek(segment.batches[0].start)
-            batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+        batch = read_batch(segment, segment.batches[0])
         batch.validate(full=True)
         sound = np.flatnonzero(checksums(batch) == batch.column(CHECKSUM).to_numpy(zero_copy_only=False))
         return str(batch.column("node")[int(sound[0])].as_py())

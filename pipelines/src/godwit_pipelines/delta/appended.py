@@ -1,0 +1,101 @@
+"""The files that are a table's: all of a version, or those that one commit appended.
+
+Owns which files are told to who reads a table as it grows. A commit that removes rows' files and adds others (an erasure, a merge) is not
+told: its rows were; one that only moves rows (compaction) is passed over. A version whose files or log are gone raises, never
+passes in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import TableMissing
+from .table_files import live_files
+
+_BATCH_ROWS = 65_536
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Appended:
+    """A file whose rows are to be told, and the times of the first and the last of them (microseconds since 1970; 0: not known)."""
+
+    path: str
+    rows: int
+    partition: tuple[tuple[str, str | None], ...]
+    begins_us: int = 0
+    ends_us: int = 0
+
+
+def snapshot_files(path: str, version: int) -> list[Appended]:
+    """The live files of a version, in an order that stays."""
+    found = []
+    for row in live_files(path, version=version):
+        values = {
+            name.removeprefix("partition."): value for name, value in row.items() if name.startswith("partition.")
+        }
+        partition = tuple(sorted((name, None if value is None else str(value)) for name, value in values.items()))
+        times = (_micros(row.get(f"{bound}.time")) for bound in ("min", "max"))
+        found.append(Appended(row["path"], row.get("num_records") or 0, partition, *times))
+    return sorted(found, key=lambda file: file.path)
+
+
+def appended_files(path: str, version: int) -> list[Appended]:
+    """The files that a commit appended; none if it rewrote rows that were told before."""
+    commit = Path(path, "_delta_log", f"{version:020}.json")
+    try:
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line.strip()]
+    except FileNotFoundError:
+        raise TableMissing(
+            f"{path}: version {version} is no longer in its log, so what it appended cannot be told; give the query a new checkpoint"
+        ) from None
+    if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
+        return []
+    added = [action["add"] for action in actions if "add" in action]
+    return [_appended(add) for add in added if add.get("dataChange", True)]
+
+
+def _appended(add: Mapping[str, Any]) -> Appended:
+    told = json.loads(add.get("stats") or "{}")
+    times = (_micros((told.get(bounds) or {}).get("time")) for bounds in ("minValues", "maxValues"))
+    partition = tuple(sorted(add.get("partitionValues", {}).items()))
+    return Appended(unquote(add["path"]), int(told.get("numRecords", 0)), partition, *times)
+
+
+def _micros(time: datetime | str | None) -> int:
+    """0 where the log does not know it."""
+    found = datetime.fromisoformat(time) if isinstance(time, str) else time
+    if not isinstance(found, datetime):
+        return 0
+    return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A file's rows with the table's columns; those that the file does not have are its partition's, or null."""
+    try:
+        opened = pq.ParquetFile(root / file.path)
+    except FileNotFoundError:
+        raise TableMissing(
+            f"{root / file.path} was removed before it was read: vacuum keeps files for longer than a query is away"
+        ) from None
+    values = dict(file.partition)
+    with opened:
+        for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
+            columns = []
+            for field in schema:
+                index = batch.schema.get_field_index(field.name)
+                if index >= 0:
+                    columns.append(batch.column(index).cast(field.type))
+                else:
+                    value = pa.scalar(values.get(field.name), pa.string())
+                    columns.append(pa.array([value.as_py()] * batch.num_rows, pa.string()).cast(field.type))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
