@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +44,14 @@ def count_rows(lake: Path) -> int:
 def expected(data: Path, count: int) -> pa.Table:
     writer = JournalWriter(data / "expected")
     return pa.Table.from_batches([writer.batch([message(offset) for offset in range(count)])])
+
+
+def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait for what a running command brings about."""
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
 
 
 def assert_equal(lake: Path, data: Path, count: int) -> None:
@@ -96,10 +105,7 @@ def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> 
         words = (*words, "--set", "spark.executor_memory=512m", "--option", "streams=messages", "--once")
         process = start(*words, log=log)
         try:
-            deadline = time.monotonic() + WAIT_S
-            while not count_rows(lake) and time.monotonic() < deadline and process.poll() is None:
-                time.sleep(0.05)
-            assert process.poll() is None, log.read_text()
+            wait_until(lambda: count_rows(lake) > 0, process, log)
             kill(cluster.workers[0])
             assert process.wait(WAIT_S) == 0, log.read_text()
         finally:
@@ -108,14 +114,32 @@ def test_a_worker_of_a_cluster_is_killed_and_nothing_is_lost(tmp_path: Path) -> 
 
 
 @pytest.mark.long
+def test_a_cluster_without_workers_is_told_and_so_is_one_that_comes(tmp_path: Path) -> None:
+    write_journal(tmp_path / "node", 600).close()
+    lake, log = tmp_path / "lake", tmp_path / "log"
+    with running_cluster(tmp_path / "cluster", workers=0, memory="1g") as cluster:
+        words = ("run", "land", "--journal", str(tmp_path / "node"), "--lake", str(lake), "--master", cluster.url)
+        process = start(*words, "--every", "1s", "--option", "streams=messages", log=log)
+        try:
+            wait_until(lambda: "has had no executor" in log.read_text(), process, log)
+            worker = cluster.start_worker()
+            wait_until(lambda: count_rows(lake) == 600, process, log)
+            wait_until(lambda: "an executor is there again" in log.read_text(), process, log)
+            kill(worker)
+            wait_until(lambda: log.read_text().count("has had no executor") == 2, process, log)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_S) == 0, log.read_text()
+        finally:
+            kill(process)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_cluster_that_is_asked_to_stop_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
     log, port = tmp_path / "log", free_port()
     process = start("cluster", "--port", str(port), "--page", "0", "--folder", str(tmp_path / "cluster"), log=log)
     try:
-        deadline = time.monotonic() + WAIT_S
-        while "master=" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.05)
+        wait_until(lambda: "master=" in log.read_text(), process, log)
         children = list_below(process.pid)
         assert len(children) == 3, log.read_text()
         process.send_signal(number)
@@ -151,9 +175,7 @@ def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
     words = (*words, "--set", "journal.rows_per_batch=400", "--option", "streams=messages")
     process = start(*words, way, log=log)
     try:
-        deadline = time.monotonic() + WAIT_S
-        while not count_rows(lake) and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.05)
+        wait_until(lambda: count_rows(lake) > 0, process, log)
         if number == signal.SIGINT and code == EXIT_STOPPED:
             os.killpg(process.pid, number)  # as ^C is told: to Java and the workers as well
         else:

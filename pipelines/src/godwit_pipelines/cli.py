@@ -127,6 +127,7 @@ def run(
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
     """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
+    from .executors import watching
     from .lake import Lake
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
@@ -155,14 +156,13 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 say=lambda text: console.print(text, highlight=False),
                 watch=watcher(console, late),
             )
-            outcome = job.run(given) or Outcome()
-            if job.kind == "stream" and every_s is not None:
-                console.print(
-                    f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C", highlight=False
-                )
-                wait_all(given.queries, stop.is_asked)
-            while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
+            with watching(spark, given.say):
                 outcome = job.run(given) or Outcome()
+                if job.kind == "stream" and every_s is not None:
+                    given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
+                    wait_all(given.queries, stop.is_asked)
+                while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
+                    outcome = job.run(given) or Outcome()
             return replace(outcome, found=outcome.found + sum(late.values()))
         except PipelineError:
             raise
