@@ -127,11 +127,11 @@ def run(
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
     """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
-    from .executors import watching
     from .lake import Lake
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
     from .quiet import quiet_start
+    from .reach import watching_executors
     from .session import build_session
     from .source.kafka import connector_jars
 
@@ -156,7 +156,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 say=lambda text: console.print(text, highlight=False),
                 watch=watcher(console, late),
             )
-            with watching(spark, given.say):
+            with watching_executors(spark, given.say):
                 outcome = job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
                     given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")

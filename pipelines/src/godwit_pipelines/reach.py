@@ -1,12 +1,24 @@
-"""Whether somebody takes connections, asked before Spark waits for it for minutes. Owns reading `HOST:PORT,…`."""
+"""Whether those are there without whom Spark waits without a word: who is to take connections, before it begins, and executors while it
+works. Owns reading `HOST:PORT,…`; whether to go on waiting is the user's to decide.
+"""
 
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from .errors import ConfigInvalid
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 TIMEOUT_S = 5.0
+_LOOK_S = 2.0
+_PATIENCE_S = 20.0
+"""Executors take some seconds to come, and may be replaced without anybody noticing."""
 
 
 def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> str:
@@ -22,3 +34,43 @@ def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> st
         except OSError as error:
             failures.append(f"{server.strip()}: {error.strerror or error}")
     return "; ".join(failures)
+
+
+@contextmanager
+def watching_executors(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+    """While the block lasts, a line when there is no executor for a while, and one when there is again."""
+    master = spark.sparkContext.master or "local"
+    if master.startswith("local"):
+        yield
+        return
+    is_over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, master, say, is_over), name="executors", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()  # it looks at Spark for the last time; nobody waits for an answer that may not come
+
+
+def _watch(spark: SparkSession, master: str, say: Callable[[str], None], is_over: threading.Event) -> None:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # of pyspark
+
+    alone_s, is_told = 0.0, False
+    try:
+        while not is_over.wait(_LOOK_S):
+            if count_executors(spark):
+                if is_told:
+                    say("an executor is there again: the work goes on")
+                alone_s, is_told = 0.0, False
+                continue
+            alone_s += _LOOK_S
+            if alone_s >= _PATIENCE_S and not is_told:
+                say(f"{master} has had no executor for this job for {alone_s:g} s; it waits until there is one, or ^C")
+                is_told = True
+    except (Py4JError, OSError):
+        return  # Spark has ended
+
+
+def count_executors(spark: SparkSession) -> int:
+    """Processes that work for this session, the driver left out."""
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
