@@ -167,6 +167,9 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
         except PipelineError:
             raise
         except Exception as error:
+            if stop.has_ended_java(spark):
+                click.echo(STOPPED, err=True)
+                return Outcome()
             raised = translate(error)
             if isinstance(raised, PipelineError):
                 raise raised from error

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyspark.accumulators import AccumulatorTCPServer
+
 _ALWAYS_SAID = (
     b"Using incubator modules",
     b"Setting default log level",
@@ -39,6 +41,8 @@ def quiet_start() -> Iterator[None]:
     os.close(writing)
     threading.Thread(target=_sieve, args=(reading, kept), daemon=True).start()
     logging.disable()
+    # it has a trace to tell whenever Java ends, and nothing that the end of what Java worked at does not tell
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     try:
         yield
     except KeyboardInterrupt:

@@ -94,9 +94,18 @@ class Stopping:
         self.interrupted = True
         raise KeyboardInterrupt
 
+    def has_ended_java(self, spark: Any) -> bool:
+        """Whether whoever asked ended Java as well, as systemd does and `timeout`: then the batch at work is the next run's."""
+        if not self.asked:
+            return False
+        try:
+            return bool(spark.sparkContext._jsc.sc().isStopped())
+        except Exception:  # nobody answers
+            return True
+
     def end(self, spark: Any) -> None:
-        """End Spark. Whoever interrupted the command may have ended Java as well: then there is nothing left to end."""
-        if not self.interrupted:
+        """End Spark. Whoever asked may have ended Java as well: then there is nothing left to end."""
+        if not self.interrupted and not self.asked:
             spark.stop()
             return
         with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
