@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,11 +19,12 @@ from godwit_pipelines.delta.appended import snapshot_files
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.commits import commit_files, open_or_create
 from godwit_pipelines.delta.erasing import count_rows, erase_rows
-from godwit_pipelines.delta.files import write_files
+from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.quarantine import Sorter
 from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.delta.tail import TailReader
 from godwit_pipelines.errors import TableMissing
+from godwit_pipelines.jobs.maintain import vacuum
 from godwit_pipelines.tables import TABLES
 from tests.pipelines.journals import START, message
 
@@ -29,12 +32,16 @@ TABLE = TABLES["bronze.messages"]
 SCHEMA = arrow_schema(TABLE.schema)
 
 
-def write(path: Path, offsets: range, *, app: str = "query", batch: int = 0, **fields: Any) -> bool:
+def write_rows(path: Path, offsets: Iterable[int], **fields: Any) -> list[Written]:
     rows = [
         {"node": "a", "offset": offset, "crc": 0, "date": START.date(), **message(offset, **fields)}
         for offset in offsets
     ]
-    files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
+    return write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
+
+
+def write(path: Path, offsets: range, *, app: str = "query", batch: int = 0, **fields: Any) -> bool:
+    files = write_rows(path, offsets, **fields)
     return commit_files(str(path), TABLE.schema, TABLE.partitions, files, app=app, batch=batch)
 
 
@@ -88,6 +95,18 @@ def test_who_is_erased_is_in_no_file_and_in_no_log(tmp_path: Path) -> None:
     table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
     table.create_checkpoint()
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"mallory" in path.read_bytes()]
+
+
+def test_files_that_a_job_has_not_committed_yet_are_left_to_it(tmp_path: Path) -> None:
+    write(tmp_path, range(10))
+    files = write_rows(tmp_path, range(10, 20))
+    DeltaTable(str(tmp_path)).optimize.compact()
+    orphan = tmp_path / "date=2026-11-21" / "orphan.parquet"
+    orphan.write_bytes(b"left by a crash")
+    os.utime(orphan, (0, 0))
+    assert vacuum(str(tmp_path), 0.0) == ["1 file removed"] and not orphan.exists()
+    commit_files(str(tmp_path), TABLE.schema, TABLE.partitions, files, app="query", batch=1)
+    assert offsets_of(tmp_path) == list(range(20))
 
 
 def test_who_is_erased_is_in_no_file_that_was_compacted_either(tmp_path: Path) -> None:

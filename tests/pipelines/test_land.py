@@ -9,18 +9,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from godwit_pipelines.delta.columns import arrow_schema
+from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.jobs import Outcome
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
-from tests.pipelines.journals import message, write_messages
+from godwit_pipelines.tables import TABLES
+from tests.pipelines.journals import START, message, write_messages
 
 Runs = Callable[..., Outcome]
 
@@ -113,6 +117,7 @@ def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake
     files = len(live_files(lake.path("bronze.messages")))
     orphan = Path(lake.path("bronze.messages"), "date=2026-11-21", "orphan.parquet")
     orphan.write_bytes(b"left by a crash")
+    at_work = write_uncommitted(orphan.parents[1], [message(70), message(71, publisher="mallory")])
     assert files > 3
     stream = (
         lake.stream("bronze.messages").writeStream.format("noop").option("checkpointLocation", str(tmp_path / "place"))
@@ -129,6 +134,10 @@ def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake
     assert len(live_files(lake.path("bronze.messages"))) < files and told() == 0
     outcome = run_job("maintain", erase="mallory")
     assert "bronze.messages: 30 rows removed" in outcome.text
+    assert "2 files that no commit knows name the person, or cannot be read" in outcome.text and outcome.found == 2
+    assert orphan.exists() and all((orphan.parents[1] / file.path).exists() for file in at_work)
+    again = run_job("maintain", erase="mallory", alone="yes")
+    assert again.found == 0 and not any((orphan.parents[1] / file.path).exists() for file in at_work)
     assert lake.read("bronze.messages").count() == 30 and told() == 0
     for path in Path(lake.path("bronze.messages")).rglob("*.parquet"):
         assert b"mallory" not in path.read_bytes()
@@ -136,6 +145,14 @@ def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake
     writer.write([message(60)])
     run_job("land")
     assert told() == 1
+
+
+def write_uncommitted(path: Path, rows: list[dict[str, Any]]) -> list[Written]:
+    """What a job at work has written and not yet committed."""
+    table = TABLES["bronze.messages"]
+    schema = arrow_schema(table.schema)
+    whole = [{"node": "a", "offset": 0, "crc": 0, "date": START.date(), **row} for row in rows]
+    return write_files(pa.Table.from_pylist(whole, schema).to_batches(), path, schema, table.partitions)
 
 
 def test_what_cannot_be_landed_is_said(tmp_path: Path, run_job: Runs) -> None:

@@ -8,18 +8,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from ..delta.columns import arrow_schema
-from ..delta.erasing import erase_rows
+from ..delta.erasing import count_rows, erase_rows
 from ..delta.table_files import live_files
 from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
 from ..tables import DATE, TABLES, Table
 from ..words import counted
 from .job import Job, Outcome, Run
+
+_ORPHAN_HOURS = 24.0
+"""No batch takes longer from its first file to its commit."""
+_LEFT = "a job is at work, or was killed: run this again in a day, or with --option alone=yes while no job runs"
 
 
 def run(run: Run) -> Outcome:
@@ -29,7 +35,7 @@ def run(run: Run) -> Outcome:
     there = [table for table in tables if run.lake.exists(table.name)]
     person = run.options.get("erase", "")
     if person:
-        return erase(run, there, person)
+        return erase(run, there, person, is_alone=run.options.get("alone") == "yes")
     lines = [f"{table.name}: {done}" for table in there if (done := maintain(run, table))]
     return Outcome("\n".join(lines) or "nothing to do")
 
@@ -65,33 +71,57 @@ def small_days(path: str, files_min: int, bytes_max: int) -> list[str]:
     return sorted(day for day, count in counted.items() if count >= files_min)
 
 
-def vacuum(path: str, hours: float) -> list[str]:
-    """Remove files that are no longer part of the table, and those that a crash left."""
+def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> list[str]:
+    """Remove files that are no longer part of the table, and those that never were and are old: younger ones may be a job's that
+    has not committed yet.
+    """
     table = DeltaTable(path)
-    gone = table.vacuum(retention_hours=int(hours), dry_run=False, enforce_retention_duration=False, full=True)
+    gone = set()
+    for kept_hours, is_full in ((hours, False), (max(hours, orphan_hours), True)):
+        gone |= {*table.vacuum(int(kept_hours), dry_run=False, enforce_retention_duration=False, full=is_full)}
     table.create_checkpoint()
     return [f"{counted(len(gone), 'file')} removed"] if gone else []
 
 
-def erase(run: Run, tables: list[Table], person: str) -> Outcome:
+def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outcome:
     """Remove a person from every table, files and all, and write down that it was done. Journals keep their rows until
-    retention lets them go: a table that is landed again has them again.
+    retention lets them go: a table that is landed again has them again. `is_alone`: no job writes to the lake now.
     """
-    now, rows, lines = datetime.now(UTC), [], []
+    now, rows, lines, found = datetime.now(UTC), [], [], 0
     for table in tables:
         if not (table.persons or table.texts):
             continue
         path = run.lake.path(table.name)
         removed = erase_rows(path, table, person)
-        vacuum(path, 0.0)
+        vacuum(path, 0.0, orphan_hours=0.0 if is_alone else _ORPHAN_HOURS)
         digest = hashlib.sha256(person.encode()).hexdigest()
         rows.append(
             {"time": now, "person": digest, "table": table.name, "rows": removed, "version": DeltaTable(path).version()}
         )
         lines.append(f"{table.name}: {counted(removed, 'row')} removed")
+        left = orphans_naming(path, table, person)
+        if left:
+            files = counted(len(left), "file that no commit knows names", "files that no commit knows name")
+            lines.append(f"{table.name}: {files} the person, or cannot be read; {_LEFT}: {', '.join(left)}")
+            found += len(left)
     proof = TABLES["ops.erasures"]
     write_rows(run.lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
-    return Outcome("\n".join(lines) or "no table that names persons is there")
+    return Outcome("\n".join(lines) or "no table that names persons is there", found)
+
+
+def orphans_naming(path: str, table: Table, person: str) -> list[str]:
+    """Files that are not the table's and name the person, or cannot be read: a job's at work, or left by one that was killed."""
+    found = []
+    for file in DeltaTable(path).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True):
+        try:
+            is_named = count_rows(Path(path) / unquote(file), table, person) > 0
+        except FileNotFoundError:
+            continue
+        except (pa.ArrowException, OSError):
+            is_named = True
+        if is_named:
+            found.append(file)
+    return found
 
 
 def check(options: Mapping[str, str]) -> None:
@@ -114,6 +144,7 @@ JOB = Job(
     options={
         "table": "The one table; all if it is not given.",
         "erase": "An identity, client, address or recipient to be removed from every table, files and all.",
+        "alone": "yes: no job writes to the lake now, so that files that no commit knows are removed whatever their age.",
     },
     check=check,
 )
