@@ -1,6 +1,8 @@
 // Nodes that die, leave, or freeze: what a client makes of it.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
 
 import { Client } from "../../src/node.js";
@@ -87,6 +89,31 @@ test("a node that leaves is left when it says, and everything is asked of the ne
   await client.close();
   proxy.stop();
   await second.terminate();
+});
+
+test("over HTTP what a node refuses that leaves is asked of the next, though no connection ends", LIMITS, async () => {
+  const [first, second] = [await startNode({ "drain.grace_ms": 1_000 }), await startNode()];
+  const open = () => new Client([[first.url, 1], [second.url, 0]], { transport: "sse", settings: QUICK, log: silent });
+  const clients = [open(), open()];
+  const [reader, publisher] = clients;
+  for (const client of clients) await client.connected();
+  const watch = connect(first.port, first.host);
+  await once(watch, "connect");
+  const leaving = first.terminate();
+  for (let answer = ""; !answer.includes(" 503 "); [answer] = (await once(watch, "data")).map(String)) {
+    watch.write("POST /v1/messages HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]");
+  }
+  const subscription = reader.subscribe("/a");
+  await publisher.publish("/a", 1);
+  assert.equal(await leaving, 0);
+  await subscription.joined();
+  for await (const message of subscription) {
+    assert.equal(message.json(), 1);
+    break;
+  }
+  for (const client of clients) await client.close();
+  watch.destroy();
+  await second.kill();
 });
 
 test("a node that freezes is found out, and gone on with when it thaws", LIMITS, async () => {

@@ -68,6 +68,16 @@ for (const [code, status, title] of [[4002, 401, "TokenInvalid"], [4005, 401, "T
   });
 }
 
+for (const command of [{ subscribe: "/a" }, { publish: "/a", content: 1 }]) {
+  test(`a node that leaves takes nothing more: the link ends, and the next one asks, after ${Object.keys(command)[0]}`, LIMITS, async () => {
+    const { say, ended, told } = open("sse", () => problem(503, 4124, "NodeDraining", { "retry-after": "1" }));
+    say({ id: 1, ...command });
+    const { code, reason } = await ended();
+    assert.deepEqual([code, JSON.parse(reason).reconnect_after_ms], [null, 1000]);
+    assert.deepEqual(told.map(({ id, error }) => [id, error]), "publish" in command ? [[1, 4124]] : [], "a publish was not taken for sure");
+  });
+}
+
 test("a refusal of somebody between, which is no node's, is a connection that failed", LIMITS, async () => {
   const { say, ended } = open("poll", () => answer(502, "<html>bad gateway</html>"));
   say({ id: 1, connect: {} });

@@ -1,5 +1,7 @@
 // What a node, or somebody between, answers to a request, as this client understands it.
 
+import { Code } from "../../codes.js";
+
 /**
  * @typedef {object} Answer as fetch gives it
  * @property {number} status
@@ -29,7 +31,12 @@ export class Refused extends Error {
   /** It concerns what was asked for, and not whether this client may go on here. */
   get isOfCommand() {
     const { code = 0 } = this.problem;
-    return code >= 4100 && code <= 4199;
+    return code >= 4100 && code <= 4199 && !this.isOfLeaving;
+  }
+
+  /** The node leaves: it takes nothing more, and over HTTP there may be no connection whose end would say so. */
+  get isOfLeaving() {
+    return this.problem.code === Code.NodeDraining;
   }
 
   /**

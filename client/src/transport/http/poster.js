@@ -49,6 +49,7 @@ export class Poster {
       this.#host.tell(text);
     } catch (error) {
       if (!(error instanceof Refused && error.isOfCommand)) {
+        if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.told(id)); // none was taken
         this.#host.fail(error);
         return;
       }
