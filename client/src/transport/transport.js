@@ -43,3 +43,4 @@ export const CLOSE_TIMEOUT_MS = 2_000; // for the peer's answer to a close
 
 /** Ends that are ours to word. */
 export const BROKE = "the connection broke";
+export const SILENT = "nothing came by the connection any more";

@@ -40,6 +40,7 @@ function hear(text, wanted) {
       ask: async () => new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream" } }),
       tell: (text) => told.push(JSON.parse(text)),
       fail: () => resolve(told),
+      soon: (awaited) => awaited,
       worked() {},
       settled() {},
     };

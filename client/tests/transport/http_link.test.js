@@ -127,6 +127,22 @@ test("a poll whose answer breaks off is asked for fewer messages, by the next li
   assert.deepEqual(limits, [1_000, 250, 62, 124, 248, 496]);
 });
 
+test("a link that ends while it is paused asks for nothing more", LIMITS, async () => {
+  const { link, say, asked, heard, ended } = open("poll", () => answer(200, "[]", { "godwit-position": "7.0" }));
+  say({ id: 1, subscribe: "/a" });
+  await heard(({ id }) => id === 1);
+  const settle = async () => {
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  link.pause();
+  await settle();
+  const count = asked.length;
+  link.abort();
+  await ended();
+  await settle();
+  assert.equal(asked.length, count);
+});
+
 test("publishes that are refused together are tried one by one, and the one that is to blame is told", LIMITS, async () => {
   const { link, say, heard, asked } = open("poll", (_, { body }) => {
     const commands = JSON.parse(body);

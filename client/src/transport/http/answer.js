@@ -7,7 +7,6 @@ import { Code } from "../../codes.js";
  * @property {number} status
  * @property {{ get: (name: string) => string | null }} headers
  * @property {ReadableStream<Uint8Array> | null} body
- * @property {() => Promise<string>} text
  */
 
 /** @typedef {{ method?: string, headers?: Record<string, string>, body?: string, signal?: AbortSignal }} Request */
@@ -69,14 +68,13 @@ export class Refused extends Error {
 }
 
 /**
- * Throws Refused unless it is what was hoped for.
+ * What an answer other than the one that was hoped for says.
  * @param {Answer} answer
+ * @param {string} text its body
  */
-export async function check(answer) {
-  if (answer.status === 200) return;
-  const text = await answer.text();
-  const seconds = Number(answer.headers.get("retry-after") ?? NaN);
-  throw new Refused(answer.status, problemOf(text), Number.isFinite(seconds) ? seconds * 1000 : null);
+export function refusedOf({ status, headers }, text) {
+  const seconds = Number(headers.get("retry-after") ?? NaN);
+  return new Refused(status, problemOf(text), Number.isFinite(seconds) ? seconds * 1000 : null);
 }
 
 /** @param {string} text */

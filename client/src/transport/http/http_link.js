@@ -1,13 +1,14 @@
 // A link over HTTP: the JSON wire's commands in, its objects out, as if a WebSocket were there. Publishes go by POST;
 // messages come by Server-Sent Events or by long poll, which is all that the two transports differ in.
 //
-// It holds which subscriptions the session has asked for, because each request names them all. Any request that fails ends
-// the link: the session knows where everything stood, and begins anew.
+// It holds which subscriptions the session has asked for, because each request names them all. Any request that fails, or of
+// which nothing comes for long, ends the link: the session knows where everything stood, and begins anew. That some other
+// request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
 
 import { Code } from "../../codes.js";
 import { elementsOf } from "../../wire/source.js";
-import { SEND_BUFFER_BYTES_MAX } from "../transport.js";
-import { Refused, check } from "./answer.js";
+import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
+import { Refused, refusedOf } from "./answer.js";
 import { Polling } from "./polling.js";
 import { Portion } from "./portion.js";
 import { Poster } from "./poster.js";
@@ -26,7 +27,7 @@ import { Wanted, isRoomFor } from "./wanted.js";
 
 const LIVE_END = "/v1/live";
 const STREAMS_MAX = 4; // a browser allows six connections to one place
-const SILENCE_MS = 40_000; // a node says something every 25 s by each stream; past this the session asks whether it lives
+const SILENCE_MS = 40_000; // a node says something every 25 s by each stream, and no request waits for longer than that
 
 /**
  * @param {"sse" | "poll"} way
@@ -59,6 +60,8 @@ export class HttpLink {
   #poster = new Poster(this);
   #ending = new AbortController();
   #hasWorked = false; // something has come by a stream
+  /** @type {Set<ReturnType<typeof setTimeout>>} of what is awaited */
+  #timers = new Set();
   #resume = () => {};
   /** @type {Promise<void>} */
   #resumed = Promise.resolve();
@@ -126,9 +129,44 @@ export class HttpLink {
     const headers = {};
     if (request.body !== undefined) headers["Content-Type"] = "application/json";
     if (this.#token !== null) headers["Authorization"] = `Bearer ${this.#token}`;
-    const answer = await this.#ask(this.#base + path, { signal: this.#ending.signal, ...request, headers });
-    await check(answer);
+    const answer = await this.soon(this.#ask(this.#base + path, { signal: this.#ending.signal, ...request, headers }));
+    if (answer.status !== 200) throw refusedOf(answer, await this.read(answer));
     return answer;
+  }
+
+  /**
+   * The whole body of an answer, however long it takes, as long as it comes.
+   * @param {Answer} answer
+   */
+  async read({ body }) {
+    const decoder = new TextDecoder();
+    const chunks = body?.getReader();
+    let text = "";
+    while (chunks !== undefined) {
+      const { value, done } = await this.soon(chunks.read());
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  /**
+   * Wait for what comes by the network, but not for ever: it fails where nothing comes for long.
+   * @template T
+   * @param {Promise<T>} awaited
+   * @param {() => void} [silent] what to do instead, and wait on
+   * @returns {Promise<T>}
+   */
+  soon(awaited, silent) {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(silent ?? (() => reject(new Error(SILENT))), SILENCE_MS);
+      this.#timers.add(timer);
+      const settled = () => {
+        clearTimeout(timer);
+        this.#timers.delete(timer);
+      };
+      awaited.then(resolve, reject).then(settled);
+    });
   }
 
   /** @param {string} frame */
@@ -177,6 +215,7 @@ export class HttpLink {
     if (this.isEnded) return;
     this.isEnded = true;
     for (const stream of this.#streams) stream.stop();
+    for (const timer of this.#timers) clearTimeout(timer);
     this.#ending.abort();
     this.resume();
     queueMicrotask(() => this.#events.closed(end));
@@ -209,7 +248,7 @@ export class HttpLink {
   async #prove(reply) {
     try {
       const answer = await this.ask("/v1/messages", { method: "POST", body: "[]" });
-      if ((await answer.text()).trim() !== "[]") throw new Error("what answers is no node of Godwit");
+      if ((await this.read(answer)).trim() !== "[]") throw new Error("what answers is no node of Godwit");
       this.tell(JSON.stringify(reply));
       for (const stream of this.#streams) stream.renew();
     } catch (error) {

@@ -40,7 +40,7 @@ export class Polling {
     if (this.#fresh() !== undefined && !this.#isJoining) this.#joinAll();
   }
 
-  renew() {} // each request shows anew that the node is there
+  renew() {} // each request is waited for so long only
 
   stop() {
     this.#isStopped = true;
@@ -75,8 +75,8 @@ export class Polling {
     this.#isRunning = true;
     try {
       while (this.#served().length > 0 && !this.#isStopped && !this.#host.isEnded) {
-        while (this.#host.isPaused) await this.#host.resumed();
-        await this.#poll(this.#served());
+        if (this.#host.isPaused) await this.#host.resumed();
+        else await this.#poll(this.#served());
       }
     } catch (error) {
       this.#host.fail(error);
@@ -172,7 +172,7 @@ export class Polling {
       const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}`, signal ? { signal } : {});
       const place = answer.headers.get("godwit-position");
       if (place === null) throw new Error("an answer without a place");
-      const text = await answer.text();
+      const text = await this.#host.read(answer);
       portion.arrived();
       return { text, place };
     } catch (error) {

@@ -45,8 +45,7 @@ export class Poster {
     const batch = this.#take();
     try {
       const answer = await this.#host.ask("/v1/messages", { method: "POST", body: `[${batch.map(({ text }) => text).join()}]` });
-      const text = await answer.text();
-      this.#host.tell(text);
+      this.#host.tell(await this.#host.read(answer));
     } catch (error) {
       if (!(error instanceof Refused && error.isOfCommand)) {
         if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.told(id)); // none was taken

@@ -4,7 +4,7 @@
 //
 // A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more.
 
-import { BROKE } from "../transport.js";
+import { BROKE, SILENT } from "../transport.js";
 import { Refused } from "./answer.js";
 import { EventReader } from "./events.js";
 import { hasRoom, isOfRoom, mayShare, waitForRoom } from "./room.js";
@@ -60,7 +60,7 @@ export class Streaming {
 
   #refresh() {
     if (!this.#isDue || this.#host.isEnded) return;
-    if ([...this.wanted.values()].some((each) => each.isServed && each.place === null)) return; // its join is under way
+    if (this.#isJoining) return;
     if (this.#stream !== null && !this.#stream.hasBegun && this.#isStillWanted(this.#stream)) return;
     this.#isDue = false;
     const { served, first, others } = this.#sorted();
@@ -69,6 +69,11 @@ export class Streaming {
     this.#isDoubted = false;
     if (others) this.#isDue = true; // when these have joined
     if (served.length + first.length > 0) this.#open([...served, ...first]);
+  }
+
+  /** Something was served from no place, and has none yet. */
+  get #isJoining() {
+    return [...this.wanted.values()].some((each) => each.isServed && each.place === null);
   }
 
   /** Keep what is read until the next one is there. */
@@ -177,6 +182,17 @@ export class Streaming {
   }
 
   /**
+   * Nothing came for long, though a node says something now and then: it is dead, whatever comes by others.
+   * @param {Stream} stream
+   */
+  #doubt(stream) {
+    if (this.#held === stream) stream.ending.abort(); // it is not gone back to
+    else if (this.#stream !== stream) return;
+    else if (this.#isJoining) this.#host.fail(new Error(SILENT)); // to ask anew, places are needed
+    else this.renew();
+  }
+
+  /**
    * @param {Refused} refusal
    * @param {Wanted[]} wanted
    */
@@ -206,7 +222,7 @@ export class Streaming {
     const events = new EventReader(this.#host.frameBytesMax);
     const chunks = body.getReader();
     for (;;) {
-      const { value, done } = await chunks.read();
+      const { value, done } = await this.#host.soon(chunks.read(), () => this.#doubt(stream));
       if (done || (this.#stream !== stream && this.#held !== stream)) return;
       events.push(value);
       for (;;) {

@@ -1,0 +1,203 @@
+// A client over HTTP comes back from every state in which the network, or a node that leaves, can leave it: once all is well
+// again it is served within a minute, of which the longest part is the silence that makes it doubt what it waits for.
+
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+
+import { seeded } from "../faults/cutting_proxy.js";
+import { Clock, HttpNode, openOverHttp } from "./http_node.js";
+
+const LIMITS = { timeout: 30_000 };
+const BACK_MS_MAX = 60_000;
+const SETTINGS = { reconnectFirstMs: 20, reconnectMaxMs: 400 };
+const POST = "POST /v1/messages";
+const WALKS = process.env.LONG ? 300 : 15;
+let clock, node, client;
+
+beforeEach(() => {
+  [clock, node] = [new Clock(), new HttpNode()];
+});
+afterEach(async () => {
+  await client.close();
+  clock.stop();
+});
+
+/** A subscription, and what it was told. */
+function follow(selector, options = {}) {
+  const seen = [];
+  const note = (message) => seen.push(message.json());
+  const subscription = client.subscribe(selector, options, { message: note, gap: () => seen.push("gap"), dropped: () => {} });
+  return { subscription, seen };
+}
+
+const asks = (request, count = 0) => clock.until(() => node.asked.slice(count).includes(request), 3_000);
+
+async function comesBack({ subscription, seen }) {
+  node.heal();
+  node.append("/a", 2);
+  assert.ok(await clock.until(() => seen.includes(2), BACK_MS_MAX), `it stays away; it last asked ${node.asked.slice(-3)}`);
+  assert.deepEqual(seen.filter((each) => each === 2), [2]);
+  assert.equal(subscription.counts.holes, 0);
+}
+
+for (const [way, get] of [["sse", "GET /v1/stream"], ["poll", "GET /v1/messages"]]) {
+  for (const selector of ["/a", "/*"]) {
+    describe(`by ${way}, on ${selector}`, LIMITS, () => {
+      const begin = () => {
+        client = openOverHttp(node, clock, way, SETTINGS);
+        return follow(selector);
+      };
+      const serve = async () => {
+        const follower = begin();
+        node.append("/a", 1);
+        assert.ok(await clock.until(() => follower.seen.includes(1), 1_000));
+        return follower;
+      };
+
+      for (const harm of ["broken", "swallowed", "headless", "torn"]) {
+        for (const request of [POST, get]) {
+          test(`a first ${request} that is ${harm}`, LIMITS, async () => {
+            node.harm = (each) => (each === request ? harm : undefined);
+            const follower = begin();
+            assert.ok(await asks(request));
+            await comesBack(follower);
+          });
+
+          test(`a ${request} that is ${harm} when it comes back`, LIMITS, async () => {
+            const follower = await serve();
+            node.harm = (each) => (each === request ? harm : undefined);
+            const count = node.asked.length;
+            node.cut();
+            assert.ok(await asks(request, count));
+            await comesBack(follower);
+          });
+        }
+      }
+
+      for (const keepsMarks of selector === "/a" ? [false] : [false, true]) {
+        test(`silence${keepsMarks ? " before a join is complete" : ""}`, LIMITS, async () => {
+          node.keepsMarks = keepsMarks;
+          const follower = await serve();
+          node.silence();
+          await comesBack(follower);
+        });
+      }
+
+      test("a node that is gone for long", LIMITS, async () => {
+        const follower = await serve();
+        node.isDown = true;
+        node.cut();
+        await clock.until(() => false, 100_000);
+        await comesBack(follower);
+      });
+
+      test("a node that leaves, and takes nothing more of whom it has welcomed", LIMITS, async () => {
+        node.harm = (request) => {
+          if (request === POST) queueMicrotask(() => (node.isDraining = true));
+        };
+        const follower = begin();
+        assert.ok(await asks(get));
+        await comesBack(follower);
+      });
+    });
+  }
+
+  describe(`by ${way}`, LIMITS, () => {
+    beforeEach(() => {
+      client = openOverHttp(node, clock, way, SETTINGS);
+    });
+    const settled = async (publishing) => {
+      let outcome = null;
+      publishing.then((published) => (outcome = published), (error) => (outcome = error));
+      assert.ok(await clock.until(() => outcome !== null, BACK_MS_MAX), "it has no answer");
+      return outcome;
+    };
+
+    for (const options of [{}, { once: false }]) {
+      test(`what a node refuses that leaves goes to the next, with ${JSON.stringify(options)}`, LIMITS, async () => {
+        assert.ok(await clock.until(() => client.isConnected, 1_000));
+        node.isDraining = true;
+        const publishing = [1, 2].map((n) => client.publish("/a", n, options));
+        assert.ok(await asks(POST, node.asked.length));
+        node.heal();
+        for (const each of publishing) assert.match(String((await settled(each)).position), /^7\./);
+      });
+    }
+
+    test("a publish that is swallowed, while messages go on coming", LIMITS, async () => {
+      const { seen } = follow("/a");
+      assert.ok(await clock.until(() => node.asked.includes(get), 1_000));
+      node.harm = (request) => (request === POST ? "swallowed" : undefined);
+      const publishing = client.publish("/b", 1);
+      assert.ok(await asks(POST, node.asked.length - 1));
+      node.heal();
+      for (let n = 0; n < 12; n++) {
+        node.append("/a", n);
+        assert.ok(await clock.until(() => seen.includes(n), 50));
+        await clock.until(() => false, 4_000);
+      }
+      assert.match(String((await settled(publishing)).position), /^7\./);
+    });
+  });
+}
+
+test("of two streams the one that falls silent is opened anew, without a word to the other", LIMITS, async () => {
+  client = openOverHttp(node, clock, "sse", SETTINGS);
+  const [one, other] = [follow("/a"), follow("/b", { conflateMs: 100 })];
+  assert.ok(await clock.until(() => node.asked.filter((each) => each === "GET /v1/stream").length === 2, 1_000));
+  let streams = 0;
+  node.silence((request) => request === "GET /v1/stream" && ++streams === 1);
+  node.append("/a", 1);
+  for (let n = 0; n < 12 && one.seen.length === 0; n++) {
+    node.append("/b", n);
+    assert.ok(await clock.until(() => other.seen.includes(n), 50));
+    await clock.until(() => false, 4_000);
+  }
+  assert.deepEqual([one.seen, one.subscription.counts.joins, other.subscription.counts.joins], [[1], 1, 1]);
+});
+
+test("a question whether there is room that is swallowed", LIMITS, async () => {
+  client = openOverHttp(node, clock, "sse", SETTINGS);
+  const first = follow("/a");
+  node.append("/a", 1);
+  assert.ok(await clock.until(() => first.seen.includes(1), 1_000));
+  node.harm = (request) => (request === "HEAD /v1/stream" ? "swallowed" : "full");
+  follow("/b");
+  assert.ok(await asks("HEAD /v1/stream"));
+  await comesBack(first);
+});
+
+const HARMS = [undefined, undefined, "broken", "swallowed", "headless", "torn"];
+const EVENTS = [
+  () => node.cut(),
+  (random) => node.silence(() => random() < 0.5),
+  () => node.heal(),
+  () => (node.isDown = true),
+  () => (node.isDraining = true),
+  () => {},
+];
+
+for (let seed = 1; seed <= WALKS; seed++) {
+  test(`whatever happens for a minute, as ${seed} has it`, LIMITS, async () => {
+    const random = seeded(seed);
+    const choose = (among) => among[Math.floor(random() * among.length)];
+    client = openOverHttp(node, clock, choose(["sse", "poll", "auto"]), { ...SETTINGS, itemsMax: choose([4, 200]) });
+    const followers = ["/a", "/*", "/b/**"].map((selector) => follow(selector));
+    const publishing = [];
+    while (clock.now < 60_000) {
+      const [harm, harmed] = [choose(HARMS), choose([POST, "GET /v1/stream", "GET /v1/messages"])];
+      node.harm = (request) => (request === harmed ? harm : undefined);
+      choose(EVENTS)(random);
+      publishing.push(client.publish(choose(["/a", "/b", "/b/c"]), publishing.length));
+      await clock.until(() => false, random() * 3_000);
+    }
+    node.heal();
+    let answered = 0;
+    for (const each of publishing) each.then(() => answered++);
+    const lacking = () => followers.map(({ subscription, seen }) => node.countOf(subscription.selector) - seen.length);
+    const isAll = () => answered === publishing.length && lacking().every((count) => count === 0);
+    const isBack = await clock.until(isAll, 2 * BACK_MS_MAX);
+    assert.ok(isBack, `${publishing.length - answered} answers, and ${lacking()} messages lack; it last asked ${node.asked.slice(-5)}`);
+    for (const { seen } of followers) assert.equal(new Set(seen).size, seen.length);
+  });
+}
