@@ -125,7 +125,8 @@ export class Ways {
   /** @param {() => void} leave */
   #seek(leave) {
     this.stop();
-    const waitMs = Math.min(AGAIN_MS_MAX, this.#againMs * 2 ** Math.min(this.#tries++, 30));
+    const way = /** @type {Way} */ (this.#ways[WEBSOCKET]);
+    const waitMs = Math.min(AGAIN_MS_MAX, this.#againMs * 2 ** Math.min(this.#tries, 30));
     /** @type {import("./transport/transport.js").Link | undefined} */
     let link;
     let isStopped = false;
@@ -138,18 +139,32 @@ export class Ways {
       },
       frame: () => {},
       drained: () => {},
-      closed: () => isStopped || this.#seek(leave),
+      closed: () => {
+        if (isStopped) return;
+        this.#tries++;
+        this.#seek(leave);
+      },
     };
-    const timer = setTimeout(() => {
-      link = this.#ways[WEBSOCKET]?.open(this.#url, this.#options, events);
+    let timer = setTimeout(() => {
+      link = way.open(this.#url, this.#options, events);
+      timer = setTimeout(() => link?.abort(), way.connectTimeoutMs); // who takes it up and answers nothing is no way
+      release(timer);
     }, waitMs);
-    /** @type {{ unref?: () => void }} */ (timer).unref?.(); // no program has to live for it
+    release(timer);
     this.#stopSeeking = () => {
       isStopped = true;
       clearTimeout(timer);
       link?.abort();
     };
   }
+}
+
+/**
+ * No program has to live for it.
+ * @param {{ unref?: () => void }} timer
+ */
+function release(timer) {
+  timer.unref?.();
 }
 
 /**

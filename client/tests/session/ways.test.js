@@ -15,7 +15,7 @@ function make(choice = "auto", wire = "json") {
   const sockets = [];
   const platform = {
     open: (_url, _options, events) => {
-      const link = { events, isAborted: false, abort: () => (link.isAborted = true) };
+      const link = { events, isAborted: false, abort: () => ((link.isAborted = true), events.closed(FAILED)) };
       sockets.push(link);
       return link;
     },
@@ -93,6 +93,41 @@ test("while events carry, a WebSocket is tried beside them, ever more seldom, an
   assert.equal(left, 1);
   ways.ended(true, { code: 1000, reason: "" });
   assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [true, "websocket"]);
+  mock.timers.reset();
+});
+
+test("a WebSocket that is taken up and never answered is given up, and tried again", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { ways, sockets } = make();
+  ways.choose(fresh());
+  ways.ended(false, FAILED);
+  ways.worked(() => {});
+  mock.timers.tick(1_000);
+  assert.equal(sockets.length, 1);
+  mock.timers.tick(5_000); // the longest a handshake may take beside another way
+  assert.equal(sockets[0].isAborted, true);
+  mock.timers.tick(2_000);
+  assert.equal(sockets.length, 2);
+  ways.stop();
+  mock.timers.reset();
+});
+
+test("connections that are cut make nobody wait longer for a WebSocket: none was tried", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { ways, sockets } = make();
+  const url = fresh();
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  for (let cuts = 0; cuts < 5; cuts++) {
+    ways.choose(url);
+    ways.worked(() => {});
+    mock.timers.tick(900);
+    ways.ended(true, FAILED);
+  }
+  ways.worked(() => {});
+  mock.timers.tick(1_000);
+  assert.equal(sockets.length, 1);
+  ways.stop();
   mock.timers.reset();
 });
 
