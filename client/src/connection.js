@@ -113,12 +113,13 @@ export class Connection {
    */
   #carry(url, { name, open, wire, connectTimeoutMs }, token) {
     const { now } = this.#means;
-    const { frameBytesMax, streamTimeoutMs } = this.#session.settings;
+    const { frameBytesMax, streamTimeoutMs, pingIntervalMs, answerTimeoutMs } = this.#session.settings;
+    const silenceMs = pingIntervalMs + answerTimeoutMs + streamTimeoutMs;
     this.#wire = newWire(wire);
     return new Promise((settle) => {
       this.#settle = settle;
       try {
-        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax, streamTimeoutMs }, {
+        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax, streamTimeoutMs, pingIntervalMs, silenceMs }, {
           opened: () => {
             this.#isOpen = true;
             this.#session.transport = name;

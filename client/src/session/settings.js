@@ -21,7 +21,7 @@ const DEFAULTS = Object.freeze({
   webSocketAgainMs: 60_000,
   /** to answer a ping, else the peer is dead */
   answerTimeoutMs: 10_000,
-  /** silence before a ping, where the server names none */
+  /** silence before a ping, where the server names none; over HTTP how often it has to say something */
   pingIntervalMs: 25_000,
   /** the first try to come back comes within this */
   reconnectFirstMs: 1_000,

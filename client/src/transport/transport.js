@@ -34,6 +34,8 @@
  * @property {string} subprotocol
  * @property {number} frameBytesMax of one frame received, where the transport can hold to it
  * @property {number} [streamTimeoutMs] for the first event of a stream
+ * @property {number} [pingIntervalMs] how often the server says something by each stream
+ * @property {number} [silenceMs] past it what is awaited will not come
  */
 
 /** @typedef {(url: string, options: LinkOptions, events: LinkEvents) => Link} Transport */

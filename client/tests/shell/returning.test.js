@@ -102,6 +102,16 @@ for (const [way, get] of [["sse", "GET /v1/stream"], ["poll", "GET /v1/messages"
     });
   }
 
+  test(`by ${way} silence is found out sooner where that is asked for`, LIMITS, async () => {
+    client = openOverHttp(node, clock, way, { ...SETTINGS, pingIntervalMs: 2_000, answerTimeoutMs: 1_000, streamTimeoutMs: 1_000 });
+    const { seen } = follow("/a");
+    node.append("/a", 1);
+    assert.ok(await clock.until(() => seen.includes(1), 1_000));
+    node.silence();
+    node.append("/a", 2);
+    assert.ok(await clock.until(() => seen.includes(2), 5_000));
+  });
+
   describe(`by ${way}`, LIMITS, () => {
     beforeEach(() => {
       client = openOverHttp(node, clock, way, SETTINGS);

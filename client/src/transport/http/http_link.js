@@ -27,7 +27,6 @@ import { Wanted, isRoomFor } from "./wanted.js";
 
 const LIVE_END = "/v1/live";
 const STREAMS_MAX = 4; // a browser allows six connections to one place
-const SILENCE_MS = 40_000; // a node says something every 25 s by each stream, and no request waits for longer than that
 
 /**
  * @param {"sse" | "poll"} way
@@ -45,10 +44,12 @@ export class HttpLink {
   isPaused = false;
   frameBytesMax;
   streamTimeoutMs;
+  pingIntervalMs;
   now;
   portion;
   #base;
   #way;
+  #silenceMs;
   #events;
   #ask;
   /** @type {string | null} */
@@ -74,9 +75,12 @@ export class HttpLink {
    * @param {HttpMeans} means
    * @param {Portion} portion
    */
-  constructor(base, way, { frameBytesMax, streamTimeoutMs = 5_000 }, events, { ask, now }, portion) {
+  constructor(base, way, options, events, { ask, now }, portion) {
+    const { frameBytesMax, streamTimeoutMs = 5_000, pingIntervalMs = 25_000, silenceMs = 40_000 } = options;
     this.frameBytesMax = frameBytesMax;
     this.streamTimeoutMs = streamTimeoutMs;
+    this.pingIntervalMs = pingIntervalMs;
+    this.#silenceMs = silenceMs;
     this.now = now;
     this.portion = portion;
     this.#base = base;
@@ -159,7 +163,7 @@ export class HttpLink {
    */
   soon(awaited, silent) {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(silent ?? (() => reject(new Error(SILENT))), SILENCE_MS);
+      const timer = setTimeout(silent ?? (() => reject(new Error(SILENT))), this.#silenceMs);
       this.#timers.add(timer);
       const settled = () => {
         clearTimeout(timer);
@@ -232,7 +236,7 @@ export class HttpLink {
     else if ("unsubscribe" in command) this.#unsubscribe(id, command.unsubscribe);
     else if ("connect" in command) {
       this.#token = command.connect.token ?? null;
-      this.#prove({ id, ok: "connected", ping_interval_ms: SILENCE_MS });
+      this.#prove({ id, ok: "connected", ping_interval_ms: this.#silenceMs });
     } else if ("ping" in command) this.#prove({ id, ok: "pong" });
     else {
       const [verb] = Object.keys(command).filter((key) => key !== "id");

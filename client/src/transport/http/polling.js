@@ -12,7 +12,7 @@ import { gapOf, markOf, queryOf } from "./wanted.js";
 /** @typedef {import("./wanted.js").Push} Push */
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 
-const WAIT_S = 25; // below what those between commonly allow
+const WAIT_S_MAX = 25; // below what those between commonly allow
 
 export class Polling {
   /** @type {Map<string, Wanted>} */
@@ -120,8 +120,9 @@ export class Polling {
   async #poll(wanted) {
     const ending = (this.#waiting = new AbortController());
     this.#polled = wanted;
+    const waitS = Math.min(WAIT_S_MAX, Math.ceil(this.#host.pingIntervalMs / 1000));
     try {
-      const { text, place } = await this.#ask(`${queryOf(wanted)}&snapshot=true&wait=${WAIT_S}`, ending.signal);
+      const { text, place } = await this.#ask(`${queryOf(wanted)}&snapshot=true&wait=${waitS}`, ending.signal);
       if (ending.signal.aborted) return; // asked again from the same places
       this.#tries = 0;
       for (const each of wanted) this.#joined.delete(each);
