@@ -1,5 +1,11 @@
 // One subscription through the JavaScript client; every item it yields becomes one line of JSON on standard output.
-// Its argument says which client, which node and which selector. It reads on only when a line has been taken.
+// Its argument says which client, which node and which selector. It takes nothing more between the lines `stall` and `go` on
+// standard input. What the client says of itself is told too, and after a silence what it waits for.
+
+import { createInterface } from "node:readline";
+
+const SILENCES_MS = [10_000, 30_000];
+const REQUESTS_MAX = 6;
 
 const asked = JSON.parse(process.argv[2]);
 const { Client } = await import(asked.client);
@@ -30,9 +36,53 @@ function told(item) {
   return item.type === "status" ? { is: "disconnected", reason: item.reason } : { is: item.type };
 }
 
-const client = new Client(asked.url, { wire: asked.wire, settings });
-for await (const item of client.subscribe(asked.selector, { onGap: asked.onGap }).items()) {
-  if (!process.stdout.write(`${JSON.stringify(told(item))}\n`)) {
-    await new Promise((taken) => process.stdout.once("drain", taken));
+const requests = []; // the last of them, and what became of each
+const fetched = globalThis.fetch;
+globalThis.fetch = async (url, request) => {
+  const words = `${request.method ?? "GET"} ${new URL(url).pathname}`;
+  const one = { words, at: performance.now(), became: "no answer" };
+  if (requests.push(one) > REQUESTS_MAX) requests.shift();
+  try {
+    const answer = await fetched(url, request);
+    one.became = answer.status;
+    return answer;
+  } catch (error) {
+    one.became = error.cause?.code ?? String(error);
+    throw error;
   }
+};
+
+let gate = { isOpen: true, opened: Promise.resolve(), open: () => {} };
+createInterface({ input: process.stdin }).on("line", (line) => {
+  gate.open();
+  const isOpen = line !== "stall";
+  gate = { isOpen, opened: Promise.resolve(), open: () => {} };
+  if (!isOpen) gate.opened = new Promise((open) => (gate.open = open));
+  say(isOpen ? "goes on" : "is stalled");
+});
+
+const put = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);
+const say = (words) => put({ is: "said", words });
+const log = { info: say, warn: say, error: (...words) => say(words.join(" ")) };
+const client = new Client(asked.url, { wire: asked.wire, settings, log });
+
+let silences = []; // timers, from the last item on
+function hear() {
+  silences.forEach(clearTimeout);
+  silences = SILENCES_MS.map((ms) => setTimeout(explain, ms, ms));
+}
+
+function explain(ms) {
+  if (!gate.isOpen) return;
+  const now = performance.now();
+  const place = client.isConnected ? `connected by ${client.transport}` : `not connected (${client.loss})`;
+  const last = requests.map(({ words, at, became }) => `${words} ${((now - at) / 1000).toFixed(1)} s ago: ${became}`);
+  say(`${ms / 1000} s without an item, ${place}; ${last.join(", ") || "no requests"}`);
+}
+
+hear();
+for await (const item of client.subscribe(asked.selector, { onGap: asked.onGap }).items()) {
+  hear();
+  if (!put(told(item))) await new Promise((taken) => process.stdout.once("drain", taken));
+  await gate.opened;
 }

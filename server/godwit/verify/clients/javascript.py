@@ -35,8 +35,8 @@ def find_client() -> str | None:
 
 
 class JavascriptSubscriber(Reading[asyncio.Event]):
-    """Run it as a task; cancel it to end. Stalled, nothing is read from the process: its own writing stops, and with it the reading
-    of its subscription.
+    """Run it as a task; cancel it to end. Stalled, its program takes nothing more of its subscription: pipes and buffers between here
+    and there hold more than a stall brings, so that not to read them would stop nobody.
     """
 
     def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
@@ -44,6 +44,13 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
         self.mine, self.witness, self.trace = mine, witness, trace
         self._url, self._clock = url, clock
         self._has_joined = False
+        self._orders: asyncio.StreamWriter | None = None
+
+    def stall(self, is_stalled: bool) -> None:
+        has_changed = self._may_read.is_set() == is_stalled
+        super().stall(is_stalled)
+        if has_changed and self._orders is not None:
+            self._orders.write(b"stall\n" if is_stalled else b"go\n")
 
     async def run(self) -> None:
         mine = self.mine
@@ -56,20 +63,24 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
         }
         process = await asyncio.create_subprocess_exec(
             *("node", str(PROGRAM), json.dumps(asked)),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES_MAX,
             preexec_fn=follow_parent(),
         )
         assert process.stdout is not None
         self.witness.asked(self._clock())
+        self._orders = process.stdin
+        if self._orders is not None and not self._may_read.is_set():
+            self._orders.write(b"stall\n")
         try:
             while line := await process.stdout.readline():
                 self._take(json.loads(line))
-                await self._may_read.wait()
             self.trace.down(self._clock())
             self.witness.lost(self._clock(), f"the program ended with {await process.wait()}")
             await asyncio.Event().wait()  # it is found short of the head at the end
         finally:
+            self._orders = None
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await wait_for_end(process)
@@ -94,6 +105,8 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             case "disconnected":
                 self.trace.down(now)
                 witness.lost(now, told["reason"])
+            case "said":
+                witness.said(now, told["words"])
 
 
 def _message(told: dict[str, Any]) -> Message:

@@ -21,6 +21,7 @@ from .merging import claim_of
 from .place import SEEN_MAX, Place, Seen
 
 MARKS_KEPT = 2
+WORDS_MAX = 400
 UNTOLD = -1
 JOIN_MS = 10_000
 """So long a join may take before its first mark, where no mark is heard of: on a node that was just restarted."""
@@ -52,6 +53,7 @@ class Witness:
         self.moved: Callable[[], None] = _nobody_waits
         self._ledger = court.ledger
         self._events: deque[Seen] = deque(maxlen=SEEN_MAX)  # of the whole subscription: cuts, resumes, pattern gaps
+        self._words: deque[Seen] = deque(maxlen=SEEN_MAX)  # what its library said
         self._marks: dict[str, dict[str, Position]] = {}
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
         self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
@@ -102,6 +104,10 @@ class Witness:
         self._join = None
         self._forget_unmarked(at_ms)
         self._note(at_ms, f"the connection went{reason and ': '}{reason[:60]}", None)
+
+    def said(self, at_ms: int, words: str) -> None:
+        """What its library says of itself: proof of nothing, but of use to whoever has to look."""
+        self._words.append((at_ms, f"it says: {words[:WORDS_MAX]}", None))
 
     # What it is told
 
@@ -358,7 +364,7 @@ class Witness:
             return
         place = self.places.get(subject)
         seen = list(place.seen) if place is not None else []
-        history = tell_history(self._ledger, subject, breach, seen, list(self._events))
+        history = tell_history(self._ledger, subject, breach, seen, [*self._events, *self._words])
         self.court.findings.add(Finding(breach.promise, breach.sentence, self.name, subject, at_ms, history))
 
 
