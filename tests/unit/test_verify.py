@@ -96,6 +96,14 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
+def test_javascript_clients_take_each_way_and_over_http_they_speak_json() -> None:
+    subscribers = a_plan().subscribers
+    clients = [each for each in subscribers if each.kind is Kind.JAVASCRIPT]
+    assert [each.transport for each in clients] == ["auto", "sse", "poll", "auto", "sse", "poll"]
+    assert all(each.wire == "json" for each in clients if each.transport != "auto")
+    assert {each.transport for each in subscribers if each.kind is not Kind.JAVASCRIPT} == {"auto"}
+
+
 async def test_a_lane_passes_bytes_until_it_is_cut_within_them() -> None:
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
     proxy = Proxy(server.sockets[0].getsockname())

@@ -14,9 +14,11 @@ from ..client.wire.speak import WireName
 from .judge.content import Style, mix
 
 T = TypeVar("T")
+Transport = Literal["auto", "sse", "poll"]
 
 ROOT = "/verify"
 WARM_UP_S = 2.0
+TRANSPORTS: tuple[Transport, ...] = ("auto", "sse", "poll")  # of JavaScript clients, in turn
 CALM_S = 4.0  # before the end nothing is harmed
 BUSY_SHARE = 60  # percent of the publishes go to the busy subjects
 
@@ -95,6 +97,7 @@ class SubscriberPlan:
     resumes_by: Literal["mark", "positions", "both"] = "mark"
     pace: float = 0.0  # messages a second that a slow one reads
     on_gap: Literal["snapshot", "oldest"] = "snapshot"
+    transport: Transport = "auto"  # what carries a JavaScript client
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,9 @@ def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], r
     selector = subjects[lots.draw(len(subjects))]
     if kind is Kind.PATTERN or (kind is not Kind.SUBJECT and lots.draw(2)):
         selector = lots.choose(patterns)
+    transport = TRANSPORTS[(number - 1) % len(TRANSPORTS)] if kind is Kind.JAVASCRIPT else "auto"
+    if transport != "auto":
+        wire = "json"  # over HTTP there is no other
     if kind is Kind.SLOW:  # one that the log will move past
         selector = lots.choose([f"{root}/{rest}" for rest in ("busy/0", "busy/1", "busy/*", "**")])
     return SubscriberPlan(
@@ -209,6 +215,7 @@ def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], r
         lots.choose(("mark", "positions", "both")),
         lots.between(3, 15) if kind is Kind.SLOW else 0.0,
         lots.choose(("snapshot", "snapshot", "oldest")),
+        transport,
     )
 
 

@@ -60,6 +60,7 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             "selector": mine.selector,
             "onGap": mine.on_gap,
             "wire": mine.wire,
+            "transport": mine.transport,
         }
         process = await asyncio.create_subprocess_exec(
             *("node", str(PROGRAM), json.dumps(asked)),
