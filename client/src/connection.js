@@ -116,19 +116,27 @@ export class Connection {
     const { frameBytesMax, streamTimeoutMs, pingIntervalMs, answerTimeoutMs } = this.#session.settings;
     const silenceMs = pingIntervalMs + answerTimeoutMs + streamTimeoutMs;
     this.#wire = newWire(wire);
-    return new Promise((settle) => {
+    return new Promise((resolve) => {
+      let isOver = false; // what it brings from then on, closing, is not the next one's
+      /** @param {LinkEnd} end */
+      const settle = (end) => {
+        isOver = true;
+        resolve(end);
+      };
       this.#settle = settle;
       try {
         this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax, streamTimeoutMs, pingIntervalMs, silenceMs }, {
           opened: () => {
+            if (isOver) return;
             this.#isOpen = true;
             this.#session.transport = name;
             this.#session.opened(now(), token);
             this.#flush();
             this.#watchClock();
           },
-          frame: (frame) => this.#guard(() => this.#take(frame)),
+          frame: (frame) => isOver || this.#guard(() => this.#take(frame)),
           drained: () => {
+            if (isOver) return;
             this.#isBlocked = false;
             this.#guard(() => this.#flush());
           },

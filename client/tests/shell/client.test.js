@@ -3,9 +3,51 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
+import { Bell } from "../../src/bell.js";
 import { Client, ClientClosed, CommandRefused, GodwitError, PublishQueueFull, SessionClosed } from "../../src/node.js";
 import { LIMITS, QUICK, logOf, numbers, open, take } from "./opening.js";
 import { Peer } from "./peer.js";
+
+test("what a link brings that was left is not the next one's", LIMITS, async () => {
+  const links = [];
+  const news = new Bell();
+  const transport = (_url, _options, events) => {
+    const end = () => events.closed({ code: 1000, reason: "" });
+    const link = { heard: [], end, say: (object) => events.frame(JSON.stringify(object)) };
+    links.push(link);
+    setImmediate(events.opened);
+    const send = (frame) => (link.heard.push(...[JSON.parse(frame)].flat()), news.ring(), true);
+    return { send, close: () => {}, abort: () => {} }; // closed in good order, it brings what is on the way
+  };
+  const client = open({ transport }, { settings: { answerTimeoutMs: 40 } });
+  const subscription = client.subscribe("/a");
+  const ask = async (place, verb) => {
+    const found = () => links[place]?.heard.find((command) => verb in command);
+    while (!found()) await news.wait();
+    return found().id;
+  };
+  const serve = async (place, say) => {
+    links[place].say({ id: await ask(place, "connect"), ok: "connected", session: "s", node: "n", time: 1 });
+    const id = await ask(place, "subscribe");
+    say();
+    links[place].say({ id, ok: "subscribed", subject: "/a", at: "7.1", outcome: "recovered", count: 0 });
+  };
+  const bring = (place, ...sequences) => sequences.forEach((n) => links[place].say({ message: "/a", at: `7.${n}`, time: 1, content: n }));
+  await ask(0, "connect");
+  await serve(0, () => {});
+  bring(0, 2);
+  links[0].say({ notice: "draining", reconnect_after_ms: 0 });
+  await ask(1, "connect");
+  await serve(1, () => bring(0, 3));
+  bring(0, 4);
+  bring(1, 3, 4, 5);
+  const seen = [];
+  for await (const message of subscription) if (seen.push(message.json()) && seen.at(-1) === 5) break;
+  assert.deepEqual([seen, subscription.counts.holes], [[2, 3, 4, 5], 0]);
+  const closing = client.close();
+  links[1].end();
+  await closing;
+});
 
 describe("a slow reader", LIMITS, () => {
   test("makes a link that can stop stop, and misses nothing", async () => {
