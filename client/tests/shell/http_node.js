@@ -19,6 +19,7 @@ export class HttpNode {
   asked = []; // "GET /v1/stream", in order
   isDown = false;
   isDraining = false;
+  isSocketMute = false; // a WebSocket is taken up and never answered; else it is refused
   keepsMarks = false; // joins of patterns do not come to their end
   /** @type {(request: string) => Harm | undefined} what becomes of a request */
   harm = () => undefined;
@@ -41,7 +42,7 @@ export class HttpNode {
   /** All is well for what is asked from now on. */
   heal() {
     this.harm = () => undefined;
-    this.isDown = this.isDraining = this.keepsMarks = false;
+    this.isDown = this.isDraining = this.isSocketMute = this.keepsMarks = false;
   }
 
   /** How many messages a selector has. */
@@ -211,8 +212,12 @@ export class Clock {
 export function openOverHttp(node, clock, transport, settings = {}) {
   const platform = {
     open: (url, options, events) => {
-      queueMicrotask(() => events.closed({ code: null, reason: "a WebSocket is nothing here" }));
-      return { send: () => true, close: () => {}, abort: () => {} };
+      let end = () => {
+        end = () => {};
+        queueMicrotask(() => events.closed({ code: null, reason: "a WebSocket is nothing here" }));
+      };
+      if (!node.isSocketMute) end();
+      return { send: () => true, close: () => end(), abort: () => end() };
     },
     ask: node.ask,
     now: () => clock.now,

@@ -184,6 +184,7 @@ const EVENTS = [
   () => node.heal(),
   () => (node.isDown = true),
   () => (node.isDraining = true),
+  () => (node.isSocketMute = true),
   () => {},
 ];
 
@@ -191,7 +192,7 @@ for (let seed = 1; seed <= WALKS; seed++) {
   test(`whatever happens for a minute, as ${seed} has it`, LIMITS, async () => {
     const random = seeded(seed);
     const choose = (among) => among[Math.floor(random() * among.length)];
-    client = openOverHttp(node, clock, choose(["sse", "poll", "auto"]), { ...SETTINGS, itemsMax: choose([4, 200]) });
+    client = openOverHttp(node, clock, choose(["sse", "poll", "auto"]), { ...SETTINGS, itemsMax: choose([4, 200]), webSocketAgainMs: 2_000 });
     const followers = ["/a", "/*", "/b/**"].map((selector) => follow(selector));
     const publishing = [];
     while (clock.now < 60_000) {
