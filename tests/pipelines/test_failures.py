@@ -15,9 +15,11 @@ from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 
 from godwit_pipelines.cli import main
-from godwit_pipelines.errors import EXIT_UNEXPECTED, ConfigInvalid, DiskFailed, KafkaFailed, SparkMissing
+from godwit_pipelines.errors import EXIT_UNEXPECTED, ConfigInvalid, DiskFailed, KafkaFailed, LakeBusy, SparkMissing
+from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
 from godwit_pipelines.session import check_master
+from godwit_pipelines.settings import Config
 from godwit_pipelines.source.kafka_faults import reach
 
 CLIENT = "org.apache.kafka.common.errors."
@@ -105,6 +107,32 @@ def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "godwit_pipelines", "report", "--lake", str(tmp_path), "--page", "/proc/page.html"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr) == (DiskFailed.exit_code, False), done.stderr
+
+
+def test_a_job_that_runs_on_the_lake_already_is_left_alone(config: Config, tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "godwit_pipelines",
+        "run",
+        "all",
+        "--journal",
+        str(tmp_path),
+        "--lake",
+        config.lake.path,
+    ]
+    with holding(config, ["usage"]):
+        done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == LakeBusy.exit_code
+    assert f": usage runs on this lake already: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
+    with holding(config, ["usage", "land"]):
+        pass  # who has ended holds nothing
+
+
+def test_a_query_that_another_process_runs_is_told_where_nothing_could_be_locked() -> None:
+    text = "Multiple streaming queries are concurrently using file:/lake/_checkpoints/land-messages/offsets. SQLSTATE: XXKST"
+    raised = translate(StreamingQueryException(FAILED + text))
+    assert isinstance(raised, LakeBusy) and "with file:/lake/_checkpoints/land-messages/offsets, and" in str(raised)
 
 
 def test_what_nobody_expected_is_not_taken_for_what_a_job_found(monkeypatch: pytest.MonkeyPatch) -> None:

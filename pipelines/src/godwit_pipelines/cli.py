@@ -127,7 +127,7 @@ def run(
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
     """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
-    from .lake import Lake
+    from .lake import Lake, holding
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
     from .quiet import quiet_start
@@ -140,7 +140,8 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     late: dict[str, int] = {}
-    with serving(figures, config.metrics.address):
+    queried = [name for name in (job.name, *job.parts) if JOBS[name].kind == "stream"]
+    with holding(config, queried), serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start(), stop.starting():
             spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
         try:

@@ -8,7 +8,8 @@ PipelineError
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 ├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
-└── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
+├── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
+└── LakeBusy          another process runs the job on the lake; exit 8
 """
 
 from __future__ import annotations
@@ -81,3 +82,9 @@ class SparkMissing(PipelineError):
     """Spark cannot begin: there is no Java, or the master does not answer."""
 
     exit_code = 7
+
+
+class LakeBusy(PipelineError):
+    """Another process runs the job on the lake; both would write as one query."""
+
+    exit_code = 8

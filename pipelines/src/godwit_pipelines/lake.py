@@ -7,6 +7,12 @@ there yet reads as an empty one of its schema.
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import ArrayType
 
 from . import delta
-from .errors import ConfigInvalid
+from .errors import ConfigInvalid, LakeBusy
 from .settings import Config
 from .source.kafka import kafka_messages
 from .source.rows import FAULT
@@ -36,8 +42,7 @@ class Lake:
 
     def checkpoint(self, query: str) -> str:
         """Where a query keeps its place. A query whose plan changes takes a new name: the sinks make reading again safe."""
-        given = self.config.lake.checkpoints
-        return str((Path(given).absolute() if given else self.folder / "_checkpoints") / query)
+        return str(checkpoints_of(self.config) / query)
 
     def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
         """A stream of the journals as it stands; `where`, a condition in SQL, rules out segments before they are read."""
@@ -142,6 +147,41 @@ class Lake:
     def merge(self, name: str, frame: DataFrame) -> None:
         """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing."""
         delta.merge(self.path(name), shape(table_of(name), frame), table_of(name))
+
+
+def checkpoints_of(config: Config) -> Path:
+    """The folder of all queries' places."""
+    given = config.lake.checkpoints
+    return Path(given).absolute() if given else Path(config.lake.path).absolute() / "_checkpoints"
+
+
+@contextmanager
+def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
+    """While the block lasts no other process runs these jobs on the lake; raises LakeBusy where one does. A process that is
+    killed holds nothing. Where files cannot be locked Spark finds out, in the midst of a batch.
+    """
+    folder = checkpoints_of(config)
+    with ExitStack() as held:
+        for job in jobs:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context((folder / f"{job}.lock").open("a+"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise LakeBusy(busy(job, file.read().strip())) from None
+            except OSError as error:
+                if error.errno not in (errno.ENOTSUP, errno.ENOLCK):
+                    raise
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+        yield
+
+
+def busy(job: str, who: str) -> str:
+    """The sentence for a job that runs already."""
+    return f"{job} runs on this lake already: {who}; one process runs a job on a lake at a time"
 
 
 def table_of(name: str) -> Table:

@@ -25,6 +25,7 @@ _REFUSED = re.compile(
     r"|[Nn]ot a directory|Mkdirs failed to create).*$",
     re.MULTILINE,
 )
+_SHARED = re.compile(r"Multiple streaming queries are concurrently using (\S+?)\.?(?:\s|$)")
 _LOOK_S = 0.25
 _ARE = ("are", "is")
 _STOP_S = 30.0
@@ -139,10 +140,16 @@ def explain_disk(text: str) -> errors.DiskFailed | None:
     return errors.DiskFailed(f"a file of the lake or of a journal: {found[0].strip(': ')}") if found else None
 
 
+def explain_busy(text: str) -> errors.LakeBusy | None:
+    """What Spark says where two processes were not kept apart, as where files cannot be locked."""
+    found = _SHARED.search(text)
+    return errors.LakeBusy(f"another process runs this query with {found[1]}, and did this batch") if found else None
+
+
 def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
-    if not found and (failed := explain(str(error)) or explain_disk(str(error))):
+    if not found and (failed := explain(str(error)) or explain_disk(str(error)) or explain_busy(str(error))):
         return failed
     if not found:
         return error if isinstance(error, Exception) else RuntimeError(str(error))

@@ -31,5 +31,6 @@ JOB = Job(
     reads=tuple(dict.fromkeys(name for job in _JOBS for name in job.reads)),
     writes=tuple(dict.fromkeys(name for job in _JOBS for name in job.writes)),
     kind="batch",
+    parts=tuple(job.name for job in _JOBS),
     every_s=300.0,
 )

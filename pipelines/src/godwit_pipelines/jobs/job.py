@@ -93,6 +93,8 @@ class Job:
     writes: tuple[str, ...]
     kind: str = "stream"
     """`stream` starts queries that go on from their checkpoints; `batch` works on tables as they stand."""
+    parts: tuple[str, ...] = ()
+    """The jobs that it runs, where it is made of others."""
     every_s: float = 10.0
     """How often it works when it is told to go on and not how often."""
     options: dict[str, str] = field(default_factory=dict)
