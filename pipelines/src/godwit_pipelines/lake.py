@@ -169,7 +169,10 @@ def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                raise LakeBusy(busy(job, file.read().strip())) from None
+                who = file.read().strip()
+                raise LakeBusy(
+                    f"{job} runs on this lake already: {who}; one process runs a job on a lake at a time"
+                ) from None
             except OSError as error:
                 if error.errno not in (errno.ENOTSUP, errno.ENOLCK):
                     raise
@@ -177,11 +180,6 @@ def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
             file.flush()
         yield
-
-
-def busy(job: str, who: str) -> str:
-    """The sentence for a job that runs already."""
-    return f"{job} runs on this lake already: {who}; one process runs a job on a lake at a time"
 
 
 def table_of(name: str) -> Table:
