@@ -20,6 +20,7 @@ def batch(rows: int, end: dict[str, int], latest: dict[str, int]) -> dict[str, A
         "numInputRows": rows,
         "timestamp": "2026-11-21T12:00:00.000Z",
         "sources": [{"endOffset": json.dumps(offset), "latestOffset": json.dumps({"nodes": latest})}],
+        "observedMetrics": {"ahead 0": {"rows": 3}, "other": {"rows": 5}},
         "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 700, "numRowsDroppedByWatermark": 2}],
     }
 
@@ -35,6 +36,7 @@ def test_batches_add_up(tmp_path: Path) -> None:
     assert f"godwit_pipelines_behind_rows{label} 0" in lines and f"godwit_pipelines_rows_per_second{label} 60" in lines
     assert f"godwit_pipelines_last_batch_timestamp_seconds{label} 1795262400" in lines
     assert f"godwit_pipelines_late_rows_total{label} 4" in lines
+    assert f"godwit_pipelines_ahead_rows_total{label} 6" in lines
     assert f"godwit_pipelines_state_rows{label} 7" in lines and lines[-1] == "# EOF"
 
 

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from .errors import ConfigInvalid
+from .transforms.repeats import AHEAD
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _FIGURES = {
@@ -33,6 +34,7 @@ _FIGURES = {
     "busy_seconds": ("counter", "Time spent in batches."),
     "failures": ("counter", "Times that the query ended with an error."),
     "late_rows": ("counter", "Rows, or sums of rows, that came too late to be counted."),
+    "ahead_rows": ("counter", "Rows whose time is more than a day from now, which are not counted."),
     "running": ("gauge", "1 while the query runs."),
     "batch_seconds": ("gauge", "How long the last batch took."),
     "rows_per_second": ("gauge", "Rows of the last batch in each second that it took."),
@@ -86,6 +88,7 @@ class Figures(StreamingQueryListener):
             figures["last_batch_timestamp_seconds"] = datetime.fromisoformat(progress["timestamp"]).timestamp()
             states = progress.get("stateOperators", [])
             figures["late_rows"] += late_rows(progress)
+            figures["ahead_rows"] += ahead_rows(progress)
             figures["state_rows"] = sum(state.get("numRowsTotal", 0) for state in states)
             figures["state_bytes"] = sum(state.get("memoryUsedBytes", 0) for state in states)
         self._write()
@@ -125,6 +128,12 @@ def behind(progress: dict[str, Any]) -> int:
 def late_rows(progress: dict[str, Any]) -> int:
     """What a batch left out because its time was long past; of rows that are summed up before that, the sums count."""
     return sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in progress.get("stateOperators", []))
+
+
+def ahead_rows(progress: dict[str, Any]) -> int:
+    """What a batch left out because its time is more than a day from now."""
+    observed = progress.get("observedMetrics") or {}
+    return sum(int(told["rows"]) for name, told in observed.items() if name.split()[0] == AHEAD)
 
 
 def rows_taken(progress: dict[str, Any]) -> int:

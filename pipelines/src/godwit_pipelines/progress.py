@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors, words
-from .metrics import behind, late_rows, rows_taken
+from .metrics import ahead_rows, behind, late_rows, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -32,17 +32,20 @@ _STOP_S = 30.0
 
 
 def watcher(console: Console, late: dict[str, int]) -> Callable[[StreamingQuery], None]:
-    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late."""
+    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late, or are of a day to
+    come.
+    """
 
     def wait(query: StreamingQuery) -> None:
         counted = watch(query, console)
-        if counted.late:
-            late[query.name] = counted.late
-            console.print(
-                f"{query.name}: at least {words.counted(counted.late, 'row')} came too late and {_ARE[counted.late == 1]} not counted; "
-                "see `came too late` in the runbook",
-                highlight=False,
-            )
+        for count, least, what, entry in (
+            (counted.late, "at least ", "came too late and", "came too late"),
+            (counted.ahead, "", "of a day to come", "a day to come"),
+        ):
+            if count:
+                late[query.name] = late.get(query.name, 0) + count
+                said = f"{least}{words.counted(count, 'row')} {what} {_ARE[count == 1]} not counted"
+                console.print(f"{query.name}: {said}; see `{entry}` in the runbook", highlight=False)
 
     return wait
 
@@ -82,6 +85,7 @@ class Counted:
         self.rows = 0
         self.behind = 0
         self.late = 0
+        self.ahead = 0
         self.seconds = 0.0
         self.rate = 0.0
         self.last = -1
@@ -94,6 +98,7 @@ class Counted:
             self.last = told["batchId"]
             self.rows += rows_taken(told)
             self.late += late_rows(told)
+            self.ahead += ahead_rows(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)
             self.rate = self.rows / self.seconds if self.seconds else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,20 @@ def test_values_that_came_too_late_are_told(spark: SparkSession, tmp_path: Path)
     run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
     assert (kept, late) == ([1.0, 3.0, 4.0], {"late": 1})
     assert "at least 1 row came too late and is not counted" in " ".join(said.getvalue().split())
+
+
+def test_a_clock_that_is_wrong_makes_no_other_rows_late_and_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    now_ms = (time.time_ns() // 1000 - BEGIN) // 1000
+    day_ms = 24 * 3600 * 1000
+    values = [[tick(0, 0, "1")], [tick(1, now_ms + 2 * day_ms, "9"), tick(2, 1_000, "3")], [tick(3, 2_000, "2")]]
+    found = bars(stream_of(spark, tmp_path / "messages", MESSAGES, values), may_repeat=False)
+    kept: list[float] = []
+    writer = found.writeStream.outputMode("update").queryName("ahead")
+    writer = writer.foreachBatch(lambda rows, _: kept.extend(row.open for row in rows.collect()))
+    said, late = StringIO(), dict[str, int]()
+    run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
+    assert (kept, late) == ([1.0, 3.0, 2.0], {"ahead": 1})
+    assert "ahead: 1 row of a day to come is not counted" in " ".join(said.getvalue().split())
 
 
 def test_bars_in_any_number_of_batches_are_those_of_one(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from .repeats import drop_repeats
+from .repeats import drop_repeats, timed
 
 LATENESS = "10 seconds"
 KEY = ("start", "end", "node", "subject")
@@ -30,7 +30,7 @@ def bars(
     if may_repeat:
         messages = drop_repeats(messages, lateness)
     elif messages.isStreaming:
-        messages = messages.withWatermark("time", lateness)
+        messages = timed(messages, lateness)
     values = _numbers(messages, field).withColumn("place", F.expr("struct(time, arrival)"))
     sums = values.groupBy(F.window("time", width), "node", "subject").agg(
         F.min_by("value", "place").alias("open"),

@@ -1,5 +1,5 @@
-"""Rows as they come to a sum: each once, and none late because of another stream. A row that comes twice is one row: it is known by
-its node, stream and offset.
+"""Rows as they come to a sum: each once, and none late because of another stream, or of a clock that is wrong. A row that comes twice is
+one row: it is known by its node, stream and offset.
 """
 
 from __future__ import annotations
@@ -7,9 +7,13 @@ from __future__ import annotations
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 LATENESS = "1 hour"
 """How late a row may come to a stream and still be counted; a batch counts all."""
+AHEAD = "ahead"
+"""What the number of rows that are of a day to come is told as, with the stream's number."""
+_IS_AHEAD = "time > current_timestamp() + interval 1 day"
 
 
 def drop_repeats(rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...] = ("node", "offset")) -> DataFrame:
@@ -28,8 +32,16 @@ def bring_together(
     remembers every row for `lateness`.
     """
     is_streaming = any(stream.isStreaming for stream in streams)
-    timed = [stream.withWatermark("time", lateness) if is_streaming else stream for stream in streams]
-    rows = reduce(DataFrame.unionByName, timed)
+    come = [timed(stream, lateness, number) if is_streaming else stream for number, stream in enumerate(streams)]
+    rows = reduce(DataFrame.unionByName, come)
     if not may_repeat:
         return rows
     return rows.dropDuplicatesWithinWatermark([*key]) if is_streaming else rows.dropDuplicates([*key])
+
+
+def timed(stream: DataFrame, lateness: str, number: int = 0) -> DataFrame:
+    """A stream that closes its windows. Rows whose time is more than a day from now are left out and told (`AHEAD`): one of them would
+    make all that come after it late.
+    """
+    told = stream.observe(f"{AHEAD} {number}", F.count_if(F.expr(_IS_AHEAD)).alias("rows"))
+    return told.filter(f"not ({_IS_AHEAD})").withWatermark("time", lateness)
