@@ -142,8 +142,9 @@ def test_queries_on_a_cluster_that_is_gone_end_together(monkeypatch: pytest.Monk
     clock = itertools.count(0.0, 0.05)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: next(clock)))
     queries: list[Any] = [Hung() for _ in range(7)]
-    progress.wait_all(queries, lambda: True)
-    assert not any(query.isActive for query in queries)
+    active: list[int] = []
+    progress.wait_all(queries, lambda: True, lambda: active.append(sum(query.isActive for query in queries)))
+    assert active == [7] and not any(query.isActive for query in queries)
     assert next(clock) < 60, "the unit's TimeoutStopSec"
 
 

@@ -130,7 +130,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     from .lake import Lake, holding
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
-    from .quiet import quiet_start
+    from .quiet import hush, quiet_start
     from .reach import watching_executors
     from .session import build_session
     from .source.kafka import connector_jars
@@ -161,7 +161,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 outcome = job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
                     given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
-                    wait_all(given.queries, stop.is_asked)
+                    wait_all(given.queries, stop.is_asked, hush)  # whose source Java ends tells a trace of it
                 while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
                     outcome = job.run(given) or Outcome()
             return replace(outcome, found=outcome.found + sum(late.values()))

@@ -104,9 +104,9 @@ class Counted:
             self.rate = self.rows / self.seconds if self.seconds else 0.0
 
 
-def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]) -> None:
-    """Wait while queries go on; when asked to stop, each finishes its batch, if all do in `_STOP_S`: on a cluster that is gone
-    none would. Raises what the first of them failed with.
+def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool], stopping: Callable[[], None]) -> None:
+    """Wait while queries go on; when asked to stop, `stopping` is told, and each finishes its batch, if all do in `_STOP_S`: on a
+    cluster that is gone none would. Raises what the first of them failed with.
     """
     while queries and not is_asked_to_stop():
         for query in queries:
@@ -116,6 +116,7 @@ def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]
                     raise translate(failure) from failure
                 return
         time.sleep(_LOOK_S)
+    stopping()
     deadline = time.monotonic() + _STOP_S
     for query in queries:
         stop_gently(query, deadline - time.monotonic())
