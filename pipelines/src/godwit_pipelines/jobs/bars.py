@@ -20,7 +20,7 @@ from ..tables import DATE
 from ..transforms.bars import add_bars, bar_messages, bars, values
 from .job import Job, Outcome, Run
 
-_TABLE_EVERY_S = 10.0
+_TABLE_EVERY_S = 20.0
 
 
 def run(run: Run) -> Outcome:
