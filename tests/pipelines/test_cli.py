@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.errors import StreamingQueryException
 
 from godwit_pipelines import progress
 from godwit_pipelines.cli import main, parse_time
-from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid
+from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid, DiskFailed
 from godwit_pipelines.jobs import JOBS
 from godwit_pipelines.stopping import Stopping
 from godwit_pipelines.tables import TABLES
@@ -51,6 +52,7 @@ def call(*words: str) -> Result:
         (("run", "bars", "--option", "subjects=/stocks/**"), 2, "not a pattern"),
         (("run", "maintain", "--option", "table=bronze"), 2, "is no table"),
         (("run", "maintain", "--option", "erase="), 2, "must name whom"),
+        (("run", "maintain", "--option", "alone=y"), 2, "must be yes or no"),
         (("run", "land", "--set", "lake.pth=x"), 2, "did you mean lake.path?"),
         (("run", "land", "--set", "lake"), 2, "SECTION.NAME=VALUE"),
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
@@ -146,6 +148,23 @@ def test_queries_on_a_cluster_that_is_gone_end_together(monkeypatch: pytest.Monk
     progress.wait_all(queries, lambda: True, lambda: active.append(sum(query.isActive for query in queries)))
     assert active == [7] and not any(query.isActive for query in queries)
     assert next(clock) < 60, "the unit's TimeoutStopSec"
+
+
+class Failing(Hung):
+    """A query whose last batch fails while it is asked to stop."""
+
+    isActive = False
+
+    def exception(self) -> StreamingQueryException:
+        return StreamingQueryException("java.io.IOException: No space left on device")
+
+
+def test_a_last_batch_that_fails_is_told_once_all_have_stopped() -> None:
+    queries: list[Any] = [Failing(), Hung()]
+    queries[1].status = {"isTriggerActive": False}
+    with pytest.raises(DiskFailed, match="No space left"):
+        progress.wait_all(queries, lambda: True, lambda: None)
+    assert not queries[1].isActive
 
 
 @pytest.mark.parametrize("count, said", [(0, "0 nodes"), (1, "1 node"), (2_000, "2,000 nodes")])

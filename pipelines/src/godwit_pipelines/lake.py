@@ -1,6 +1,6 @@
 """The tables as the jobs see them: read as they stand, read as they grow, appended to, replaced, merged into.
 
-Owns names, places and formats; what a table holds is tables/'s, how rows get into its files is sinks/'s. Invariant: what is
+Owns names, places and formats; what a table holds is tables/'s, how rows get into its files is delta/'s. Invariant: what is
 appended through here is there once by (query, batch), what is merged changes nothing when it is merged again, and a table that is not
 there yet reads as an empty one of its schema.
 """

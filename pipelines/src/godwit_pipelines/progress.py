@@ -106,7 +106,7 @@ class Counted:
 
 def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool], stopping: Callable[[], None]) -> None:
     """Wait while queries go on; when asked to stop, `stopping` is told, and each finishes its batch, if all do in `_STOP_S`: on a
-    cluster that is gone none would. Raises what the first of them failed with.
+    cluster that is gone none would. Raises what the first of them failed with, were it in its very last batch.
     """
     while queries and not is_asked_to_stop():
         for query in queries:
@@ -118,20 +118,24 @@ def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool]
         time.sleep(_LOOK_S)
     stopping()
     deadline = time.monotonic() + _STOP_S
-    for query in queries:
-        stop_gently(query, deadline - time.monotonic())
+    failures = [stop_gently(query, deadline - time.monotonic()) for query in queries]
+    for failure in filter(None, failures):
+        raise translate(failure) from failure
 
 
-def stop_gently(query: StreamingQuery, wait_s: float = _STOP_S) -> None:
+def stop_gently(query: StreamingQuery, wait_s: float = _STOP_S) -> StreamingQueryException | None:
     """Stop a query between two batches if there is such a moment, else when the one at work is done: what of the next has begun by
-    then is done again. One that takes longer than `wait_s` is cut short, which loses nothing either.
+    then is done again. One that takes longer than `wait_s` is cut short, which loses nothing either. Returns what it had
+    failed with by itself before that.
     """
     deadline, at_work = time.monotonic() + wait_s, _last_batch(query)
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         if _last_batch(query) != at_work:
             break
         time.sleep(0.05)
+    failure = None if query.isActive else query.exception()
     query.stop()
+    return failure
 
 
 def _last_batch(query: StreamingQuery) -> int:

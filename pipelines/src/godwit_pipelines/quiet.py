@@ -42,7 +42,7 @@ def quiet_start() -> Iterator[None]:
     threading.Thread(target=_sieve, args=(reading, kept), daemon=True).start()
     logging.disable()
     # it has a trace to tell whenever Java ends, and nothing that the end of what Java worked at does not tell
-    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # it is asked of no object of ours
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # pyspark offers no other way
     try:
         yield
     except KeyboardInterrupt:

@@ -53,7 +53,7 @@ def watching_executors(spark: SparkSession, say: Callable[[str], None]) -> Itera
 
 
 def _watch(spark: SparkSession, master: str, say: Callable[[str], None], is_over: threading.Event) -> None:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # of pyspark
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
     alone_s, is_told = 0.0, False
     try:

@@ -33,7 +33,9 @@ class JournalSettings:
     """Where the journals are, and how much of them is taken at once."""
 
     paths: tuple[str, ...] = option((), "Data directories of nodes (or their journals), each may be a glob.")
-    rows_per_batch: int = option(1_000_000, "Most rows of one micro-batch, shared among nodes by lag.", low=1, high=1e9)
+    rows_per_batch: int = option(
+        1_000_000, "Most rows of one micro-batch: the oldest, whichever node's they are.", low=1, high=1e9
+    )
     rows_per_task: int = option(100_000, "Rows that one task reads; a batch becomes so many tasks.", low=1, high=1e8)
     fail_on_data_loss: bool = option(True, "Whether rows that retention let go before they were read are an error.")
     verify: bool = option(True, "Whether each message's CRC-32C is checked; a wrong row goes to quarantine.")

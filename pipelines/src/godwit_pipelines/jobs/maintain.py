@@ -129,6 +129,8 @@ def check(options: Mapping[str, str]) -> None:
     table = options.get("table", "")
     if table and table not in TABLES:
         raise ConfigInvalid("--option table", table, "is no table", hint="`list --tables` has them all")
+    if options.get("alone", "no") not in ("yes", "no"):
+        raise ConfigInvalid("--option alone", options["alone"], "must be yes or no")
     if options.get("erase", "somebody") == "":
         raise ConfigInvalid("--option erase", "", "must name whom")
 

@@ -230,11 +230,13 @@ def times_of(segment: Segment | OpenSegment) -> tuple[int, int] | None:
 
 
 def read_batch(segment: OpenSegment, batch: Found) -> pa.RecordBatch:
-    """One of an open segment's batches; what damage makes of it is not looked at."""
+    """One of an open segment's batches. Its buffers are as long as it says, or ArrowInvalid is raised; its rows may be damaged."""
     with segment.path.open("rb") as file:
         schema = pa.ipc.read_schema(pa.ipc.read_message(file))
         file.seek(batch.start)
-        return pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+        found = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
+    found.validate()
+    return found
 
 
 def read_node(segment: OpenSegment) -> str:
