@@ -9,6 +9,24 @@ pub struct Now {
     pub wall_ms: u64,
 }
 
+/// A moment of the monotonic clock in four bytes, for what every connection keeps: tenths of a second (13 years of them),
+/// rounded up, so that nothing is taken for older than it is and no deadline comes early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(u32);
+
+const TICK_MS: u64 = 100;
+
+impl Moment {
+    pub(crate) fn at(mono_ms: u64) -> Self {
+        Self(mono_ms.div_ceil(TICK_MS) as u32)
+    }
+
+    /// How long ago it was, or up to a tenth of a second less; 0 for one that is yet to come.
+    pub(crate) fn age_ms(self, mono_ms: u64) -> u64 {
+        mono_ms.saturating_sub(u64::from(self.0) * TICK_MS)
+    }
+}
+
 /// A message's place in its subject: the reign that numbered it and its number there. `E.0` is an empty subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
@@ -70,6 +88,16 @@ fn parse_decimal(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_is_older_than_it_is(began in 0..u64::from(u32::MAX) * TICK_MS, age in 0..100_000_000_u64) {
+            let told = Moment::at(began).age_ms(began + age);
+            prop_assert!(told <= age && age < told + TICK_MS);
+            prop_assert_eq!(Moment::at(began + 1).age_ms(began), 0);
+        }
+    }
 
     #[test]
     fn position_text_is_two_plain_decimal_numbers() {

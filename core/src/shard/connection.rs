@@ -9,6 +9,7 @@ use super::mqtt::Mqtt;
 use super::outbound::Rest;
 use crate::account::{Member, Purse};
 use crate::cursor::NONE;
+use crate::position::Moment;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
@@ -115,8 +116,8 @@ pub(super) struct Connection {
     pub cursors: u32,
     /// Head of the list of cursors with something to send this turn.
     pub first_ready: u32,
-    /// Monotonic seconds since the shard's clock began: when it last gave a sign of life.
-    pub heard_s: u32,
+    /// When it last gave a sign of life.
+    pub heard: Moment,
     pub wire: Wire,
     pub phase: Phase,
     /// Its place in the counters by wire.
@@ -135,7 +136,7 @@ pub(super) struct Connection {
     pub first_cursor: u32,
     pub serial: u32,
     /// When it came.
-    pub since_s: u32,
+    pub since: Moment,
     pub peer: Peer,
     /// The listener it came to, in the order of the settings.
     pub listener: u8,
@@ -227,14 +228,14 @@ impl Details {
 }
 
 impl Connection {
-    pub(super) fn new(serial: u32, address: SocketAddr, listener: u8, door: Door, now_s: u32) -> Self {
+    pub(super) fn new(serial: u32, address: SocketAddr, listener: u8, door: Door, now: Moment) -> Self {
         Self {
             serial,
             first_cursor: NONE,
             first_ready: NONE,
             cursors: 0,
-            since_s: now_s,
-            heard_s: now_s,
+            since: now,
+            heard: now,
             phase: Phase::Http,
             wire: Wire::Json,
             window_bits: 0,

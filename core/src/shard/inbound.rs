@@ -11,6 +11,7 @@ use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
 use crate::mqtt::{Version, Writer};
+use crate::position::Moment;
 use crate::report::Report;
 use crate::websocket::{self, Event};
 use crate::wire::{self, Wire};
@@ -47,7 +48,7 @@ impl Shard {
         }
         self.serial = self.serial.wrapping_add(1);
         let door = self.doors.door(listener, address, &self.settings);
-        let mut connection = Connection::new(self.serial, address, listener, door, self.now_s());
+        let mut connection = Connection::new(self.serial, address, listener, door, Moment::at(self.now.mono_ms));
         if self.settings.listeners.get(usize::from(listener)).is_some_and(|listener| listener.name.starts_with("mqtt"))
         {
             connection.phase = Phase::Open;
@@ -65,11 +66,11 @@ impl Shard {
 
     /// Bytes came; they may be changed (unmasked) in place.
     pub fn receive<O: Outlet>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
-        let now_s = self.now_s();
+        let now = Moment::at(self.now.mono_ms);
         self.counters.bytes_in += bytes.len() as u64;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         self.counters.of(connection).bytes_in += bytes.len() as u64;
-        connection.heard_s = now_s;
+        connection.heard = now;
         connection.is_pinged = false;
         match connection.phase {
             Phase::Open | Phase::Closing if connection.speaks_packets() => self.receive_packets(socket, bytes, out),
@@ -305,7 +306,7 @@ impl Shard {
 
     /// Operators see the last refusals, of every wire; a flood of them costs no more than a few reports a second.
     pub(super) fn tell_refusal(&mut self, socket: u32, code: Code, reason: &str) {
-        let second = self.now_s();
+        let second = (self.now.mono_ms / 1000) as u32;
         let told = if self.refusals_told.0 == second { self.refusals_told.1 } else { 0 };
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get(socket).filter(|_| told < REFUSALS_TOLD_PER_S) else { return };
@@ -318,9 +319,5 @@ impl Shard {
         };
         self.refusals_told = (second, told + 1);
         self.report(report);
-    }
-
-    pub(super) fn now_s(&self) -> u32 {
-        (self.now.mono_ms / 1000) as u32
     }
 }

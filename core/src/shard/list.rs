@@ -61,7 +61,7 @@ impl Shard {
             identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
             client: connection.client().cloned().unwrap_or_else(|| "".into()),
             wire: connection.wire.name(),
-            connected_ms: u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000,
+            connected_ms: connection.since.age_ms(self.now.mono_ms),
             subscriptions: connection.cursors,
             behind,
             behind_bytes,

@@ -194,7 +194,7 @@ impl Shard {
         self.counters.count_ended(&connection, code);
         // Whoever is asked about it no longer needs to answer.
         if connection.is_asking || (connection.is_announced && self.settings.reports_sessions) {
-            let lived_ms = u64::from(self.now_s().saturating_sub(connection.since_s)) * 1000;
+            let lived_ms = connection.since.age_ms(self.now.mono_ms);
             self.report(Report::Disconnected { connection: connection_id, code, lived_ms });
         }
         out.close(socket);

@@ -82,12 +82,12 @@ impl Shard {
         let limits = &self.settings.limits;
         let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
         let (message_ms_max, ping_interval_ms) = (limits.message_ms_max, limits.ping_interval_ms);
-        let (now_ms, now_s) = (self.now.mono_ms, self.now_s());
+        let now_ms = self.now.mono_ms;
         let now_ns = self.now_ns();
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.release_details(now_ns);
-        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
-        let silent_ms = u64::from(now_s.saturating_sub(connection.heard_s)) * 1000;
+        let lived_ms = connection.since.age_ms(now_ms);
+        let silent_ms = connection.heard.age_ms(now_ms);
         match connection.phase {
             Phase::Http => self.look_at_request(socket, lived_ms, silent_ms, out),
             Phase::Closing => {

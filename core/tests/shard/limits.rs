@@ -34,6 +34,24 @@ fn who_says_nothing_is_let_go_in_time() {
 }
 
 #[test]
+fn nobody_is_let_go_before_the_time_is_up() {
+    let mut settings = open_settings();
+    settings.limits.handshake_ms_max = 300;
+    let mut world = World::new(settings, 1, true);
+    for _ in 0..40 {
+        world.advance(7);
+        let mute = world.accept(0);
+        for _ in 0..42 {
+            world.advance(7);
+            world.turn_all();
+        }
+        assert!(!world.socket(mute).is_closed, "it had 294 of its 300 ms");
+        wait(&mut world, 4_000);
+        assert!(world.socket(mute).is_closed);
+    }
+}
+
+#[test]
 fn a_pong_keeps_a_silent_client() {
     let mut world = World::new(open_settings(), 1, false);
     let silent = world.connect(0);

@@ -39,10 +39,10 @@ impl Shard {
 
     /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.
     pub(in crate::shard) fn note_end(&mut self, socket: u32, code: u16) {
-        let now_s = self.now_s();
+        let now_ms = self.now.mono_ms;
         let Some(connection) = self.connections.get(socket).filter(|_| self.written.ledger.is_some()) else { return };
         let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
-        let lived_ms = u64::from(now_s.saturating_sub(connection.since_s)) * 1000;
+        let lived_ms = connection.since.age_ms(now_ms);
         let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
         if connection.is_announced || code >= FIRST_CODE {
             self.note_access(socket, kind, |row| (row.code, row.lived_ms) = (Some(code), Some(lived_ms)));

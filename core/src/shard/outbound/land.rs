@@ -2,6 +2,7 @@
 //! frames wait where they are, in a window or in a log, and their cursors stand before them.
 use super::{Flight, Frames, Load};
 use crate::cursor::Stand;
+use crate::position::Moment;
 use crate::shard::{Outlet, Sending, Shard};
 
 impl Shard {
@@ -19,14 +20,14 @@ impl Shard {
 
     pub(in crate::shard) fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
         self.counters.bytes_out += count as u64;
-        let now_s = self.now_s();
+        let now = Moment::at(self.now.mono_ms);
         let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
         if let Some(connection) = self.connections.get_mut(flight.connection) {
             self.counters.of(connection).bytes_out += count as u64;
             connection.is_sending = false;
             if count > 0 && (has_frames || !connection.is_pinged) {
                 // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
-                connection.heard_s = now_s;
+                connection.heard = now;
             }
             if count < flight.bytes {
                 let was_blocked = std::mem::replace(&mut connection.is_blocked, true);
