@@ -76,7 +76,7 @@ async def behind() -> AsyncIterator[testing.RunningNode]:
         "client": {"trusted_proxies": ["127.0.0.0/8"], "takes_proxy": True},
         "mqtt": {"takes_proxy": True},
         "access": {"publisher_addresses": ["10.0.0.0/8"]},
-        "limits": {"handshake_ms_max": 300},
+        "limits": {"handshake_ms_max": 1500},
     }
     async with testing.node(settings) as running:
         yield running

@@ -22,7 +22,7 @@ PRODUCE = "/v1/messages?subject=/a"
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[NodeProcess]:
-    async with running_node({"limits.handshake_ms_max": 300, "limits.message_ms_max": 300}) as node:
+    async with running_node({"limits.handshake_ms_max": 3000, "limits.message_ms_max": 3000}) as node:
         yield node
         assert await status(node, request("POST", PRODUCE, TEXT, body=b"x")) == 201
 

@@ -19,7 +19,7 @@ GROWTH_BYTES_MAX = 16_000_000
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[NodeProcess]:
-    settings = {"limits.handshake_ms_max": 300, "limits.message_ms_max": 300, "limits.logs_bytes_max": 8_000_000}
+    settings = {"limits.handshake_ms_max": 1500, "limits.message_ms_max": 1500, "limits.logs_bytes_max": 8_000_000}
     async with running_node(settings) as node:
         yield node
         async with asyncio.timeout(DEADLINE_S), Peer.live(node.host, node.port) as peer:

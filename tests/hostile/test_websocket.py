@@ -24,7 +24,7 @@ BIG = {"publish": "/flood", "content": "x" * 10_000}
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[NodeProcess]:
-    async with running_node({"limits.handshake_ms_max": 300, "limits.message_ms_max": 300}) as node:
+    async with running_node({"limits.handshake_ms_max": 1500, "limits.message_ms_max": 1500}) as node:
         yield node
         async with asyncio.timeout(DEADLINE_S), Peer.live(node.host, node.port) as peer:
             assert (await peer.ask({"id": 1, "ping": True}))["ok"] == "pong"
@@ -133,7 +133,7 @@ async def test_22_commands_before_a_login_end_the_connection_and_so_does_waiting
     settings: dict[str, Any] = {
         "access": {"entitlement": "jwt"},
         "issuers": {ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"]}},
-        "limits": {"handshake_ms_max": 300},
+        "limits": {"handshake_ms_max": 1500},
     }
     commands: list[dict[str, Any]] = [
         {"id": 1, "subscribe": "/a"},

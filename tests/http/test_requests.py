@@ -15,7 +15,7 @@ from tests.http.requests import PATH, Case, chunked, get, post
 from tests.node_process import NodeProcess, running_node
 
 DEADLINE_S = 20
-QUICK = {"limits.handshake_ms_max": 300, "limits.message_ms_max": 300, "limits.close_ms_max": 300}
+QUICK = {"limits.handshake_ms_max": 3000, "limits.message_ms_max": 3000, "limits.close_ms_max": 300}
 AFTER = get("Connection: close", target="/v1/openapi.json").encode()
 CLOSING = [*requests.CLOSING, *odd_requests.CLOSING]
 ALL = [*CLOSING, *requests.MEANING, *odd_requests.MEANING]

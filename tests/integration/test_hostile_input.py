@@ -15,7 +15,7 @@ from tests.node_process import NodeProcess, running_node
 from tests.raw_client import raw_client
 
 DEADLINE_S = 20
-QUICK = {"limits.handshake_ms_max": 300, "limits.message_ms_max": 300, "limits.close_ms_max": 500}
+QUICK = {"limits.handshake_ms_max": 3000, "limits.message_ms_max": 3000, "limits.close_ms_max": 500}
 HEAD = (
     "GET /v1/live HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
