@@ -121,7 +121,7 @@ impl Journal {
         let next: Vec<u64> = recovered.iter().map(|of| of.next).collect();
         let damaged = recovered.iter().map(|of| of.damaged).sum();
         progress.add_damaged(damaged);
-        let mut writer = Writer::new(settings, &progress, &disk, &catalog, &next);
+        let mut writer = Writer::new(settings, &progress, &disk, &catalog, &next)?;
         let clock = Clock::new();
         writer.begin(past.follows, clock.now());
         let queue = Queue::new(settings, progress.clone());

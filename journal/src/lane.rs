@@ -6,8 +6,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-
 use crate::Stream;
 use crate::catalog::Catalog;
 use crate::disk::Disk;
@@ -15,7 +13,7 @@ use crate::encode::rows::{Origin, Row};
 use crate::encode::table::Table;
 use crate::room::Rooms;
 use crate::seal::remove_if_there;
-use crate::segment::{FileName, OpenSegment};
+use crate::segment::{FileName, OpenSegment, to_io};
 
 /// A batch holds about this much at most.
 const BATCH_BYTES: usize = 4 << 20;
@@ -23,7 +21,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A batch that is not known to be on the disk.
 #[derive(Debug)]
 struct Held {
-    batch: RecordBatch,
+    frame: Vec<u8>,
     first: u64,
     bytes: usize,
     arrival: u64,
@@ -74,14 +72,14 @@ impl Lane {
         disk: &Arc<dyn Disk>,
         catalog: &Catalog,
         next: u64,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             stream,
             origin: Arc::clone(origin),
             disk: Arc::clone(disk),
             catalog: catalog.clone(),
             folder: catalog.lock(stream).folder.clone(),
-            table: Table::new(stream),
+            table: Table::new(stream).map_err(to_io)?,
             next,
             held: VecDeque::new(),
             held_bytes: 0,
@@ -94,7 +92,7 @@ impl Lane {
             failure: None,
             journaled_arrival: 0,
             synced_arrival: 0,
-        }
+        })
     }
 
     /// From now on room is made ahead where it is asked for.
@@ -131,16 +129,13 @@ impl Lane {
     }
 
     fn hold(&mut self, first: u64, arrival: Option<u64>) {
-        let bytes = self.table.bytes();
-        match self.table.take() {
-            Ok(batch) => {
-                self.held_bytes += bytes;
-                let arrival = arrival.unwrap_or(0);
-                self.held.push_back(Held { batch, first, bytes, arrival });
-            }
-            // Columns of unequal length: an error of ours. The rows are lost, and the offsets tell.
-            Err(error) => debug_assert!(false, "{error}"),
-        }
+        let Some(frame) = self.table.take() else {
+            debug_assert!(false, "rows that lack a field are an error of ours: they are lost, and the offsets tell");
+            return;
+        };
+        let bytes = frame.len();
+        self.held_bytes += bytes;
+        self.held.push_back(Held { frame, first, bytes, arrival: arrival.unwrap_or(0) });
     }
 
     /// Writes what is held and not yet written. Returns how many bytes.
@@ -167,9 +162,9 @@ impl Lane {
                 self.settle();
                 continue;
             }
-            segment.add(&held.batch)?;
+            segment.add(&held.frame);
             self.written += 1;
-            if segment.is_in_room() || segment.encoded_bytes() >= BATCH_BYTES {
+            if segment.is_in_room() || segment.pending_bytes() >= BATCH_BYTES {
                 segment.flush()?;
             }
         }
@@ -303,7 +298,7 @@ impl Lane {
 
     /// Rows that are not known to be on the disk.
     pub(crate) fn held_rows(&self) -> u64 {
-        self.held.iter().map(|held| held.batch.num_rows() as u64).sum()
+        self.held.front().map_or(0, |held| self.next - held.first)
     }
 
     pub(crate) fn has_unsynced(&self) -> bool {

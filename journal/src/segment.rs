@@ -1,12 +1,11 @@
-//! A segment's file: its name, and writing the open one. Owns how batches become bytes of an Arrow IPC stream; whether they
+//! A segment's file: its name, and writing the open one. Owns how batches' frames follow each other there; whether they
 //! are believed to be on the disk is the lane's to say.
 use std::io;
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
 use arrow_ipc::MetadataVersion;
-use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_ipc::writer::IpcWriteOptions;
+use arrow_schema::ArrowError;
 
 use crate::disk::{Append, Disk, Overwrite, write_all, write_all_at};
 use crate::room::Spare;
@@ -81,7 +80,8 @@ pub(crate) struct OpenSegment {
     pub(crate) bytes: u64,
     pub(crate) opened_ms: u64,
     sink: Sink,
-    encoder: Encoder,
+    /// Frames that are not yet written.
+    pending: Vec<u8>,
 }
 
 /// Where a segment's bytes go.
@@ -92,53 +92,24 @@ enum Sink {
     Room(Box<dyn Overwrite>, u64),
 }
 
-/// Batches as bytes of one IPC stream.
-pub(crate) struct Encoder(StreamWriter<Vec<u8>>);
-
-impl std::fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Encoder")
-    }
-}
-
-impl Encoder {
-    pub(crate) fn new(schema: &SchemaRef) -> Result<Self, ArrowError> {
-        StreamWriter::try_new_with_options(Vec::new(), schema, write_options()?).map(Self)
-    }
-
-    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        self.0.write(batch)
-    }
-
-    /// What was encoded and not yet taken.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.0.get_ref()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.get_mut().clear();
-    }
-}
-
 impl OpenSegment {
     /// A new file with the schema, of the spare room where there is some; its name outlasts a power cut.
     pub(crate) fn create(
         disk: &dyn Disk,
         folder: &Path,
         first: u64,
-        schema: &SchemaRef,
+        schema: &[u8],
         spare: Option<Spare>,
         now_ms: u64,
     ) -> io::Result<Self> {
         let path = folder.join(FileName::Open { first }.text());
-        let encoder = Encoder::new(schema).map_err(to_io)?;
         // Room that went away is no loss.
         let room = spare.filter(|spare| disk.rename(&spare.path, &path).is_ok());
         let sink = match room {
             Some(spare) => Sink::Room(disk.open_over(&path)?, spare.bytes),
             None => Sink::Growing(disk.create(&path)?),
         };
-        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, sink, encoder };
+        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, sink, pending: schema.to_vec() };
         segment.flush()?;
         if segment.is_in_room() {
             segment.sync()?;
@@ -160,24 +131,23 @@ impl OpenSegment {
         }
     }
 
-    /// Encodes a batch; `flush` writes what was encoded.
-    pub(crate) fn add(&mut self, batch: &RecordBatch) -> io::Result<()> {
-        self.encoder.add(batch).map_err(to_io)
+    /// Takes a batch's frame; `flush` writes what was taken.
+    pub(crate) fn add(&mut self, frame: &[u8]) {
+        self.pending.extend_from_slice(frame);
     }
 
-    /// What is encoded and not yet written.
-    pub(crate) fn encoded_bytes(&self) -> usize {
-        self.encoder.bytes().len()
+    /// What was taken and is not yet written.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.len()
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let bytes = self.encoder.bytes();
         match &mut self.sink {
-            Sink::Growing(file) => write_all(&mut **file, bytes)?,
-            Sink::Room(file, _) => write_over(&mut **file, self.bytes, bytes)?,
+            Sink::Growing(file) => write_all(&mut **file, &self.pending)?,
+            Sink::Room(file, _) => write_over(&mut **file, self.bytes, &self.pending)?,
         }
-        self.bytes += bytes.len() as u64;
-        self.encoder.clear();
+        self.bytes += self.pending.len() as u64;
+        self.pending.clear();
         Ok(())
     }
 

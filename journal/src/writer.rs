@@ -1,5 +1,6 @@
 //! The journal's hand: takes what waits, writes it, syncs it when somebody waits for that or it is time, and tries a failing disk again.
 //! Owns when; how a stream gets to the disk is its lane's. It is told the time and never waits: the thread around it does.
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,22 +41,22 @@ impl Writer {
         disk: &Arc<dyn Disk>,
         catalog: &Catalog,
         next: &[u64],
-    ) -> Self {
+    ) -> io::Result<Self> {
         let origin = Arc::new(Origin { node: settings.node.clone(), run: format!("{:x}", settings.run) });
         let written = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
         let lane = |(stream, next): (Stream, &u64)| Lane::new(stream, &origin, disk, catalog, *next);
-        let mut lanes: Vec<Lane> = written.zip(next).map(lane).collect();
+        let mut lanes = written.zip(next).map(lane).collect::<io::Result<Vec<_>>>()?;
         if let Some(messages) = lanes.first_mut() {
             messages.begin_rooms();
         }
-        Self {
+        Ok(Self {
             settings: settings.clone(),
             progress: progress.clone(),
             disk: Arc::clone(disk),
             lanes,
             synced_ms: 0,
             probed_ms: 0,
-        }
+        })
     }
 
     /// Begins the reign: its row is the first thing that this run puts on the disk.

@@ -2,13 +2,10 @@
 //! with the checksum over what was put. Owns the layout of the checksum as events.toml tells it; what a row holds is told from outside.
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    ArrayBuilder, BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder,
-    StringBuilder, TimestampMicrosecondBuilder,
-};
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema, SchemaRef, TimeUnit};
 
+use crate::encode::column::Column;
+use crate::encode::frame::Shape;
 use crate::{Stream, Type};
 
 /// The schema of a stream's record batches.
@@ -31,24 +28,8 @@ fn type_of(kind: Type) -> DataType {
     }
 }
 
-fn element() -> ArrowField {
+pub(crate) fn element() -> ArrowField {
     ArrowField::new("item", DataType::Int64, false)
-}
-
-/// A column keeps room for as many rows and bytes as its last batch had, up to this.
-const ROOM_ROWS: usize = 4096;
-const ROOM_BYTES: usize = 1 << 20;
-
-#[derive(Debug)]
-enum Column {
-    String(StringBuilder),
-    Binary(BinaryBuilder),
-    Int32(Int32Builder),
-    Int64(Int64Builder),
-    Double(Float64Builder),
-    Boolean(BooleanBuilder),
-    Timestamp(TimestampMicrosecondBuilder),
-    Int64List(ListBuilder<Int64Builder>),
 }
 
 /// One value of a row.
@@ -123,7 +104,7 @@ fn add_bytes(sum: &mut Vec<u8>, bytes: &[u8]) {
 /// Rows of one stream that wait to become a batch.
 #[derive(Debug)]
 pub(crate) struct Table {
-    schema: SchemaRef,
+    shape: Shape,
     columns: Vec<Column>,
     sum: Vec<u8>,
     /// The column that the next value belongs to.
@@ -132,13 +113,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(stream: Stream) -> Self {
+    /// # Errors
+    /// Where Arrow lays batches down in a way that we do not know.
+    pub(crate) fn new(stream: Stream) -> Result<Self, ArrowError> {
         let columns = stream.fields().iter().map(|field| Column::new(field.kind)).collect();
-        Self { schema: schema_of(stream), columns, sum: Vec::new(), place: 0, bytes: 0 }
+        Ok(Self { shape: Shape::new(&schema_of(stream))?, columns, sum: Vec::new(), place: 0, bytes: 0 })
     }
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
+    /// The frame with which a segment begins.
+    pub(crate) fn schema(&self) -> &[u8] {
+        self.shape.schema()
     }
 
     /// About how much the rows put so far hold.
@@ -163,11 +147,19 @@ impl Table {
         self.place = 0;
     }
 
-    /// The rows as a batch; the table is empty then.
-    pub(crate) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.bytes = 0;
-        let columns = self.columns.iter_mut().map(Column::finish).collect();
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    /// The rows as a batch's frame, none where columns are of unequal length; the table is empty then.
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+        (self.bytes, self.place) = (0, 0);
+        self.sum.clear();
+        let rows = self.columns.first().map_or(0, Column::rows);
+        let is_even = self.columns.iter().all(|column| column.rows() == rows);
+        let frame = is_even.then(|| {
+            let mut frame = self.shape.begin(rows, self.columns.iter().map(Column::bytes).sum());
+            self.columns.iter().for_each(|column| column.write(&mut frame));
+            frame.end()
+        });
+        self.columns.iter_mut().for_each(Column::clear);
+        frame
     }
 
     fn push(&mut self, value: Value<'_>) {
@@ -175,87 +167,5 @@ impl Table {
             column.push(value);
         }
         self.place += 1;
-    }
-}
-
-impl Column {
-    fn new(kind: Type) -> Self {
-        match kind {
-            Type::String => Self::String(StringBuilder::new()),
-            Type::Binary => Self::Binary(BinaryBuilder::new()),
-            Type::Int32 => Self::Int32(Int32Builder::new()),
-            Type::Int64 => Self::Int64(Int64Builder::new()),
-            Type::Double => Self::Double(Float64Builder::new()),
-            Type::Boolean => Self::Boolean(BooleanBuilder::new()),
-            Type::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
-            Type::Int64List => Self::Int64List(ListBuilder::new(Int64Builder::new()).with_field(element())),
-        }
-    }
-
-    fn push(&mut self, value: Value<'_>) {
-        match (self, value) {
-            (Self::String(builder), Value::Text(text)) => builder.append_value(text),
-            (Self::Binary(builder), Value::Bytes(bytes)) => builder.append_value(bytes),
-            (Self::Int32(builder), Value::Number(number)) => builder.append_value(number as i32),
-            (Self::Int64(builder), Value::Number(number)) => builder.append_value(number),
-            (Self::Double(builder), Value::Double(double)) => builder.append_value(double),
-            (Self::Boolean(builder), Value::Number(number)) => builder.append_value(number != 0),
-            (Self::Timestamp(builder), Value::Number(number)) => builder.append_value(number),
-            (Self::Int64List(builder), Value::Numbers(numbers)) => {
-                builder.append_value(numbers.iter().map(|number| Some(*number as i64)));
-            }
-            (column, value) => {
-                debug_assert!(matches!(value, Value::Null), "{value:?} is not what this column holds");
-                column.push_null();
-            }
-        }
-    }
-
-    fn push_null(&mut self) {
-        match self {
-            Self::String(builder) => builder.append_null(),
-            Self::Binary(builder) => builder.append_null(),
-            Self::Int32(builder) => builder.append_null(),
-            Self::Int64(builder) => builder.append_null(),
-            Self::Double(builder) => builder.append_null(),
-            Self::Boolean(builder) => builder.append_null(),
-            Self::Timestamp(builder) => builder.append_null(),
-            Self::Int64List(builder) => builder.append_null(),
-        }
-    }
-
-    /// What it holds; it has room for as much again.
-    fn finish(&mut self) -> ArrayRef {
-        let rows = self.rows().min(ROOM_ROWS);
-        match self {
-            Self::String(builder) => {
-                let bytes = builder.values_slice().len().min(ROOM_BYTES);
-                ArrayBuilder::finish(&mut std::mem::replace(builder, StringBuilder::with_capacity(rows, bytes)))
-            }
-            Self::Binary(builder) => {
-                let bytes = builder.values_slice().len().min(ROOM_BYTES);
-                ArrayBuilder::finish(&mut std::mem::replace(builder, BinaryBuilder::with_capacity(rows, bytes)))
-            }
-            Self::Int32(builder) => {
-                ArrayBuilder::finish(&mut std::mem::replace(builder, Int32Builder::with_capacity(rows)))
-            }
-            Self::Int64(builder) => {
-                ArrayBuilder::finish(&mut std::mem::replace(builder, Int64Builder::with_capacity(rows)))
-            }
-            Self::Double(builder) => ArrayBuilder::finish(builder),
-            Self::Boolean(builder) => ArrayBuilder::finish(builder),
-            Self::Timestamp(builder) => ArrayBuilder::finish(builder),
-            Self::Int64List(builder) => ArrayBuilder::finish(builder),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        match self {
-            Self::String(builder) => builder.len(),
-            Self::Binary(builder) => builder.len(),
-            Self::Int32(builder) => builder.len(),
-            Self::Int64(builder) => builder.len(),
-            Self::Double(_) | Self::Boolean(_) | Self::Timestamp(_) | Self::Int64List(_) => 0,
-        }
     }
 }
