@@ -34,6 +34,7 @@ export class Connection {
   #link = null;
   #isOpen = false;
   #leftFor = ""; // why this side ended the link
+  #stopWaiting = () => {}; // for a token
   #isBlocked = false; // the link wants no more for now
   #isFlushDue = false;
   #tokenAt = 0; // not asked for again before
@@ -76,6 +77,7 @@ export class Connection {
    */
   leave(reason) {
     this.#leftFor = reason;
+    this.#stopWaiting();
     if (this.#isOpen) this.#link?.close(GOOD_ORDER, reason);
     else this.#link?.abort();
   }
@@ -88,14 +90,18 @@ export class Connection {
    * @returns {Promise<LinkEnd>}
    */
   async live(url, way, isWanted) {
-    let token;
+    /** @type {string | null} */
+    let token = null;
+    let isLeft = false;
     try {
-      token = await this.#means.token();
+      // A token takes as long as a person takes to log in; who leaves does not wait for it.
+      const left = new Promise((resolve) => (this.#stopWaiting = () => resolve(null))).then(() => ((isLeft = true), null));
+      token = await Promise.race([this.#means.token(), left]);
     } catch (error) {
       this.#means.log.error("godwit: no token", error); // the user's own code
       return { code: null, reason: `no token: ${error}`, isUntried: true };
     }
-    if (!isWanted()) return { code: null, reason: "not wanted", isUntried: true };
+    if (isLeft || !isWanted()) return { code: null, reason: "not wanted", isUntried: true };
     this.#leftFor = "";
     const end = await this.#carry(url, way, token);
     if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket tells of the peer's reason alone
