@@ -294,8 +294,8 @@ class Witness:
 
     def _judge_content(self, at_ms: int, subject: str, message: Message, at: Position) -> Breach | None:
         after = message.after
-        if at.sequence == 1 and after is not None and after.epoch != at.epoch:
-            self._ledger.follow(subject, at.epoch, after)
+        if at.sequence == 1 and after is not None and after.epoch != at.epoch and not message.conflated:
+            self._ledger.follow(subject, at.epoch, after)  # what was merged over the end of a reign began before it
         if not message.is_snapshot and not message.conflated:
             return self._ledger.observe(subject, at, message.content)
         self.counts.conflated += bool(message.conflated)
