@@ -11,7 +11,7 @@ import pytest
 
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.report import build_document, build_page
-from godwit_pipelines.report.document import _audit, _faults_over_time, read_quantile
+from godwit_pipelines.report.document import _audit, _faults_over_time, _told, read_quantile
 from tests.pipelines.journals import START
 from tests.pipelines.test_delta import write
 
@@ -46,8 +46,8 @@ def test_a_table_that_cannot_be_read_is_named(damaged: str, tmp_path: Path) -> N
 def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     proven = build_page(a_document(tmp_path))
     assert "PROVEN" in proven and "1,234 messages were handed over" in proven and "BROKEN" not in proven
-    told = build_page(a_document(tmp_path, state="told", told=7))
-    assert "7 messages could not be delivered any more" in told
+    told = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
+    assert "7 messages could not be delivered any more" in told and "gaps told, 7 messages" in told
     early = build_page(a_document(tmp_path, unlanded=5, unwritten=2))
     assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
     assert "2 were handed over before they were on the disk" in early
@@ -63,7 +63,19 @@ def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     audit = _audit([hour], [fault, told])
     assert (audit["told"], audit["unlanded"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
     assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
-    assert [told for _, told, _ in _faults_over_time([fault, told], 10)] == [5]
+    assert [told for _, told, _ in _faults_over_time([], [fault, told], 10)] == [5]
+
+
+def test_what_clients_were_told_of_the_time_before_they_came_back_is_told_too() -> None:
+    windows = [
+        {"start": NOW + timedelta(seconds=10 * n), "gaps": 2, "missed": missed} for n, missed in enumerate((0, 9))
+    ]
+    gap = {"declared": True, "messages": 5, "cause": "told", "kind": "gap", "time": NOW + timedelta(seconds=10)}
+    assert _told(windows, {"told_gaps": 1, "told": 5}) == {"gaps": 4, "messages": 9}
+    assert _told([], {"told_gaps": 1, "told": 5}) == {"gaps": 1, "messages": 5}
+    at = int(NOW.timestamp())
+    wrong = gap | {"declared": False, "messages": 1, "time": NOW + timedelta(seconds=40)}
+    assert _faults_over_time(windows, [gap, wrong], 10) == [(at + 10, 9, 0), (at + 40, 0, 1)]
 
 
 def test_names_are_text_and_nothing_is_fetched(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         )
     faults = tables.rows("gold.audit_faults", "time")
     sessions = tables.rows("silver.sessions", "started")
+    audit = _audit(verdict, faults)
     usage = Tables(folder, begin - timedelta(hours=1), tables.until).rows("gold.usage_1h", "hour")
     return {
         "made": now.replace(microsecond=0).isoformat(),
@@ -40,11 +41,12 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "nodes": sorted({row["node"] for row in [*windows, *verdict, *sessions]}),
         "step_s": step_s,
         "width_s": width_s,
-        "audit": _audit(verdict, faults),
+        "audit": audit,
+        "told": _told(windows, audit),
         "published": _without_holes(tables.count_over_time("bronze.messages", step_s), step_s),
         "delivered": _sum_over_time(windows, "messages"),
         "latency": _latency(windows),
-        "faults_over_time": _faults_over_time(faults, width_s),
+        "faults_over_time": _faults_over_time(windows, faults, width_s),
         "connected": _connected(sessions, end),
         "moves": _moves(sessions, width_s),
         "sessions": _sessions(sessions),
@@ -89,6 +91,14 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     return {**sums, "by_selector": worst[:SHOWN]}
 
 
+def _told(windows: list[Row], audit: Row) -> Row:
+    """What clients were told that they miss, also of the time before their connection, of which the audit knows nothing; where
+    deliveries are not summed up, what the audit found.
+    """
+    gaps, messages = (sum(row[name] for row in windows) for name in ("gaps", "missed"))
+    return {"gaps": max(gaps, audit["told_gaps"]), "messages": max(messages, audit["told"])}
+
+
 def _is_early(fault: Row) -> bool:
     """Whether its messages were handed over before they were known to be published, and the journal excuses it: none is missing."""
     return bool(fault["declared"] and fault["kind"] == "unpublished")
@@ -130,15 +140,15 @@ def read_quantile(buckets: list[int], q: float) -> float:
     return 0.0
 
 
-def _faults_over_time(faults: list[Row], width_s: int) -> list[tuple[int, int, int]]:
+def _faults_over_time(windows: list[Row], faults: list[Row], width_s: int) -> list[tuple[int, int, int]]:
     """Messages told missing, and undeclared faults, by window."""
-    told: dict[int, int] = defaultdict(int)
-    wrong: dict[int, int] = defaultdict(int)
+    told, found, wrong = dict(_sum_over_time(windows, "missed")), defaultdict[int, int](int), defaultdict[int, int](int)
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
         if not _is_early(row):
-            (told if row["declared"] else wrong)[at] += row["messages"]
-    return [(at, told[at], wrong[at]) for at in sorted({*told, *wrong})]
+            (found if row["declared"] else wrong)[at] += row["messages"]
+    times = sorted(at for at in {*told, *found, *wrong} if told.get(at) or found[at] or wrong[at])
+    return [(at, max(told.get(at, 0), found[at]), wrong[at]) for at in times]
 
 
 def _connected(sessions: list[Row], end: datetime) -> list[tuple[int, int]]:

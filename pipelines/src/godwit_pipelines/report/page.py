@@ -61,7 +61,7 @@ def _span(document: dict[str, Any]) -> str:
     )
 
 
-def _sentence(audit: dict[str, Any]) -> str:
+def _sentence(audit: dict[str, Any], told: dict[str, Any]) -> str:
     if audit["state"] == "none":
         return "No delivery has been audited in this time. Run land, then audit, then make the report again."
     carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches "
@@ -69,11 +69,8 @@ def _sentence(audit: dict[str, Any]) -> str:
     if audit["state"] == "broken":
         return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
     sentence = f"{carried}: every one in order, once, and none was lost in silence."
-    if audit["told"]:
-        sentence += (
-            f" {audit['told']:,} messages could not be delivered any more, "
-            "and each client that missed one was told so, and how many."
-        )
+    if told["messages"]:
+        sentence += f" {told['messages']:,} messages could not be delivered any more, and each client that missed one was told so."
     if audit["unlanded"]:
         sentence += f" {audit['unlanded']:,} were handed over later than what has landed; the next audit judges them."
     if audit["unwritten"]:
@@ -91,18 +88,18 @@ def _verdict(document: dict[str, Any], name: str) -> str:
     )
     return (
         f"<h1>What was delivered: {escape(nodes) or 'no node'}, {_span(document)}</h1>"
-        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit))}</p></section>'
+        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit, document["told"]))}</p></section>'
     )
 
 
 def _tiles(document: dict[str, Any]) -> str:
-    audit, sessions = document["audit"], document["sessions"]
+    audit, told, sessions = document["audit"], document["told"], document["sessions"]
     peak = max((level for _, level in document["connected"]), default=0)
     p99 = max((point[3] for point in document["latency"]), default=None)
     tiles = [
         (f"{sum(count for _, count in document['published']):,}", "messages published"),
         (f"{audit['messages']:,}", "deliveries judged"),
-        (f"{audit['told_gaps']:,}", f"gaps told, {audit['told']:,} messages"),
+        (f"{told['gaps']:,}", f"gaps told, {told['messages']:,} messages"),
         (f"{audit['faults']:,}", "undeclared faults"),
         (f"{sessions['count']:,}", f"connections, {sessions['resumed']:,} resumed"),
         (f"{peak:,}", "connected at most"),
