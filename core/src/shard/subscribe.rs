@@ -300,6 +300,9 @@ impl Shard {
     /// Forgets a stream that nobody listens to any more.
     pub(super) fn remove_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.remove(id) else { return };
+        if let Some(ledger) = &mut self.written.ledger {
+            ledger.end_latency(id, &stream.name, self.now); // another stream takes its place
+        }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
         match stream.source {

@@ -3,7 +3,7 @@
 
 use crate::mqtt::{connect, packet, text};
 use crate::world::{Place, World, open_settings};
-use godwit_core::journal::{AccessKind, DeliveryRow, Range, Rows};
+use godwit_core::journal::{AccessKind, DeliveryRow, LatencyRow, Range, Rows};
 use godwit_core::node::Progress;
 use godwit_core::settings::{JournalSettings, Listener, Settings};
 use proptest::prelude::*;
@@ -31,6 +31,10 @@ fn subscribe(selector: &str, on_gap: &str, is_conflated: bool) -> Value {
         command["conflate_ms"] = json!(300);
     }
     command
+}
+
+fn latencies(rows: Vec<Rows>) -> Vec<LatencyRow> {
+    rows.into_iter().flat_map(|rows| if let Rows::Latency(rows) = rows { rows } else { Vec::new() }).collect()
 }
 
 pub(crate) fn deliveries(rows: Vec<Rows>) -> Vec<DeliveryRow> {
@@ -189,13 +193,28 @@ fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() 
     }
     world.advance(2_000);
     world.turn(0);
-    let rows = world
-        .take_rows(0)
-        .into_iter()
-        .filter_map(|rows| if let Rows::Latency(rows) = rows { Some(rows) } else { None });
-    let at_once: u64 = rows.clone().flatten().map(|row| row.buckets[0]).sum();
-    let timed: u64 = rows.flatten().flat_map(|row| row.buckets.to_vec()).sum();
+    let rows = latencies(world.take_rows(0));
+    let at_once: u64 = rows.iter().map(|row| row.buckets[0]).sum();
+    let timed: u64 = rows.iter().flat_map(|row| row.buckets.iter()).sum();
     assert_eq!((at_once, timed), (5, 5));
+}
+
+#[test]
+fn what_was_timed_of_a_selector_stays_its_own_when_nobody_listens_to_it_any_more() {
+    let mut settings = journaling();
+    settings.journal.as_mut().unwrap().flush_interval_ms = 600_000;
+    let mut world = World::new(settings, 1, false);
+    let place = world.connect(0);
+    for (subject, count) in [("/a", 2), ("/b", 3)] {
+        world.ask(place, &json!({"id": 1, "subscribe": subject}).to_string());
+        for content in 0..count {
+            world.ask(place, &json!({"publish": subject, "content": content}).to_string());
+        }
+        world.ask(place, &json!({"id": 2, "unsubscribe": subject}).to_string());
+    }
+    let rows = latencies(world.take_rows(0));
+    let timed: Vec<(&str, u64)> = rows.iter().map(|row| (&*row.selector, row.buckets.iter().sum())).collect();
+    assert_eq!(timed, [("/a", 2), ("/b", 3)]);
 }
 
 #[test]

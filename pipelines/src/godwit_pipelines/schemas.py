@@ -63,7 +63,7 @@ ACCESS = StructType(
         _field("wire", StringType(), False, "What it speaks: json, binary, sse, http, mqtt, …; empty where it did not come so far."),
         _field("selector", StringType(), True, "The subject or pattern of a subscription."),
         _field("outcome", StringType(), True, "How the subscription began: snapshot, recovered, history, live or resync."),
-        _field("at", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a mark RUN.ARRIVAL.TIME; null: it named no place."),
+        _field("at", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a mark RUN.ARRIVAL.TIME; null: it named no place, or one for each of several subjects."),
         _field("code", IntegerType(), True, "The code of the refusal or the close."),
         _field("reason", StringType(), True, "What was said beside the code."),
         _field("lived_ms", LongType(), True, "How long a connection that ended had lived. Unit: ms."),

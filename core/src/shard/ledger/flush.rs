@@ -1,9 +1,25 @@
-//! When what was noted becomes rows: ranges a share at a time, each once it has grown for an interval; latencies all at once.
+//! When what was noted becomes rows: ranges a share at a time, each once it has grown for an interval; latencies all at
+//! once, and a stream's when nobody listens to it any more.
 use std::sync::Arc;
 
-use super::{LOOKS_MIN, SHARE};
+use super::{LOOKS_MIN, Ledger, SHARE};
 use crate::journal::{LatencyRow, Rows};
+use crate::position::Now;
 use crate::shard::Shard;
+
+impl Ledger {
+    /// What was timed of a stream since the last time becomes a row: a period is over, or the stream.
+    pub(in crate::shard) fn end_latency(&mut self, id: u32, selector: &Arc<str>, now: Now) {
+        let Some(buckets) = self.latency.get_mut(id as usize).and_then(Option::take) else { return };
+        self.latencies.push(LatencyRow {
+            time_ms: now.wall_ms,
+            tenant: None,
+            selector: Arc::clone(selector),
+            period_ms: now.mono_ms.saturating_sub(self.timed_ms),
+            buckets: Box::from(&buckets[..]),
+        });
+    }
+}
 
 impl Shard {
     /// Ranges that have grown for long enough become rows, a share of them at a time, and latencies do.
@@ -32,15 +48,13 @@ impl Shard {
     }
 
     fn flush_latency(&mut self) {
-        let (now_ms, time_ms) = (self.now.mono_ms, self.now.wall_ms);
         let Some(ledger) = &mut self.written.ledger else { return };
-        let period_ms = now_ms.saturating_sub(std::mem::replace(&mut ledger.timed_ms, now_ms));
-        for (slot, buckets) in ledger.latency.iter_mut().enumerate() {
-            let Some(buckets) = buckets.take() else { continue };
-            let Some(stream) = self.streams.get(slot as u32) else { continue };
-            let (selector, buckets) = (Arc::clone(&stream.name), Box::from(&buckets[..]));
-            ledger.latencies.push(LatencyRow { time_ms, tenant: None, selector, period_ms, buckets });
+        for id in 0..ledger.latency.len() as u32 {
+            if let Some(stream) = self.streams.get(id) {
+                ledger.end_latency(id, &stream.name, self.now);
+            }
         }
+        ledger.timed_ms = self.now.mono_ms;
     }
 
     /// Rows since the last call.
