@@ -43,7 +43,7 @@ impl Seat {
     }
 }
 
-/// How long an order waits for room; a shard makes it within a turn.
+/// How long an order waits for room, and who gave it for its being carried out; a shard does both within a turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Rows, and where to go on when not every connection was looked at.
@@ -121,6 +121,18 @@ impl Board {
         let is_given = self.seats.get(shard).is_none_or(|seat| seat.orders.push(order, PATIENCE));
         self.wake(1u64.checked_shl(shard as u32).unwrap_or(0));
         is_given
+    }
+
+    /// The same to all of them, also when one has no room.
+    pub(crate) fn order_all(&self, order: &Order) -> bool {
+        (0..self.seats.len()).map(|shard| self.order(shard, order.clone())).filter(|is_given| !is_given).count() == 0
+    }
+
+    /// Waits until the shards have carried out what they were given; one that takes long does so later.
+    pub(crate) fn settle(&self) {
+        for seat in &self.seats {
+            let _ = seat.orders.settle(PATIENCE);
+        }
     }
 
     /// Takes a shard's reports: lists go to who asked, the rest up; the last shard's `Drained` stands for all.

@@ -236,11 +236,7 @@ impl Engine {
             };
             let is_given = match connection {
                 Some(connection) => self.board.order(usize::from(connection.shard()), order),
-                None => {
-                    let shards = 0..self.board.seats.len();
-                    // All of them, also when one has no room.
-                    shards.map(|shard| self.board.order(shard, order.clone())).filter(|is_given| !is_given).count() == 0
-                }
+                None => self.board.order_all(&order),
             };
             refused += usize::from(!is_given);
         }
@@ -253,7 +249,8 @@ impl Engine {
         let _ = self.order(vec![Order::Drain { grace_ms, spread_ms }]);
     }
 
-    /// Takes over other settings while the node runs; those of its start (listeners, shards, driver, names) stay as they are.
+    /// Takes over other settings while the node runs, and waits until the shards go by them; those of its start (listeners, shards,
+    /// driver, names) stay as they are.
     ///
     /// # Errors
     /// A sentence that says what does not fit, and nothing has changed.
@@ -277,7 +274,9 @@ impl Engine {
         while let Some(slot) = from {
             from = lock(&self.node).resolve_again(slot);
         }
-        self.order(vec![Order::Configure(settings)]).map_err(|_| "a shard does not take its orders".to_owned())
+        let is_given = self.board.order_all(&Order::Configure(settings));
+        self.board.settle();
+        if is_given { Ok(()) } else { Err("a shard does not take its orders".to_owned()) }
     }
 
     /// At most `max` accepted messages for the audit, oldest first, and how many it has lost since start.
@@ -309,6 +308,7 @@ impl Engine {
     /// Publishes as the node itself, under one acquisition; for each its position, or why not.
     pub fn publish(&self, mut publications: Publications) -> Vec<Result<Position, Code>> {
         let mut outcomes = Vec::with_capacity(publications.batch.len());
+        publications.batch.accepted_us = self.clock.us();
         let wakes = lock(&self.node).append(&mut publications.batch, &mut outcomes, self.clock.now());
         self.board.journal();
         self.board.wake(wakes);

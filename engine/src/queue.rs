@@ -119,6 +119,9 @@ pub(crate) struct Orders {
 #[derive(Default)]
 struct Given {
     orders: Vec<Order>,
+    /// Orders that were ever given, and those that the shard has carried out.
+    count: u64,
+    done: u64,
     /// The shard is gone: nobody takes them any more, and nobody needs to.
     is_closed: bool,
 }
@@ -140,6 +143,7 @@ impl Orders {
         }
         if !given.is_closed {
             given.orders.push(order);
+            given.count += 1;
         }
         true
     }
@@ -148,6 +152,21 @@ impl Orders {
     pub(crate) fn take(&self, into: &mut Vec<Order>) {
         std::mem::swap(&mut lock(&self.waiting).orders, into);
         self.taken.notify_all();
+    }
+
+    /// So many of those that were taken are carried out.
+    pub(crate) fn finish(&self, count: usize) {
+        lock(&self.waiting).done += count as u64;
+        self.taken.notify_all();
+    }
+
+    /// Waits until what was given by now is carried out; false where that takes too long.
+    pub(crate) fn settle(&self, patience: Duration) -> bool {
+        let given = lock(&self.waiting);
+        let count = given.count;
+        let is_waiting = |given: &mut Given| given.done < count && !given.is_closed;
+        let waited = self.taken.wait_timeout_while(given, patience, is_waiting).unwrap_or_else(PoisonError::into_inner);
+        !waited.1.timed_out()
     }
 
     /// Drops what waits and all that comes: the shard has given up.
@@ -216,6 +235,24 @@ mod tests {
         let mut taken = Vec::new();
         orders.take(&mut taken);
         assert!(giving.join().unwrap() && taken.len() > ORDERS_MAX);
+    }
+
+    #[test]
+    fn orders_are_settled_once_all_that_were_given_before_are_carried_out() {
+        let orders = Arc::new(Orders::default());
+        assert!(orders.settle(Duration::ZERO), "none was given");
+        assert!(orders.push(close(), Duration::ZERO) && orders.push(close(), Duration::ZERO));
+        let mut taken = Vec::new();
+        orders.take(&mut taken);
+        orders.finish(1);
+        assert!(!orders.settle(Duration::from_millis(1)), "one was taken, and no more is known of it");
+        let waiter = Arc::clone(&orders);
+        let waiting = std::thread::spawn(move || waiter.settle(Duration::from_secs(60)));
+        orders.finish(1);
+        assert!(waiting.join().unwrap());
+        assert!(orders.push(close(), Duration::ZERO) && !orders.settle(Duration::from_millis(1)));
+        orders.close();
+        assert!(orders.settle(Duration::from_secs(60)), "a shard that gave up carries out none");
     }
 
     #[test]

@@ -278,10 +278,13 @@ impl Turning {
         if let Some(seat) = self.board.seats.get(self.index) {
             seat.orders.take(&mut orders);
         }
-        let mut is_stopping = false;
+        let (mut is_stopping, count) = (false, orders.len());
         for order in orders.drain(..) {
             is_stopping |= matches!(order, Order::Stop);
             self.shard.order(order, &mut self.sockets);
+        }
+        if let Some(seat) = self.board.seats.get(self.index) {
+            seat.orders.finish(count);
         }
         self.orders = orders;
         is_stopping

@@ -81,15 +81,26 @@ impl Client {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let mut client = Self::connect(address);
         client.stream.write_all(UPGRADE).unwrap();
-        let end = loop {
-            if let Some(at) = client.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at + 4;
-            }
-            assert!(client.fill(), "closed before the handshake ended");
-        };
-        assert!(client.buffer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&client.buffer));
+        let end = client.await_answer().expect("an answer to the handshake");
+        assert!(client.was_let_in(), "{}", String::from_utf8_lossy(&client.buffer));
         client.buffer.drain(..end);
         client
+    }
+
+    /// Reads until the answer to the handshake is there: where it ends; none where the connection ends before it.
+    pub(crate) fn await_answer(&mut self) -> Option<usize> {
+        loop {
+            if let Some(at) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                return Some(at + 4);
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
+    pub(crate) fn was_let_in(&self) -> bool {
+        self.buffer.starts_with(b"HTTP/1.1 101")
     }
 
     pub(crate) fn connect(address: SocketAddr) -> Self {

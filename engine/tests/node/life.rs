@@ -1,10 +1,11 @@
 //! A node begins, works, and ends without a trace.
 
-use crate::client::{Client, Node, settings};
+use crate::client::{Client, Node, UPGRADE, settings};
 use godwit_core::codes::Code;
 use godwit_core::message::Kind;
 use godwit_core::report::{ConnectionId, ConnectionList, Report};
 use godwit_engine::{Engine, Question, Sort};
+use std::io::Write;
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,6 +29,24 @@ pub(crate) fn a_message_reaches_the_subscribers_of_every_shard(driver: &str) {
         for round in 1..=20 {
             let message = client.read();
             assert!(message.contains(&format!(r#""at":"7.{round}""#)), "{message}");
+        }
+    }
+}
+
+pub(crate) fn every_shard_goes_by_other_limits_once_they_are_taken_over(driver: &str) {
+    let node = Node::start(driver, 2, "");
+    let held: Vec<Client> = (0..20).map(|_| node.client()).collect();
+    let shards = node.engine.stats().shards;
+    assert!(shards.iter().all(|figures| figures.shard.connections > 0), "they are counted on both shards");
+    for round in 0..100 {
+        for (limit, is_let_in) in [(held.len(), false), (0, true)] {
+            let limits = format!(r#""connections_per_address_max":{limit}"#);
+            node.engine.configure(&settings(driver, 2, &limits, "127.0.0.1:0")).unwrap();
+            let mut client = Client::connect(node.address());
+            // Who is refused may find the connection closed before it has said anything.
+            let said = client.stream.write_all(UPGRADE);
+            client.await_answer();
+            assert_eq!(client.was_let_in(), is_let_in, "round {round}: {said:?}");
         }
     }
 }

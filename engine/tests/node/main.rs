@@ -19,6 +19,7 @@ macro_rules! on_both_drivers {
 
 on_both_drivers! {
     life::a_message_reaches_the_subscribers_of_every_shard,
+    life::every_shard_goes_by_other_limits_once_they_are_taken_over,
     life::the_node_itself_publishes_and_says_what_it_refuses,
     life::connections_and_subjects_are_listed_across_shards,
     life::a_connection_is_shown_with_where_it_stands,
