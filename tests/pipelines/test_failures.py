@@ -8,6 +8,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,11 @@ from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 
 from godwit_pipelines.cli import main
+from godwit_pipelines.cluster import Cluster
 from godwit_pipelines.errors import EXIT_UNEXPECTED, ConfigInvalid, DiskFailed, KafkaFailed, LakeBusy, SparkMissing
 from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
-from godwit_pipelines.session import check_master
+from godwit_pipelines.session import ask_for_plain_messages, check_master
 from godwit_pipelines.settings import Config
 from godwit_pipelines.source.kafka_faults import reach
 
@@ -162,3 +166,47 @@ def test_one_broker_that_answers_is_enough() -> None:
 def test_an_address_that_is_none_is_told(servers: str) -> None:
     with pytest.raises(ConfigInvalid, match="must be HOST:PORT"):
         reach(servers)
+
+
+@pytest.mark.parametrize(
+    "given, left",
+    [
+        ({}, {}),
+        ({"LC_ALL": "de_DE.UTF-8"}, {"LANG": "de_DE.UTF-8", "LC_CTYPE": "de_DE.UTF-8"}),
+        ({"LANG": "de_DE.UTF-8", "LC_MESSAGES": "fr_FR"}, {"LANG": "de_DE.UTF-8"}),
+    ],
+)
+def test_java_speaks_of_files_in_the_words_that_are_looked_for(given: dict[str, str], left: dict[str, str]) -> None:
+    ask_for_plain_messages(given)
+    assert given == {**left, "LC_MESSAGES": "C"}
+
+
+class Page(BaseHTTPRequestHandler):
+    """A master's page; what it says is the server's to change."""
+
+    said = b""
+
+    def do_GET(self) -> None:
+        self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n" + self.said if self.said else b"no HTTP\r\n\r\n")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing to the terminal."""
+
+
+@pytest.fixture
+def answering() -> Iterator[int]:
+    """The port of one."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_master_whose_port_answers_before_its_page_is_there_is_waited_for(
+    answering: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(tmp_path, 7077, answering, 1, "1g")
+    for said, workers in ((b"", -1), (b"<html>", -1), (b"[]", -1), (b"{}", -1), (b'{"aliveworkers": 2}', 2)):
+        monkeypatch.setattr(Page, "said", said)
+        assert cluster.alive() == workers, said

@@ -18,12 +18,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import pyspark
 
 from .errors import ConfigInvalid, PipelineError
+from .session import ask_for_plain_messages
 
 _START_S = 120.0
 _HOST = "127.0.0.1"
@@ -76,13 +77,13 @@ class Cluster:
         self._wait_for(workers)
 
     def alive(self) -> int:
-        """Workers that the master counts as alive; -1 while it does not answer."""
+        """Workers that the master counts as alive; -1 while it does not tell: its port answers before its page is there."""
         try:
             with urllib.request.urlopen(self.page_url + "/json/", timeout=5) as answer:
-                told: dict[str, Any] = json.load(answer)
-                return int(told["aliveworkers"])
-        except OSError:
+                told = json.load(answer)
+        except (OSError, HTTPException, ValueError):
             return -1
+        return int(told.get("aliveworkers", -1)) if isinstance(told, dict) else -1
 
     def check(self) -> None:
         """Raises when the master has ended: nothing is left to work for."""
@@ -104,6 +105,7 @@ class Cluster:
             "SPARK_MASTER_OPTS": _MASTER,
             "PYSPARK_PYTHON": sys.executable,
         }
+        ask_for_plain_messages(environment)
         environment |= {"SPARK_LOCAL_IP": _HOST, "SPARK_NO_DAEMONIZE": "1"}
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"{name}.log").open("ab") as log:

@@ -19,6 +19,7 @@ _ALWAYS_SAID = (
     b"Setting default log level",
     b"To adjust logging level",
     b"Setting Spark log level",
+    b"Warning: Java versions > Java 11 can only operate in restricted mode",  # of the sketches' library, which needs no other
 )
 
 _hushed = threading.Event()

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -55,6 +55,7 @@ def build_session(
     """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed."""
     check_master(settings.master)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
+    ask_for_plain_messages(os.environ)
     builder = SparkSession.builder.master(settings.master).appName(name)
     for key, value in spark_conf(settings, is_short=is_short).items():
         builder = builder.config(key, value)
@@ -68,6 +69,14 @@ def build_session(
         raise SparkMissing(describe_java()) from error
     register_all(spark)
     return spark
+
+
+def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
+    """What Java says of a refused file is looked for in what it raises: not in the user's language. All else of the locale stays."""
+    locale = environment.pop("LC_ALL", "")
+    if locale:
+        environment.update(LANG=locale, LC_CTYPE=locale)
+    environment["LC_MESSAGES"] = "C"
 
 
 def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
