@@ -1,6 +1,7 @@
 """`godwit plan` against the real thing: what it predicts of a workload is played, and each figure has its counterpart.
 
-How near processor time comes, `python -m benchmarks.planning` measures on a quiet machine: here others are at work. Memory is the same.
+How near processor time and the kernel's memory come, `python -m benchmarks.planning` measures on a quiet machine: here others are at work,
+and both are the machine's. The process's own memory is the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from godwit.plan.check import check_prediction
 from godwit.plan.machine import Machine, read_machine
 from godwit.plan.measure import measure_machine
 
-MEMORY = ("memory of the process", "memory of the kernel")
+PROCESS, KERNEL = "memory of the process", "memory of the kernel"
 FAR = 2.0
 
 
@@ -35,7 +36,6 @@ def test_what_was_measured_here_predicts_what_is_played_here() -> None:
     workload = WORKLOADS["50 subjects × 100, 400 bytes, 200 a second"]
     compared = check_prediction(replace(workload, connections=2_000), machine, print)
     names = [one.name.split(",")[0].split(" (")[0] for one in compared]
-    assert names[:4] == [*MEMORY, "all connect and subscribe", "the workload"]
+    assert [name for name in names if name != KERNEL][:3] == [PROCESS, "all connect and subscribe", "the workload"]
     assert all(one.predicted > 0 and one.measured > 0 for one in compared), compared
-    far = [one for one in compared if one.name in MEMORY and not 1 / FAR < one.ratio < FAR]
-    assert not far, far
+    assert 1 / FAR < compared[0].ratio < FAR, compared[0]
