@@ -5,7 +5,7 @@ use crate::encode::frame::Writer;
 use crate::encode::table::Value;
 
 /// A column keeps its memory for the next batch, up to this.
-const ROOM_BYTES: usize = 256 << 10;
+const ROOM_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Column {
