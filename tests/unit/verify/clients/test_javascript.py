@@ -10,7 +10,7 @@ import pytest
 
 from godwit import testing
 from godwit.client import Client
-from godwit.model import Position
+from godwit.model import Outcome, Position
 from godwit.verify.clients.javascript import JavascriptSubscriber, find_client
 from godwit.verify.judge.witness import Witness
 from godwit.verify.plan import Kind, SubscriberPlan
@@ -40,6 +40,15 @@ class Heard(Witness):
         while not any(words in said for said in self.words):
             self.news.clear()
             await self.news.wait()
+
+    async def joins(self) -> None:
+        while not self.counts.joins:
+            self.news.clear()
+            await self.news.wait()
+
+    def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int = 0) -> None:
+        super().joined(at_ms, at, outcome, count)
+        self.news.set()
 
     async def takes(self, count: int) -> None:
         while self.counts.messages < count:
@@ -88,10 +97,15 @@ async def test_one_that_is_stalled_before_it_begins_is_told_so_when_it_does() ->
             await witness.hears("is stalled")
 
 
-async def test_what_the_client_says_of_itself_stands_in_the_history_of_a_finding() -> None:
+async def test_what_the_client_says_of_itself_is_heard_and_stands_in_the_history_of_a_finding() -> None:
     witness = Heard()
-    async with testing.node() as node, running(subscriber(node.url, witness)):
-        await witness.hears("connected (websocket)")
+    async with testing.node() as node:
+        heard = subscriber(node.url, witness)
+        async with running(heard):
+            await witness.hears("godwit: connected (websocket)")
+            await witness.joins()  # a history begins with the reply: what was said before it proves nothing
+            heard.stall(True)
+            await witness.hears("is stalled")
         witness.end(1_000, {SUBJECT: Position(7, 1)})
     (finding,) = witness.court.findings.kept
-    assert any("it says: godwit: connected (websocket)" in line for line in finding.history)
+    assert any("it says: is stalled" in line for line in finding.history)
