@@ -128,9 +128,10 @@ async def test_67_operators_are_answered_when_clients_have_taken_every_descripto
     settings: dict[str, object] = {"node.driver": "readiness", "node.shards": 2}
     async with asyncio.timeout(DEADLINE_S), running_node(settings, before=few) as node, raw_client(node.url) as client:
         idle = await asyncio.gather(*(asyncio.open_connection(node.host, node.port) for _ in range(STORM)))
-        while not (told := await asyncio.to_thread(refused, node, "sockets_refused_total")):
+        while not await asyncio.to_thread(refused, node, "sockets_refused_total"):
             pass
-        assert told > 0 and not await knock(node)
+        while await knock(node):  # a question to the admin port that came amid the storm held a low one, and gave it back
+            idle.append(await asyncio.open_connection(node.host, node.port))
         for _ in range(5):
             assert await asyncio.to_thread(ask, node, "/health/ready") == 200
             assert await asyncio.to_thread(ask, node, "/metrics") == 200
