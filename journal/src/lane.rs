@@ -156,8 +156,8 @@ impl Lane {
         self.open(now_ms)?;
         let before = self.segment.as_ref().map_or(0, |segment| segment.bytes);
         while let (Some(held), Some(segment)) = (self.held.get(self.written), &mut self.segment) {
-            // A batch that overwrites zeros follows only what is on the disk: whatever a power cut leaves of it, it is the last one.
-            if segment.is_in_room() && self.written > 0 {
+            // What follows a batch over zeros waits until that is on the disk: whatever a power cut leaves of it, it is the last one.
+            if segment.ends_in_room() && self.written > 0 {
                 segment.sync()?;
                 self.settle();
                 continue;

@@ -79,6 +79,8 @@ pub(crate) struct OpenSegment {
     /// Bytes written, all of them whole batches.
     pub(crate) bytes: u64,
     pub(crate) opened_ms: u64,
+    /// Where the last was written.
+    last_at: u64,
     sink: Sink,
     /// Frames that are not yet written.
     pending: Vec<u8>,
@@ -109,7 +111,7 @@ impl OpenSegment {
             Some(spare) => Sink::Room(disk.open_over(&path)?, spare.bytes),
             None => Sink::Growing(disk.create(&path)?),
         };
-        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, sink, pending: schema.to_vec() };
+        let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, last_at: 0, sink, pending: schema.to_vec() };
         segment.flush()?;
         if segment.is_in_room() {
             segment.sync()?;
@@ -118,9 +120,14 @@ impl OpenSegment {
         Ok(segment)
     }
 
-    /// What is written next overwrites zeros: until a sync it may be on the disk in part, and in any order.
+    /// What is written next overwrites zeros.
     pub(crate) fn is_in_room(&self) -> bool {
         matches!(self.sink, Sink::Room(_, room) if self.bytes < room)
+    }
+
+    /// What was written last began over zeros: until a sync it may be on the disk in part, and in any order.
+    pub(crate) fn ends_in_room(&self) -> bool {
+        matches!(self.sink, Sink::Room(_, room) if self.last_at < room)
     }
 
     /// Little is left of its room, or it never had any.
@@ -142,6 +149,10 @@ impl OpenSegment {
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.last_at = self.bytes;
         match &mut self.sink {
             Sink::Growing(file) => write_all(&mut **file, &self.pending)?,
             Sink::Room(file, _) => write_over(&mut **file, self.bytes, &self.pending)?,
