@@ -118,14 +118,14 @@ pub(crate) struct Head {
 pub(crate) fn read_head(frames: &mut Frames<'_>, stream: Stream) -> io::Result<Head> {
     let ours = schema_of(stream);
     let start = frames.start()?;
+    // Without anything behind it, it is a file that a power cut left before its beginning was on the disk.
     let Found::Frame(frame) = frames.find(start)? else {
-        // Without anything behind it, it is a file that a power cut left before its beginning was on the disk.
         let is_bent = frames.look_behind(start)?.frame.is_some();
         return Ok(Head { schema: ours, at: start, is_bent });
     };
     let bytes = if frame.is_schema { frames.read(&frame)? } else { None };
     let schema = bytes.and_then(|bytes| decode_schema(&bytes)).filter(|schema| fits(schema, &ours));
-    let is_bent = schema.is_none();
+    let is_bent = schema.is_none() && !frames.look_past(&frame)?.0;
     Ok(Head { schema: schema.unwrap_or(ours), at: frame.end(), is_bent })
 }
 

@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::world::disk::SimulatedDisk;
+use crate::world::disk::{Faults, SimulatedDisk};
 use crate::world::{EVERYTHING, content, message, quick, wait_until};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_ipc::reader::StreamReader;
 use godwit_core::journal::KeptMessage;
-use godwit_journal::{Journal, Settings};
+use godwit_journal::disk::{Disk, read_range};
+use godwit_journal::{Journal, Settings, check as check_files};
 
 const CUTS: u64 = 60;
 const ROWS: u64 = 60;
@@ -50,6 +55,31 @@ fn live(disk: &SimulatedDisk, run: u64, first: u64, promised: &Arc<AtomicU64>) {
     journal.close(next - 1);
 }
 
+/// What a reader from outside sees of open segments at any moment: never half a batch of what is written over room, and `check` finds no damage.
+fn look_from_outside(disk: &SimulatedDisk, what: &str) -> u64 {
+    let mut seen = 0;
+    for name in disk.names().iter().filter(|name| name.starts_with("/journal/messages")) {
+        if name.extension().is_none_or(|ending| ending != "arrows") {
+            continue;
+        }
+        let bytes = read_range(&*disk.open(name).unwrap(), 0, usize::MAX).unwrap();
+        let Ok(stream) = StreamReader::try_new(&bytes[..], None) else { continue };
+        for batch in stream.map_while(Result::ok) {
+            let number = |name: &str, row| batch[name].as_primitive::<Int64Type>().value(row) as u64;
+            let contents = batch["content"].as_binary::<i32>();
+            for row in 0..batch.num_rows() {
+                let expected = content("/s", number("epoch", row), number("sequence", row));
+                assert_eq!(contents.value(row), expected.as_bytes(), "{what}");
+                seen += 1;
+            }
+        }
+    }
+    for checked in check_files(disk, Path::new("/journal")).unwrap() {
+        assert_eq!(checked.damaged, 0, "{what}: {checked:?}");
+    }
+    seen
+}
+
 /// Every row that came back, against what was promised and what was ever seen at an offset.
 fn check(rows: &[KeptMessage], promised: u64, seen: &mut BTreeMap<u64, (u64, u64)>, what: &str) -> u64 {
     let mut last_offset = None;
@@ -74,19 +104,23 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
     live(&whole, 1, 1, &Arc::default());
     let operations = whole.operations();
     assert!(operations > 80, "a life has many operations: {operations}");
-    let (mut lost_something, mut overwritten) = (0, 0);
+    let (mut lost_something, mut overwritten, mut seen_outside) = (0, 0, 0);
     for cut in 0..number("CUTS").unwrap_or(CUTS) {
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (at, disk, promised) = ((chance >> 33) % operations, SimulatedDisk::default(), Arc::new(AtomicU64::new(0)));
         let what = format!("cut {cut}, before operation {at}");
         let look = Arc::clone(&promised);
         disk.keep_at(at, move || look.load(Ordering::SeqCst));
+        // Half of them end amid a write.
+        disk.set_faults(Faults { bytes_a_write: (cut % 2 == 1).then_some(1_024), ..Faults::default() });
         live(&disk, 1, 1, &promised);
         overwritten += disk.overwritten();
         let Some((kept, promised)) = disk.kept() else { continue };
+        seen_outside += look_from_outside(&kept, &what);
         let after = if chance.is_multiple_of(3) { kept } else { kept.cut_power(chance) };
         let mut seen = BTreeMap::new();
-        let journal = open(&after, 2);
+        let (journal, past) = Journal::open(&settings(2), Arc::new(after.clone()), || {}).unwrap();
+        assert_eq!(journal.progress().damaged(), 0, "{what}: what was never whole is not damaged: {:?}", past.said);
         let rows = load(&journal);
         let held = check(&rows, promised, &mut seen, &what);
         lost_something += u64::from(held < ROWS);
@@ -98,6 +132,7 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
         let last = check(&rows, held + ROWS, &mut seen, &what);
         assert_eq!(last, held + ROWS, "{what}");
     }
+    assert!(seen_outside > 0, "a reader from outside saw nothing at all");
     assert!(overwritten > 0, "no life had room made ahead");
     assert!(lost_something > 0, "no cut took anything: the disk does not lie");
 }
