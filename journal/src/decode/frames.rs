@@ -114,6 +114,13 @@ impl<'a> Frames<'a> {
         Ok(if fits { Found::Frame(frame) } else { Found::Broken })
     }
 
+    /// What stands there now, whatever was read of it before.
+    pub(crate) fn find_anew(&mut self, at: u64) -> io::Result<Found> {
+        self.window.clear();
+        self.window_at = at;
+        self.find(at)
+    }
+
     /// What is behind a place where no frame is; frames begin at multiples of eight bytes.
     pub(crate) fn look_behind(&mut self, at: u64) -> io::Result<Behind> {
         let (mut place, mut end) = (at, at);

@@ -68,8 +68,14 @@ pub(crate) fn scan(
                     end = if found == Found::Broken { behind.end } else { at };
                     break;
                 };
-                scan.damaged += 1;
-                frame
+                // Unless a node wrote one here since: what was read of the file before that is out of date.
+                match frames.find_anew(at)? {
+                    Found::Frame(written) => written,
+                    _ => {
+                        scan.damaged += 1;
+                        frame
+                    }
+                }
             }
         };
         at = frame.end();
@@ -179,5 +185,69 @@ impl Scan {
             return Some(batch.clone());
         }
         (rows > 0).then(|| filter_record_batch(batch, &BooleanArray::from(counts)).ok())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::encode::rows::{Origin, Row};
+    use crate::encode::table::Table;
+    use crate::reigns::ReignRow;
+
+    /// Room that rows are written over between the first look and the next.
+    #[derive(Debug)]
+    struct Written {
+        bytes: Vec<u8>,
+        from: usize,
+        was_read: AtomicBool,
+    }
+
+    impl ReadAt for Written {
+        fn length(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn read_at(&self, place: u64, into: &mut [u8]) -> io::Result<usize> {
+            let (place, count) = (place as usize, into.len());
+            into.copy_from_slice(&self.bytes[place..place + count]);
+            if !self.was_read.swap(true, Ordering::Relaxed) {
+                into[self.from.saturating_sub(place).min(count)..].fill(0);
+            }
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn what_is_written_while_somebody_looks_is_not_damaged() {
+        let mut table = Table::new(Stream::Reigns).unwrap();
+        let origin = Origin { node: "n1".into(), run: "1".into() };
+        let mut frame_of = |offset, bytes| {
+            let row = ReignRow { reason: Some("x".repeat(bytes)), ..ReignRow::new("lost", 1, 1) };
+            row.write(&mut table, &origin, offset);
+            table.take().unwrap()
+        };
+        // The first look ends amid the second row.
+        let frames = [frame_of(0, 700_000), frame_of(1, 700_000), frame_of(2, 10)];
+        let mut bytes = table.schema().to_vec();
+        let from = bytes.len() + frames[0].len();
+        bytes.extend(frames.concat());
+        bytes.resize(bytes.len() + 100_000, 0);
+        let file: Arc<dyn ReadAt> = Arc::new(Written { bytes, from, was_read: AtomicBool::new(false) });
+        let limit = u64::MAX;
+        let wanted = Wanted {
+            stream: Stream::Reigns,
+            limit,
+            first: 0,
+            next: limit,
+            is_verified: true,
+            may_be_torn: false,
+            from: 0,
+        };
+        let found = scan(&*file, wanted, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!((found.rows, found.damaged, found.holes), (3, 0, vec![]));
     }
 }
