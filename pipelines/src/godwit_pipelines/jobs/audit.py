@@ -39,7 +39,9 @@ def sum_up(verdict: DataFrame) -> Outcome:
         *("coalesce(sum(faults), 0L) as faults", "count_if(verdict = 'broken') as broken", "count(*) as rows"),
     ).first()
     if sums is None or not sums.ranges:
-        return Outcome("nothing was delivered yet: nothing to audit")
+        return Outcome(
+            "nothing to audit: nothing was delivered yet, or no node writes deliveries down (journal.deliveries)"
+        )
     if sums.faults:
         return Outcome(
             f"BROKEN: {sums.faults:,} undeclared faults in {sums.broken:,} of {sums.rows:,} hours of selectors; see gold.audit_faults",
