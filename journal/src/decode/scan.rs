@@ -60,22 +60,11 @@ pub(crate) fn scan(
     scan.bytes = at;
     let mut end = at;
     while at < frames.limit() {
-        let frame = match frames.find(at)? {
-            Found::Frame(frame) => frame,
-            found => {
-                let behind = frames.look_behind(at)?;
-                let Some(frame) = behind.frame else {
-                    end = if found == Found::Broken { behind.end } else { at };
-                    break;
-                };
-                // Unless a node wrote one here since: what was read of the file before that is out of date.
-                match frames.find_anew(at)? {
-                    Found::Frame(written) => written,
-                    _ => {
-                        scan.damaged += 1;
-                        frame
-                    }
-                }
+        let frame = match find_next(&mut frames, at, &mut scan.damaged)? {
+            Next::Frame(frame) => frame,
+            Next::End(behind) => {
+                end = behind;
+                break;
             }
         };
         at = frame.end();
@@ -110,6 +99,30 @@ pub(crate) fn scan(
     }
     scan.torn_bytes = end.saturating_sub(scan.bytes);
     Ok(scan)
+}
+
+/// A frame, or where what is no frame ends.
+enum Next {
+    Frame(Frame),
+    End(u64),
+}
+
+/// The frame at `at`, or the next behind what is broken there.
+fn find_next(frames: &mut Frames<'_>, at: u64, damaged: &mut u64) -> io::Result<Next> {
+    let found = match frames.find(at)? {
+        Found::Frame(frame) => return Ok(Next::Frame(frame)),
+        found => found,
+    };
+    let behind = frames.look_behind(at)?;
+    let Some(frame) = behind.frame else {
+        return Ok(Next::End(if found == Found::Broken { behind.end } else { at }));
+    };
+    // Unless a node wrote one here since: what was read of the file before that is out of date.
+    if let Found::Frame(written) = frames.find_anew(at)? {
+        return Ok(Next::Frame(written));
+    }
+    *damaged += 1;
+    Ok(Next::Frame(frame))
 }
 
 /// What stands in front of the batches.
