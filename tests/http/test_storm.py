@@ -130,7 +130,7 @@ async def test_67_operators_are_answered_when_clients_have_taken_every_descripto
         idle = await asyncio.gather(*(asyncio.open_connection(node.host, node.port) for _ in range(STORM)))
         while not await asyncio.to_thread(refused, node, "sockets_refused_total"):
             pass
-        # A question to the admin port that came amid the storm held a low one, and gave it back.
+        # A question to the admin port that came amid the storm held a low descriptor, and gave it back.
         while await knock(node):
             idle.append(await asyncio.open_connection(node.host, node.port))
         for _ in range(5):

@@ -48,6 +48,16 @@ pub(crate) enum Found {
     Broken,
 }
 
+/// How to go on from a place.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Frame(Frame),
+    /// The first behind something that is no whole frame.
+    Behind(Frame),
+    /// There is none any more: where what is no frame ends.
+    End(u64),
+}
+
 /// What is behind a place where no frame is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behind {
@@ -114,11 +124,22 @@ impl<'a> Frames<'a> {
         Ok(if fits { Found::Frame(frame) } else { Found::Broken })
     }
 
-    /// What stands there now, whatever was read of it before.
-    pub(crate) fn find_anew(&mut self, at: u64) -> io::Result<Found> {
-        self.window.clear();
-        self.window_at = at;
-        self.find(at)
+    /// The frame at `at`, or the next behind what is broken there.
+    pub(crate) fn find_next(&mut self, at: u64) -> io::Result<Next> {
+        let found = match self.find(at)? {
+            Found::Frame(frame) => return Ok(Next::Frame(frame)),
+            found => found,
+        };
+        let behind = self.look_behind(at)?;
+        let Some(frame) = behind.frame else {
+            return Ok(Next::End(if found == Found::Broken { behind.end } else { at }));
+        };
+        // A node may have written one here since: what was read of the file before that is out of date.
+        (self.window_at, self.window) = (at, Vec::new());
+        Ok(match self.find(at)? {
+            Found::Frame(written) => Next::Frame(written),
+            _ => Next::Behind(frame),
+        })
     }
 
     /// What is behind a place where no frame is; frames begin at multiples of eight bytes.

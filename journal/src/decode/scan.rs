@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 
 use crate::decode::batch::{decode, decode_schema, find_damage, offsets};
-use crate::decode::frames::{Found, Frame, Frames};
+use crate::decode::frames::{Found, Frame, Frames, Next};
 use crate::disk::ReadAt;
 use crate::{Stream, schema_of};
 
@@ -60,8 +60,12 @@ pub(crate) fn scan(
     scan.bytes = at;
     let mut end = at;
     while at < frames.limit() {
-        let frame = match find_next(&mut frames, at, &mut scan.damaged)? {
+        let frame = match frames.find_next(at)? {
             Next::Frame(frame) => frame,
+            Next::Behind(frame) => {
+                scan.damaged += 1;
+                frame
+            }
             Next::End(behind) => {
                 end = behind;
                 break;
@@ -99,30 +103,6 @@ pub(crate) fn scan(
     }
     scan.torn_bytes = end.saturating_sub(scan.bytes);
     Ok(scan)
-}
-
-/// A frame, or where what is no frame ends.
-enum Next {
-    Frame(Frame),
-    End(u64),
-}
-
-/// The frame at `at`, or the next behind what is broken there.
-fn find_next(frames: &mut Frames<'_>, at: u64, damaged: &mut u64) -> io::Result<Next> {
-    let found = match frames.find(at)? {
-        Found::Frame(frame) => return Ok(Next::Frame(frame)),
-        found => found,
-    };
-    let behind = frames.look_behind(at)?;
-    let Some(frame) = behind.frame else {
-        return Ok(Next::End(if found == Found::Broken { behind.end } else { at }));
-    };
-    // Unless a node wrote one here since: what was read of the file before that is out of date.
-    if let Found::Frame(written) = frames.find_anew(at)? {
-        return Ok(Next::Frame(written));
-    }
-    *damaged += 1;
-    Ok(Next::Frame(frame))
 }
 
 /// What stands in front of the batches.
@@ -203,7 +183,6 @@ impl Scan {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
@@ -249,7 +228,7 @@ mod tests {
         let from = bytes.len() + frames[0].len();
         bytes.extend(frames.concat());
         bytes.resize(bytes.len() + 100_000, 0);
-        let file: Arc<dyn ReadAt> = Arc::new(Written { bytes, from, was_read: AtomicBool::new(false) });
+        let file = Written { bytes, from, was_read: AtomicBool::new(false) };
         let limit = u64::MAX;
         let wanted = Wanted {
             stream: Stream::Reigns,
@@ -260,7 +239,7 @@ mod tests {
             may_be_torn: false,
             from: 0,
         };
-        let found = scan(&*file, wanted, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        let found = scan(&file, wanted, &mut |_, _| ControlFlow::Continue(())).unwrap();
         assert_eq!((found.rows, found.damaged, found.holes), (3, 0, vec![]));
     }
 }

@@ -12,7 +12,7 @@ use godwit_core::journal::KeptMessage;
 use super::{Reader, Source};
 use crate::Stream;
 use crate::decode::batch::{decode, find_damage};
-use crate::decode::frames::{Found, Frame, Frames};
+use crate::decode::frames::{Frame, Frames, Next};
 use crate::decode::kept::Messages;
 use crate::decode::scan::{Head, read_head};
 use crate::disk::ReadAt;
@@ -126,13 +126,7 @@ impl Reader {
         let Head { schema, mut at, is_bent } = read_head(&mut frames, source.stream)?;
         self.progress.add_damaged(u64::from(is_bent));
         while at < frames.limit() {
-            let frame = match frames.find(at)? {
-                Found::Frame(frame) => frame,
-                _ => match frames.look_behind(at)?.frame {
-                    Some(frame) => frame,
-                    None => break,
-                },
-            };
+            let (Next::Frame(frame) | Next::Behind(frame)) = frames.find_next(at)? else { break };
             at = frame.end();
             if !frame.is_schema {
                 let (file, schema) = (Arc::clone(&file), SchemaRef::clone(&schema));

@@ -42,7 +42,8 @@ fn fill_up_to_room(journal: &Journal, disk: &SimulatedDisk) -> u64 {
     wait_until("room for the next is there", || {
         last += 1;
         await_disk(journal, last);
-        disk.open(Path::new(SPARE)).and_then(|file| file.length()).is_ok_and(|bytes| bytes == 200_000)
+        let made = disk.open(Path::new(SPARE)).and_then(|file| file.length());
+        made.is_ok_and(|bytes| bytes == in_room(1).segment_bytes_max) // whole: one that is being made would fail
     });
     disk.set_faults(Faults { room: Some(0), ..Faults::default() });
     last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -36,22 +36,21 @@ class Heard(Witness):
         self.words.append(words)
         self.news.set()
 
-    async def hears(self, words: str) -> None:
-        while not any(words in said for said in self.words):
-            self.news.clear()
-            await self.news.wait()
-
-    async def joins(self) -> None:
-        while not self.counts.joins:
-            self.news.clear()
-            await self.news.wait()
-
     def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int = 0) -> None:
         super().joined(at_ms, at, outcome, count)
         self.news.set()
 
+    async def hears(self, words: str) -> None:
+        await self._until(lambda: any(words in said for said in self.words))
+
+    async def joins(self) -> None:
+        await self._until(lambda: self.counts.joins > 0)
+
     async def takes(self, count: int) -> None:
-        while self.counts.messages < count:
+        await self._until(lambda: self.counts.messages >= count)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
             self.news.clear()
             await self.news.wait()
 
