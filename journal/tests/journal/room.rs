@@ -42,8 +42,12 @@ fn fill_up_to_room(journal: &Journal, disk: &SimulatedDisk) -> u64 {
     wait_until("room for the next is there", || {
         last += 1;
         await_disk(journal, last);
+        disk.names().contains(&PathBuf::from(SPARE))
+    });
+    // One that is still being made would fail; rows meanwhile would use up the room before it.
+    wait_until("it is whole", || {
         let made = disk.open(Path::new(SPARE)).and_then(|file| file.length());
-        made.is_ok_and(|bytes| bytes == in_room(1).segment_bytes_max) // whole: one that is being made would fail
+        made.is_ok_and(|bytes| bytes == in_room(1).segment_bytes_max)
     });
     disk.set_faults(Faults { room: Some(0), ..Faults::default() });
     last
