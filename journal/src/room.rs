@@ -17,7 +17,7 @@ const BYTES_MIN: u64 = 1 << 20;
 const GROWTH: u64 = 4;
 /// Zeros written at once, and synced: more would hold up those whom publishers wait for.
 const STEP_BYTES: u64 = 256 << 10;
-/// A step is followed by a rest of so many times as long.
+/// Between two steps is a rest of so many times as long as the first took.
 const REST: u32 = 1;
 /// Nothing is made on a disk that has not so many times its size to spare.
 const FREE_TIMES: u64 = 4;
@@ -166,7 +166,9 @@ impl Shared {
             write_all(&mut *file, zeros.get(..usize::try_from(step).unwrap_or(0)).unwrap_or(&zeros))?;
             file.sync()?;
             done += step;
-            std::thread::sleep(began.elapsed() * REST);
+            if done < bytes {
+                std::thread::sleep(began.elapsed() * REST);
+            }
         }
         Ok(true)
     }
