@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
@@ -11,7 +12,7 @@ use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
 
 use crate::Stream;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Segments};
 use crate::decode::facts::Facts;
 use crate::decode::frames::Frames;
 use crate::decode::scan::{Wanted, read_head, scan};
@@ -74,9 +75,15 @@ impl Sealer {
         let mut segments = self.catalog.lock(stream);
         segments.add_sealed(facts.into_sealed(name, (first, next), bytes, found.all_holes(next)));
         segments.forget_unsealed(first);
-        segments.save(self.disk.as_ref())?;
-        drop(segments);
+        self.save(segments)?;
         self.disk.remove(&from)
+    }
+
+    /// Puts the manifest on the disk, and keeps nobody from the catalog meanwhile: nobody else saves one.
+    fn save(&self, segments: MutexGuard<'_, Segments>) -> io::Result<()> {
+        let fresh = segments.clone();
+        drop(segments);
+        fresh.save(self.disk.as_ref())
     }
 
     fn write_index(&self, stream: Stream, first: u64, next: u64, index: Builder) -> io::Result<()> {
@@ -110,14 +117,15 @@ impl Sealer {
         let Some(&(_, kept_from)) = gone.last() else { return Ok(()) };
         segments.manifest.segments.drain(..gone.len());
         segments.raise_first(kept_from);
+        let folder = segments.folder.clone();
         // On a full disk the manifest may need the room that these files take.
-        let is_saved = segments.save(self.disk.as_ref()).is_ok();
+        let is_saved = self.save(segments).is_ok();
         for (first, next) in gone {
             for name in [FileName::Sealed { first, next }, FileName::Index { first, next }] {
-                remove_if_there(self.disk.as_ref(), &segments.path(&name.text()))?;
+                remove_if_there(self.disk.as_ref(), &folder.join(name.text()))?;
             }
         }
-        if is_saved { Ok(()) } else { segments.save(self.disk.as_ref()) }
+        if is_saved { Ok(()) } else { self.save(self.catalog.lock(stream)) }
     }
 }
 
