@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::chain::read_chain;
 use crate::disk::Disk;
 use crate::lane::Closed;
+use crate::priority::give_way;
 use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
@@ -135,7 +136,10 @@ impl Journal {
             spawn("journal", move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify))?
         };
         let retention = list_retention(settings);
-        let sealer = spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
+        let sealer = spawn("journal-seal", move || {
+            give_way();
+            run_sealer(&sealer, &jobs, retention);
+        })?;
         let (writer, sealer) = (Some(writer), Some(sealer));
         Ok((Self { queue, reader, progress, writer, sealer, to_writer, to_sealer, _lock: lock }, past))
     }

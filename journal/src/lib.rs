@@ -15,6 +15,7 @@ mod encode;
 mod index;
 mod journal;
 mod lane;
+mod priority;
 mod progress;
 mod queue;
 mod reader;

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::disk::{Disk, write_all};
+use crate::priority::give_way;
 use crate::seal::remove_if_there;
 
 /// In the stream's folder. A start removes what ends like this.
@@ -23,6 +24,8 @@ const REST: u32 = 1;
 const FREE_TIMES: u64 = 4;
 /// How long nothing is made after a disk refused.
 const PAUSE: Duration = Duration::from_secs(10);
+/// How long whoever needs the disk back waits for what is being made: a step takes milliseconds, unless the disk hangs.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A file of zeros, to be renamed to what it becomes.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ enum State {
     Asked(u64),
     /// While its thread works at it.
     Making,
+    /// The same, until it has noticed that nobody wants it, and removed it.
+    Unwanted,
     Ready(u64),
     Closed,
 }
@@ -64,7 +69,10 @@ impl Rooms {
             Arc::new(Shared { disk: Arc::clone(disk), folder: folder.to_owned(), state, news: Condvar::new() });
         let thread = {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name("journal-room".to_owned()).spawn(move || shared.run())?
+            std::thread::Builder::new().name("journal-room".to_owned()).spawn(move || {
+                give_way();
+                shared.run();
+            })?
         };
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -76,7 +84,7 @@ impl Rooms {
             && pause.is_none_or(|until| until <= Instant::now())
         {
             *state = State::Asked((used * GROWTH).max(BYTES_MIN).min(bytes_max));
-            self.shared.news.notify_one();
+            self.shared.news.notify_all();
         }
     }
 
@@ -94,13 +102,21 @@ impl Rooms {
     /// The disk refuses something: it gets back what is not used yet. True when there was some, and it has it.
     pub(crate) fn give_up(&self) -> bool {
         let mut state = self.shared.state();
+        match *state {
+            State::Making | State::Unwanted => {
+                *state = State::Unwanted; // who makes it removes it himself
+                self.shared.news.notify_all();
+                let waited = self.shared.news.wait_timeout_while(state, PATIENCE, |state| *state == State::Unwanted);
+                return !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
+            }
+            State::Closed => return false,
+            State::None(_) | State::Asked(_) | State::Ready(_) => {}
+        }
         let had_some = matches!(*state, State::Ready(_));
         if had_some {
             self.shared.remove();
         }
-        if *state != State::Closed {
-            *state = State::None(Some(Instant::now() + PAUSE)); // who makes some removes it himself
-        }
+        *state = State::None(Some(Instant::now() + PAUSE));
         had_some
     }
 }
@@ -108,7 +124,7 @@ impl Rooms {
 impl Drop for Rooms {
     fn drop(&mut self) {
         *self.shared.state() = State::Closed;
-        self.shared.news.notify_one();
+        self.shared.news.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // a panic there has been printed; the next start removes what it left
         }
@@ -137,14 +153,14 @@ impl Shared {
             drop(state);
             let is_made = self.make(bytes).unwrap_or(false);
             let mut state = self.state();
-            let is_wanted = *state == State::Making;
-            if is_wanted && is_made {
+            if is_made && *state == State::Making {
                 *state = State::Ready(bytes);
                 continue;
             }
             self.remove();
-            if is_wanted {
+            if *state != State::Closed {
                 *state = State::None(Some(Instant::now() + PAUSE));
+                self.news.notify_all();
             }
         }
         self.remove();
@@ -167,9 +183,36 @@ impl Shared {
             file.sync()?;
             done += step;
             if done < bytes {
-                std::thread::sleep(began.elapsed() * REST);
+                let rest = began.elapsed() * REST;
+                let waited = self.news.wait_timeout_while(self.state(), rest, |state| *state == State::Making);
+                drop(waited); // what became of it is looked at above
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn what_is_being_made_is_gone_once_it_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("godwit-room-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let rooms = Rooms::begin(&disk, &folder).unwrap();
+        assert!(!rooms.give_up(), "there is none");
+        *rooms.shared.state() = State::None(None); // as if the pause was over
+        rooms.ask(1 << 26, 1 << 26);
+        while !folder.join(NAME).exists() {
+            std::thread::yield_now();
+        }
+        assert!(rooms.give_up());
+        assert!(!folder.join(NAME).exists());
+        assert!(matches!(*rooms.shared.state(), State::None(Some(_))));
+        drop(rooms);
+        std::fs::remove_dir(&folder).unwrap();
     }
 }

@@ -36,18 +36,22 @@ pub(crate) fn publish_into_room(journal: &Journal, disk: &SimulatedDisk, mut las
     last
 }
 
-/// Publishes until room is made ahead of what is written, and lets nothing else be free; returns the last arrival.
+/// Publishes until the open segment has room for most of its rows and there is room for the next, and lets nothing else be free; returns
+/// the last arrival.
 fn fill_up_to_room(journal: &Journal, disk: &SimulatedDisk) -> u64 {
     let mut last = publish_into_room(journal, disk, 0);
-    wait_until("room for the next is there", || {
+    let (mut segment, mut before_it) = (PathBuf::new(), last);
+    wait_until("there is room for these rows and for the next", || {
+        let before = disk.overwritten();
         last += 1;
         await_disk(journal, last);
-        disk.names().contains(&PathBuf::from(SPARE))
-    });
-    // One that is still being made would fail; rows meanwhile would use up the room before it.
-    wait_until("it is whole", || {
+        let names = disk.names();
+        if segment != newest_open(&names) {
+            (segment, before_it) = (newest_open(&names).to_owned(), last);
+        }
+        let is_in_room = disk.overwritten() > before + 8; // behind its room the mark alone is written over
         let made = disk.open(Path::new(SPARE)).and_then(|file| file.length());
-        made.is_ok_and(|bytes| bytes == in_room(1).segment_bytes_max)
+        is_in_room && last - before_it < 20 && made.is_ok_and(|bytes| bytes == in_room(1).segment_bytes_max)
     });
     disk.set_faults(Faults { room: Some(0), ..Faults::default() });
     last
