@@ -66,6 +66,8 @@ def call(*words: str) -> Result:
         ),
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
         (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
+        (("run", "audit", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
+        (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none is no folder yet"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], code: int, said: str) -> None:

@@ -19,7 +19,7 @@ import click
 from rich.console import Console
 
 from . import __version__
-from .config import describe_config, load_config
+from .config import describe_config, find_lake, load_config
 from .errors import (
     EXIT_FOUND,
     EXIT_STOPPED,
@@ -118,7 +118,10 @@ def run(
         raise ConfigInvalid("--every", every, "goes without --once")
     every_s = parse_time(every) if every else None
     config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
-    outcome = run_job(found, config, every_s, parse_options(found, options))
+    parsed = parse_options(found, options)
+    if every_s is None and found.reads_tables_alone:
+        find_lake(config)  # a job that goes on waits for who fills it
+    outcome = run_job(found, config, every_s, parsed)
     if outcome.text:
         click.echo(outcome.text)
     if outcome.found:

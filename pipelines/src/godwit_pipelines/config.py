@@ -14,12 +14,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .errors import ConfigInvalid
+from .errors import ConfigInvalid, TableMissing
 from .settings import Config
 
 CONFIG_VARIABLE = "GODWIT_PIPELINES_CONFIG"
 _PREFIX = "GODWIT_PIPELINES_"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def find_lake(config: Config) -> Path:
+    """The folder of the tables. Raises TableMissing where nobody has made it: what reads tables alone would find none to read."""
+    folder = Path(config.lake.path).absolute()
+    if not folder.is_dir():
+        raise TableMissing(f"{folder} is no folder yet: `godwit-pipelines run all` fills it")
+    return folder
 
 
 def list_options() -> Iterator[tuple[str, Field[Any], Any]]:

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ..lake import Lake
 from ..settings import Config
+from ..tables import TABLES
 
 _STARTED_SLOWLY = "Python worker failed to connect back"
 _STARTS_MAX = 10
@@ -101,3 +102,8 @@ class Job:
     """What --option takes, each with its sentence."""
     check: Callable[[Mapping[str, str]], None] = lambda _: None
     """Raises ConfigInvalid for options that cannot be, before Spark starts."""
+
+    @property
+    def reads_tables_alone(self) -> bool:
+        """Without a lake there is nothing for it to do."""
+        return all(name in TABLES for name in self.reads)

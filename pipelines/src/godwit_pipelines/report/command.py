@@ -9,7 +9,7 @@ import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..errors import TableMissing
+from ..config import find_lake
 from ..settings import Config
 from .document import build_document
 from .page import build_page
@@ -17,10 +17,7 @@ from .page import build_page
 
 def write_report(config: Config, page: Path, data: Path | None, hours: float) -> str:
     """Writes the files; returns what to tell the person who asked. Raises TableMissing where there is no lake."""
-    lake = Path(config.lake.path).absolute()
-    if not lake.is_dir():
-        raise TableMissing(f"{lake} is no folder yet: `godwit-pipelines run all` fills it")
-    document = build_document(lake, datetime.now(UTC), hours)
+    document = build_document(find_lake(config), datetime.now(UTC), hours)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(build_page(document), encoding="utf-8")
     if data is not None:
