@@ -2,8 +2,8 @@
 //! cut could have taken it. Owns one small file. A run whose disk failed forgets it: the disk may have dropped what it had taken.
 use std::path::Path;
 
+use crate::beside::seal::remove_if_there;
 use crate::disk::{Disk, read_range, write_all};
-use crate::seal::remove_if_there;
 
 const NAME: &str = "boot";
 const FRESH: &str = "boot.new";

@@ -8,18 +8,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Stream;
+use crate::beside::give_way;
+use crate::beside::seal::{Sealer, wall_ms};
 use crate::boot;
 use crate::catalog::Catalog;
 use crate::chain::read_chain;
 use crate::disk::Disk;
 use crate::lane::Closed;
-use crate::priority::give_way;
 use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
 use crate::recover::recover;
 use crate::reigns::{Follows, Reign};
-use crate::seal::{Sealer, wall_ms};
 use crate::settings::{Retention, Settings};
 use crate::writer::{Moment, Writer};
 

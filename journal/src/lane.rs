@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Stream;
+use crate::beside::room::Rooms;
+use crate::beside::seal::remove_if_there;
 use crate::catalog::Catalog;
 use crate::disk::Disk;
 use crate::encode::rows::{Origin, Row};
 use crate::encode::table::Table;
-use crate::room::Rooms;
-use crate::seal::remove_if_there;
 use crate::segment::{FileName, OpenSegment, to_io};
 
 /// A batch holds about this much at most.

@@ -5,6 +5,7 @@
 //! Start with [`Journal::open`]; put rows into its [`Queue`], wait for its [`Progress`], read with its [`Reader`].
 #![forbid(unsafe_code)]
 
+mod beside;
 mod boot;
 mod catalog;
 mod chain;
@@ -15,15 +16,12 @@ mod encode;
 mod index;
 mod journal;
 mod lane;
-mod priority;
 mod progress;
 mod queue;
 mod reader;
 mod recover;
 mod reigns;
-mod room;
 mod schema;
-mod seal;
 mod segment;
 mod settings;
 mod writer;

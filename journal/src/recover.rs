@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 
 use crate::Stream;
+use crate::beside::seal::remove_if_there;
 use crate::catalog::{Catalog, Sealed, Segments, Unsealed};
 use crate::decode::facts::Facts;
 use crate::decode::scan::{Scan, Wanted, scan};
 use crate::disk::Disk;
 use crate::lane::Closed;
-use crate::seal::remove_if_there;
 use crate::segment::FileName;
 
 /// Offsets that are left out where a power cut may have taken rows that a reader has seen: none is given twice.

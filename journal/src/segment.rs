@@ -7,8 +7,8 @@ use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::ArrowError;
 
+use crate::beside::room::Spare;
 use crate::disk::{Append, Disk, Overwrite, write_all, write_all_at};
-use crate::room::Spare;
 
 /// Offsets stand in a signed column; nothing larger is believed, so that there is always room to go on.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;

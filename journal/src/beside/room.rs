@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::beside::give_way;
+use crate::beside::seal::remove_if_there;
 use crate::disk::{Disk, write_all};
-use crate::priority::give_way;
-use crate::seal::remove_if_there;
 
 /// In the stream's folder. A start removes what ends like this.
 const NAME: &str = "room.new";

@@ -1,4 +1,7 @@
-//! Work that nobody waits for gives way: where shards, or whom publishers wait for, want a processor too, they have it first. Owns how much.
+//! What is done beside the writer, for later: making room ahead, and sealing. Owns that it gives way: where shards, or whom publishers wait
+//! for, want a processor too, they have it first.
+pub(crate) mod room;
+pub(crate) mod seal;
 
 /// Some tenth of the share that a thread has beside it (sched(7)): enough to go on where every processor is busy.
 #[cfg(target_os = "linux")]
