@@ -55,9 +55,13 @@ async def test_a_read_only_folder_refuses_who_needs_it_and_loses_nothing_acknowl
         folder = disk.path / "journal" / "messages"
 
         async def close() -> None:
-            # Nobody can make a file there any more; the one that is open can still be written until it is sealed.
-            await disk.run("mount", "--bind", folder, folder)
-            await disk.run("mount", "-o", "remount,bind,ro", folder)
+            # Nobody can make a file there any more; the one that is open can still be written until it is sealed. It becomes read-only
+            # elsewhere: in its place a file that the node makes meanwhile would be in the way.
+            aside = tmp_path / "aside"
+            aside.mkdir()
+            await disk.run("mount", "--bind", folder, aside)
+            await disk.run("mount", "-o", "remount,bind,ro", aside)
+            await disk.run("mount", "--move", aside, folder)
 
         await _fail_and_recover(disk, close, lambda: True, lambda: disk.run("umount", folder))
 
