@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::Stream;
-use crate::disk::{Disk, read_range, write_all};
+use crate::disk::{Disk, put, read_range};
 use crate::segment::{FileName, OFFSET_MAX};
 
 const FORMAT: u32 = 1;
 pub(crate) const NAME: &str = "manifest.json";
-const FRESH: &str = "manifest.json.new";
 
 /// One sealed segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,18 +143,9 @@ impl Segments {
 
     /// Puts the manifest on the disk.
     pub(crate) fn save(&self, disk: &dyn Disk) -> io::Result<()> {
-        let (path, fresh) = (self.folder.join(NAME), self.folder.join(FRESH));
         let mut text = serde_json::to_vec(&self.manifest)?;
         text.push(b'\n');
-        match disk.remove(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = disk.create(&fresh)?;
-        write_all(&mut *file, &text)?;
-        file.sync()?;
-        drop(file);
-        disk.rename(&fresh, &path)?;
+        put(disk, &self.folder.join(NAME), &text)?;
         disk.sync_folder(&self.folder)
     }
 

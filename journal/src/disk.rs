@@ -4,7 +4,7 @@ mod real;
 use std::any::Any;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use real::RealDisk;
 
@@ -90,6 +90,33 @@ fn write_whole(bytes: &[u8], write: &mut dyn FnMut(u64, &[u8]) -> io::Result<usi
         }
     }
     Ok(())
+}
+
+/// What a file is called while it is made. A start removes what ends like this.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Puts a small file in its place, whole and on the disk; who wants its name to outlast a power cut syncs the folder. Where that fails,
+/// nothing of it is left on a disk that may be full.
+pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = beside(path);
+    remove_if_there(disk, &fresh)?;
+    let mut file = disk.create(&fresh)?;
+    let written = write_all(&mut *file, bytes).and_then(|()| file.sync()).and_then(|()| disk.rename(&fresh, path));
+    if written.is_err() {
+        let _ = disk.remove(&fresh); // else the next try does
+    }
+    written
 }
 
 /// Reads as much as there is of a range.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use crate::Stream;
 use crate::beside::room::Rooms;
-use crate::beside::seal::remove_if_there;
 use crate::catalog::Catalog;
-use crate::disk::Disk;
+use crate::disk::{Disk, remove_if_there};
 use crate::encode::rows::{Origin, Row};
 use crate::encode::table::Table;
 use crate::segment::{FileName, OpenSegment, to_io};

@@ -6,11 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 
 use crate::Stream;
-use crate::beside::seal::remove_if_there;
 use crate::catalog::{Catalog, Sealed, Segments, Unsealed};
 use crate::decode::facts::Facts;
 use crate::decode::scan::{Scan, Wanted, scan};
-use crate::disk::Disk;
+use crate::disk::{Disk, remove_if_there};
 use crate::lane::Closed;
 use crate::segment::FileName;
 

@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::beside::give_way;
-use crate::beside::seal::remove_if_there;
-use crate::disk::{Disk, write_all};
+use crate::disk::{Disk, remove_if_there, write_all};
 
 /// In the stream's folder. A start removes what ends like this.
 const NAME: &str = "room.new";

@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, Segments};
 use crate::decode::facts::Facts;
 use crate::decode::frames::Frames;
 use crate::decode::scan::{Wanted, read_head, scan};
-use crate::disk::{Append, Disk, write_all};
+use crate::disk::{Append, Disk, beside, put, remove_if_there, write_all};
 use crate::index::Builder;
 use crate::lane::Closed;
 use crate::progress::Progress;
@@ -56,13 +56,23 @@ impl Sealer {
         Some((segments.folder.clone(), open.bytes))
     }
 
-    /// Makes a sealed segment of a closed one.
+    /// Makes a sealed segment of a closed one. Where that fails, what was written of it is not left on a disk that may be full.
     pub(crate) fn seal(&self, closed: Closed) -> io::Result<()> {
-        let Closed { stream, first, next, is_ours } = closed;
         let Some((folder, limit)) = self.find(closed) else { return Ok(()) };
+        let sealed = self.copy(closed, &folder, limit);
+        if sealed.is_err() {
+            let name = FileName::Sealed { first: closed.first, next: closed.next };
+            let _ = remove_if_there(&*self.disk, &beside(&folder.join(name.text()))); // else the next try does
+        }
+        sealed
+    }
+
+    fn copy(&self, closed: Closed, folder: &Path, limit: u64) -> io::Result<()> {
+        let Closed { stream, first, next, is_ours } = closed;
         let from = folder.join(FileName::Open { first }.text());
         let name = FileName::Sealed { first, next }.text();
-        let beside = folder.join(format!("{name}.new"));
+        let path = folder.join(&name);
+        let beside = beside(&path);
         let mut rewrite = Rewrite::begin(self.disk.as_ref(), stream, (&from, &beside), limit)?;
         let found = rewrite.copy(first, next, !is_ours)?;
         let (facts, index, bytes) = rewrite.end()?;
@@ -70,8 +80,8 @@ impl Sealer {
         if stream == Stream::Messages {
             self.write_index(stream, first, next, index)?;
         }
-        self.disk.rename(&beside, &folder.join(&name))?;
-        self.disk.sync_folder(&folder)?;
+        self.disk.rename(&beside, &path)?;
+        self.disk.sync_folder(folder)?;
         let mut segments = self.catalog.lock(stream);
         segments.add_sealed(facts.into_sealed(name, (first, next), bytes, found.all_holes(next)));
         segments.forget_unsealed(first);
@@ -87,16 +97,8 @@ impl Sealer {
     }
 
     fn write_index(&self, stream: Stream, first: u64, next: u64, index: Builder) -> io::Result<()> {
-        let (path, beside) = {
-            let segments = self.catalog.lock(stream);
-            let name = FileName::Index { first, next }.text();
-            (segments.path(&name), segments.path(&format!("{name}.new")))
-        };
-        remove_if_there(self.disk.as_ref(), &beside)?;
-        let mut file = self.disk.create(&beside)?;
-        write_all(&mut *file, &index.encode()?)?;
-        file.sync()?;
-        self.disk.rename(&beside, &path)
+        let path = self.catalog.lock(stream).path(&FileName::Index { first, next }.text());
+        put(&*self.disk, &path, &index.encode()?)
     }
 
     /// Lets the oldest sealed segments go that are past a bound.
@@ -131,13 +133,6 @@ impl Sealer {
 
 pub(crate) fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    match disk.remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Copies the rows of one file into another, in large batches.

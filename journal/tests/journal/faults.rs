@@ -81,6 +81,21 @@ fn a_full_disk_is_said_and_its_rows_wait() {
 }
 
 #[test]
+fn what_could_not_be_sealed_leaves_nothing_on_a_disk_that_may_be_full() {
+    let disk = SimulatedDisk::default();
+    let (journal, _) = open(&disk, 1);
+    publish(&journal, 1..=10);
+    await_synced(&journal, 10);
+    let disk = disk.kill();
+    disk.set_faults(Faults { fails_syncs: true, ..Faults::default() });
+    let (journal, _) = open(&disk, 2);
+    assert!(disk.failed_syncs() > 0, "a start seals what the last run left");
+    let is_half = |path: &PathBuf| path.to_string_lossy().ends_with(".new");
+    assert_eq!(disk.names().into_iter().filter(is_half).collect::<Vec<_>>(), [] as [PathBuf; 0]);
+    assert_eq!(arrivals(&journal), (1..=10).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     let disk = SimulatedDisk::default();
     let small = Settings { messages_bytes_max: 20_000, ..quick(1) };
