@@ -99,7 +99,7 @@ async def _fail_and_recover(
             # The shard refuses first; the control plane hears of it by a report of its own.
             while not (told := (await _read_health(node)).get("journal", "")):
                 pass
-            assert told.startswith("failing: messages: ")
+            assert told.startswith("failing: ")  # of the stream whose rows found no room first
             assert await _read_figure(node, "godwit_journal_failing") == 1
             for _ in range(20):
                 before = len(places)
