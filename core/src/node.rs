@@ -70,6 +70,8 @@ pub struct Node {
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
     replies: replies::Replies,
     forgotten: forgotten::Forgotten,
+    /// What was accepted up to here was not read at the start: it may be in the journal, and is in no log.
+    unread: u64,
     accounts: Arc<Accounts>,
     /// Rates of subjects without a log, by their names' hashes: some share one. Empty until one is needed.
     strangers: Vec<Bucket>,
@@ -115,6 +117,7 @@ impl Node {
             keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
             replies: replies::Replies::default(),
             forgotten: forgotten::Forgotten::default(),
+            unread: 0,
             accounts: Arc::default(),
             strangers: Vec::new(),
             clients: mqtt::Clients::default(),

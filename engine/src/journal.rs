@@ -191,15 +191,18 @@ fn give_back(
     };
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let reader = journal.reader();
+    for reign in &past.reigns {
+        reign.holes.iter().for_each(|(_, last)| lock(node).restore_hole(reign.run, *last));
+    }
     let loaded = reader.load(budget, threads, &mut |messages| {
         let (mut node, now) = (lock(node), now());
         messages.into_iter().for_each(|message| node.restore(message, now));
     })?;
-    for (_, last) in past.reigns.iter().flat_map(|reign| &reign.holes) {
-        lock(node).restore_hole(*last);
+    if loaded.first > 0 {
+        lock(node).restore_part();
     }
-    reader.load_snapshots(loaded.first, &|subject| !lock(node).needs_snapshot(subject), &mut |message| {
-        lock(node).restore_snapshot(message, now());
+    reader.load_snapshots(loaded.first, &|subject| !lock(node).needs_snapshot(subject), &mut |message, newest| {
+        lock(node).restore_snapshot(message, newest, now());
     })?;
     Ok((lock(node).finish_restore(now()), loaded.damaged))
 }

@@ -98,7 +98,7 @@ fn open_and_load(disk: &SimulatedDisk, run: u64, adds: bool) -> BTreeMap<u64, St
     };
     journal.reader().load(all, 1, take).expect("a disk that can be read");
     let mut snapshots = Vec::new();
-    let forgot = journal.reader().load_snapshots(u64::MAX, &|_| false, &mut |message| snapshots.push(message));
+    let forgot = journal.reader().load_snapshots(u64::MAX, &|_| false, &mut |message, _| snapshots.push(message));
     forgot.expect("a disk that can be read");
     for message in snapshots {
         assert_eq!(rows.get(&message.offset), Some(&format!("{message:?}")), "a snapshot is one of the rows");

@@ -41,6 +41,11 @@ impl Forgotten {
         arrival < self.base || self.names.iter().any(|(last, name)| *last > arrival && pattern.matches(name))
     }
 
+    /// The same of one subject.
+    pub(super) fn has(&self, subject: &str, arrival: u64) -> bool {
+        arrival < self.base || self.names.iter().any(|(last, name)| *last > arrival && **name == *subject)
+    }
+
     pub(super) fn base(&self) -> u64 {
         self.base
     }

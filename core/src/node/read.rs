@@ -64,10 +64,10 @@ pub struct Read {
 }
 
 impl Hole {
-    /// Nothing is missing, but another reign numbers what follows.
+    /// Another reign numbers what follows; nothing is missing, as far as the journal lost nothing.
     fn reign(change: &Change) -> Self {
-        let reason = GapReason::Epoch;
-        Self { missed: Some(0), after: Some(change.after), at: change.at, number: change.number, reason }
+        let (reason, missed) = (GapReason::Epoch, (!change.is_torn).then_some(0));
+        Self { missed, after: Some(change.after), at: change.at, number: change.number, reason }
     }
 }
 
@@ -96,13 +96,26 @@ impl Node {
         }
     }
 
-    /// What a position means in a log; `E.0` of any reign that the journal knows is what the log had when it began.
+    /// What a position means in a log; `E.0` of any reign that the journal knows is what the log had when it began, unless the subject may
+    /// have had messages since that only the journal has.
     pub(super) fn know(&self, log: &Log, at: Position) -> Known {
         let known = log.find(at);
         if known != Known::Other || at.sequence > 0 {
             return known;
         }
-        self.reigns.begin_of(at.epoch).map_or(known, |told| Known::Number { number: log.number_at(told), told })
+        let told = self.reigns.begin_of(at.epoch).filter(|told| *told >= self.unread);
+        let told = told.filter(|told| !self.forgotten.has(&log.subject, *told));
+        told.map_or(known, |told| Known::Number { number: log.number_at(told), told })
+    }
+
+    /// Whether messages may have been lost after a position's epoch began.
+    pub fn may_have_lost(&self, at: Position) -> bool {
+        self.lost_until() > self.sure_of(at)
+    }
+
+    /// An arrival before which nothing follows a position: its run began with it.
+    pub fn sure_of(&self, at: Position) -> u64 {
+        self.reigns.begin_of(at.epoch).unwrap_or(0)
     }
 
     /// Whether a position lies beyond what the journal holds of its epoch: what it saw there nobody else ever will.

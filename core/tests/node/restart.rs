@@ -228,6 +228,34 @@ fn an_empty_place_of_a_known_reign_means_what_it_follows() {
 }
 
 #[test]
+fn what_a_run_lost_behind_its_last_message_cannot_be_known() {
+    let mut book = Book::default();
+    let mut node = begin(&book, 1);
+    live(&mut book, &mut node, 1, &Run { publishes: vec![0, 0, 1, 0], lost: None });
+    let mut node = new_node(|settings| {
+        (settings.run, settings.epoch) = (2, 200);
+        settings.journal = Some(JournalSettings::default());
+    });
+    node.begin_restore(book.reigns.clone());
+    let lost = book.rows[2].arrival; // after this the first subject has one more, the second none
+    node.restore_hole(1, lost + 1);
+    book.rows[..3].iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
+    let mut later = book.rows[3].clone();
+    (later.sequence, later.arrival) = (4, lost + 2);
+    node.restore(later, at_ms(0));
+    node.finish_restore(at_ms(0));
+    let told = |subject: usize, at| follow(&node, SUBJECTS[subject], at);
+    assert_eq!(told(1, position(100, 0)).0, [position(100, 1)]);
+    let torn = (Some(position(100, 1)), position(200, 0), None);
+    assert_eq!(told(1, position(100, 0)).1, [torn]);
+    assert_eq!(told(1, position(100, 1)), (vec![], vec![torn]));
+    assert_eq!(told(1, position(200, 0)), (vec![], vec![]));
+    // Its sequence tells what the first lost.
+    let (got, gaps) = told(0, position(100, 4));
+    assert_eq!((got, gaps), (vec![], vec![(Some(position(100, 4)), position(200, 0), Some(0))]));
+}
+
+#[test]
 fn keys_and_snapshots_come_back() {
     let mut book = Book::default();
     let mut node = begin(&book, 1);

@@ -19,4 +19,5 @@ mod reigns;
 mod restart;
 mod sessions;
 mod standard;
+mod unread;
 mod world;

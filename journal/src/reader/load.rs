@@ -1,6 +1,6 @@
 //! What a node begins with after a restart: the newest messages of the journal, oldest of them first, decoded and verified on several threads
 //! and handed over in order. And, for subjects that are only further back, the message that made their snapshot.
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use arrow_schema::SchemaRef;
 use godwit_core::journal::KeptMessage;
+use godwit_core::position::Position;
 
 use super::{Reader, Source};
 use crate::Stream;
@@ -16,9 +17,12 @@ use crate::decode::frames::{Frame, Frames, Next};
 use crate::decode::kept::Messages;
 use crate::decode::scan::{Head, read_head};
 use crate::disk::ReadAt;
+use crate::index::{Builder, Index};
 
 /// Batches that each thread may be ahead.
 const AHEAD: usize = 4;
+/// Subjects remembered while their snapshot is looked for further back.
+const NEWEST_MAX: usize = 1 << 20;
 
 /// How much is wanted at most; whole segments are taken, so that it may be more by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,40 +140,32 @@ impl Reader {
         Ok(())
     }
 
-    /// Of every subject that is in sealed segments before `offset` and that `is_known` does not know, the newest message there that
-    /// changed its snapshot. Newest segments first.
+    /// Of every subject that is in segments before `offset` and that `is_known` does not know, the newest message there that changed its
+    /// snapshot, and the position of its last there, where that is remembered. Newest segments first.
     pub fn load_snapshots(
         &self,
         offset: u64,
         is_known: &dyn Fn(&str) -> bool,
-        each: &mut dyn FnMut(KeptMessage),
+        each: &mut dyn FnMut(KeptMessage, Option<Position>),
     ) -> io::Result<()> {
-        let mut seen = HashSet::new();
+        let mut search = Snapshots::default();
         for source in self.sources(Stream::Messages).into_iter().rev() {
-            if source.next > offset || !source.is_sealed {
+            if source.next > offset {
                 continue;
             }
-            let Some(index) = self.index_of(&source) else { continue };
-            let mut wanted = HashSet::new();
-            for entry in index.entries() {
-                // Epochs of a subject lie side by side, the newest last: only that one counts.
-                if !is_known(&entry.subject)
-                    && !seen.contains(&entry.subject)
-                    && let Some(offset) =
-                        index.find(&entry.subject).iter().filter_map(|entry| entry.retained_offset).max()
-                {
-                    wanted.insert(offset);
-                    seen.insert(entry.subject);
-                }
-            }
+            let index = match self.index_of(&source) {
+                Some(index) => index,
+                None => self.make_index(&source)?,
+            };
+            let wanted = search.choose(&index, is_known);
             if wanted.is_empty() {
                 continue;
             }
             let _ = self.read_source(&source, 0, u64::MAX, &mut |batch| {
                 if let Some(mut messages) = Messages::new(&batch) {
                     for row in 0..batch.num_rows() {
-                        if wanted.contains(&messages.offset(row)) {
-                            each(messages.message(row));
+                        if let Some(newest) = wanted.get(&messages.offset(row)) {
+                            each(messages.message(row), *newest);
                         }
                     }
                 }
@@ -177,6 +173,53 @@ impl Reader {
             })?;
         }
         Ok(())
+    }
+
+    /// What the index of a segment would hold that has none, or none that can be read.
+    fn make_index(&self, source: &Source) -> io::Result<Index> {
+        let mut index = Builder::default();
+        let _ = self.read_source(source, 0, u64::MAX, &mut |batch| {
+            index.add(&batch);
+            ControlFlow::Continue(())
+        })?;
+        Index::decode(index.encode()?).ok_or_else(|| io::Error::other("an index that cannot be read"))
+    }
+}
+
+/// The search for snapshots, from the newest segment on.
+#[derive(Default)]
+struct Snapshots {
+    found: HashSet<String>,
+    /// The last positions of subjects whose snapshot is further back.
+    newest: HashMap<String, Position>,
+    /// There were more.
+    is_full: bool,
+}
+
+impl Snapshots {
+    /// The offsets of the wanted messages in one segment, with the last position of their subjects.
+    fn choose(&mut self, index: &Index, is_known: &dyn Fn(&str) -> bool) -> HashMap<u64, Option<Position>> {
+        let mut wanted = HashMap::new();
+        for entry in index.entries() {
+            if self.found.contains(&entry.subject) || is_known(&entry.subject) {
+                continue;
+            }
+            // Epochs of a subject lie side by side, the newest last.
+            let epochs = index.find(&entry.subject);
+            let Some(last) = epochs.last() else { continue };
+            let here = Position { epoch: last.epoch, sequence: last.last_sequence };
+            let newest = self.newest.get(&entry.subject).copied().or_else(|| (!self.is_full).then_some(here));
+            if let Some(offset) = epochs.iter().filter_map(|entry| entry.retained_offset).max() {
+                wanted.insert(offset, newest);
+                self.newest.remove(&entry.subject);
+                self.found.insert(entry.subject);
+            } else if self.newest.len() < NEWEST_MAX {
+                self.newest.entry(entry.subject).or_insert(here);
+            } else {
+                self.is_full = true;
+            }
+        }
+        wanted
     }
 }
 

@@ -35,13 +35,19 @@ pub struct Restored {
 }
 
 /// What is known while rows come back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::node) struct Restoring {
     /// The runs whose rows these are, oldest first.
     reigns: Vec<Reign>,
     /// How many reigns each log has seen, by slot.
     seen: Vec<u16>,
     told: Restored,
+    /// The last arrival that each of these lost.
+    lost: Vec<u64>,
+    /// There are rows before the first that came.
+    is_part: bool,
+    /// The arrival of the first row that came.
+    first: Option<u64>,
     /// Sessions whose messages have yet to come.
     pub(super) sessions: Vec<Pending>,
     /// What was to be published for clients that the run before had.
@@ -53,22 +59,33 @@ impl Node {
     pub fn begin_restore(&mut self, reigns: Vec<Reign>) {
         let highest = reigns.iter().map(|reign| reign.epoch).max().unwrap_or(0);
         self.epoch = self.epoch.max(highest + 1);
-        let (seen, sessions, wills) = (Vec::new(), Vec::new(), Vec::new());
-        self.restoring = Some(Box::new(Restoring { reigns, seen, told: Restored::default(), sessions, wills }));
+        self.restoring = Some(Box::new(Restoring { lost: vec![0; reigns.len()], reigns, ..Restoring::default() }));
+    }
+
+    /// Rows are left out before the first that comes: too old, too many, or let go.
+    pub fn restore_part(&mut self) {
+        if let Some(restoring) = &mut self.restoring {
+            restoring.is_part = true;
+        }
     }
 
     /// The next row.
     pub fn restore(&mut self, kept: KeptMessage, now: Now) {
         let Some(mut restoring) = self.restoring.take() else { return };
         restoring.told.rows += 1;
+        restoring.first.get_or_insert(kept.arrival);
         if self.try_restore(&mut restoring, kept, now).is_none() {
             restoring.told.passed_over += 1;
         }
         self.restoring = Some(restoring);
     }
 
-    /// Rows up to this arrival are missing somewhere: the disk had failed.
-    pub fn restore_hole(&mut self, arrival: u64) {
+    /// Rows of a run up to this arrival are missing somewhere: the disk had failed. Told before the rows come.
+    pub fn restore_hole(&mut self, run: u64, arrival: u64) {
+        if let Some(restoring) = &mut self.restoring {
+            let reigns = restoring.reigns.iter().zip(&mut restoring.lost);
+            reigns.filter(|(reign, _)| reign.run == run).for_each(|(_, lost)| *lost = arrival.max(*lost));
+        }
         self.forgotten.raise(arrival);
         if let Some(journal) = &mut self.journal {
             journal.note_hole(arrival);
@@ -81,16 +98,23 @@ impl Node {
         log.is_none_or(|log| log.latest.is_none())
     }
 
-    /// The message that made a subject's snapshot, from further back than the rows; when all of those have come.
-    pub fn restore_snapshot(&mut self, kept: KeptMessage, now: Now) {
+    /// The message that made a subject's snapshot, from further back than the rows; when all of those have come. `newest`: of the last that
+    /// the journal has of the subject; none where nobody knows, then its log begins anew.
+    pub fn restore_snapshot(&mut self, kept: KeptMessage, newest: Option<Position>, now: Now) {
         let Some(mut restoring) = self.restoring.take() else { return };
-        if self.try_restore_snapshot(&mut restoring, kept, now).is_none() {
+        if self.try_restore_snapshot(&mut restoring, kept, newest, now).is_none() {
             restoring.told.passed_over += 1;
         }
         self.restoring = Some(restoring);
     }
 
-    fn try_restore_snapshot(&mut self, restoring: &mut Restoring, kept: KeptMessage, now: Now) -> Option<()> {
+    fn try_restore_snapshot(
+        &mut self,
+        restoring: &mut Restoring,
+        kept: KeptMessage,
+        newest: Option<Position>,
+        now: Now,
+    ) -> Option<()> {
         let number = self.policies.resolve(&kept.subject, &mut self.ages);
         let policy = self.policies.get(number);
         let age_ms = now.wall_ms.saturating_sub(kept.time_ms);
@@ -107,12 +131,7 @@ impl Node {
         }
         let id = match self.names.find(&kept.subject) {
             Some(id) => id,
-            None => {
-                let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run);
-                let id = self.create_restored(restoring, reign.unwrap_or(restoring.reigns.len()), &kept)?;
-                self.names.get_mut(id)?.jump(kept.sequence, kept.arrival);
-                id
-            }
+            None => self.create_for_snapshot(restoring, &kept, newest)?,
         };
         let log = self.names.get_mut(id)?;
         let (subject, at) = (Arc::clone(&log.subject), kept.sequence.min(log.base()));
@@ -134,9 +153,14 @@ impl Node {
         let began = self.index.head();
         for slot in 0..self.names.slots() {
             restoring.catch_up(self.names.log_at_mut(slot), slot, usize::MAX);
-            if let Some(log) = self.names.log_at_mut(slot) {
-                log.end_reign(began, self.epoch);
+            if let Some(log) = self.names.log_at_mut(slot)
+                && log.epoch < self.epoch
+            {
+                log.end_reign(began, self.epoch, restoring.lost.last().copied().unwrap_or(0));
             }
+        }
+        if restoring.is_part {
+            self.unread = restoring.first.map_or(held, |first| first - 1);
         }
         let ends: Vec<u64> = restoring.reigns.iter().skip(1).map(|reign| reign.epoch).chain([self.epoch]).collect();
         for (reign, epoch_end) in restoring.reigns.iter().zip(ends) {
@@ -171,10 +195,13 @@ impl Node {
         }
         let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run)?;
         let then_ms = now.mono_ms as i64 - now.wall_ms.saturating_sub(kept.time_ms) as i64;
-        if !self.make_room(size_of::<crate::message::Message>() + kept.bytes().len()) {
+        let has_room = self.make_room(size_of::<crate::message::Message>() + kept.bytes().len());
+        let Some(id) = has_room.then(|| self.find_restored(restoring, reign, &kept)).flatten() else {
+            // Of this subject memory knows nothing, or not the last.
+            restoring.lost.get_mut(reign).into_iter().for_each(|lost| *lost = kept.arrival);
+            self.forgotten.raise(kept.arrival);
             return None;
-        }
-        let id = self.find_restored(restoring, reign, &kept)?;
+        };
         let log = self.names.get_mut(id)?;
         let expected = log.at().sequence + 1;
         if kept.sequence < expected {
@@ -212,13 +239,36 @@ impl Node {
             // It had been forgotten meanwhile, and came back in a later epoch.
             self.forget_restored(id);
         }
-        self.create_restored(restoring, reign, kept)
+        self.create_restored(restoring, reign, kept, kept.epoch)
     }
 
-    fn create_restored(&mut self, restoring: &mut Restoring, reign: usize, kept: &KeptMessage) -> Option<LogId> {
+    /// The log of a subject of which nothing but its snapshot comes back.
+    fn create_for_snapshot(
+        &mut self,
+        restoring: &mut Restoring,
+        kept: &KeptMessage,
+        newest: Option<Position>,
+    ) -> Option<LogId> {
+        let known = newest.and_then(|newest| {
+            let reign = restoring.reigns.iter().rposition(|reign| reign.epoch <= newest.epoch)?;
+            Some((reign, newest))
+        });
+        let Some((reign, newest)) = known else { return self.create(&kept.subject).ok() };
+        let id = self.create_restored(restoring, reign, kept, newest.epoch)?;
+        self.names.get_mut(id)?.jump(newest.sequence, kept.arrival);
+        Some(id)
+    }
+
+    fn create_restored(
+        &mut self,
+        restoring: &mut Restoring,
+        reign: usize,
+        kept: &KeptMessage,
+        epoch: u64,
+    ) -> Option<LogId> {
         let id = self.create(&kept.subject).ok()?;
         let log = self.names.get_mut(id)?;
-        (log.epoch, log.since_arrival) = (kept.epoch, kept.arrival - 1);
+        (log.epoch, log.since_arrival) = (epoch, kept.arrival - 1);
         let slot = id.slot as usize;
         if restoring.seen.len() <= slot {
             restoring.seen.resize(slot + 1, 0);
@@ -253,9 +303,11 @@ impl Restoring {
     /// Brings a log to the last of so many reigns.
     fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, reigns: usize) {
         let (Some(log), Some(seen)) = (log, self.seen.get_mut(slot as usize)) else { return };
-        for reign in self.reigns.get(usize::from(*seen)..reigns.min(self.reigns.len())).unwrap_or(&[]) {
-            log.end_reign(reign.began, reign.epoch);
+        let until = reigns.min(self.reigns.len());
+        for (number, reign) in self.reigns.iter().enumerate().take(until).skip(usize::from(*seen)) {
+            let before = number.checked_sub(1).and_then(|before| self.lost.get(before));
+            log.end_reign(reign.began, reign.epoch, before.copied().unwrap_or(0));
         }
-        *seen = (*seen).max(reigns.min(self.reigns.len()) as u16);
+        *seen = (*seen).max(until as u16);
     }
 }

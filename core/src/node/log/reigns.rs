@@ -21,6 +21,8 @@ pub(in crate::node) struct Reign {
     last: u64,
     /// Its messages arrived before this, those of its successor after.
     ended: u64,
+    /// Messages may have followed its last that the journal lost.
+    is_torn: bool,
 }
 
 impl Reign {
@@ -48,7 +50,8 @@ pub(in crate::node) enum Known {
     Number { number: u64, told: u64 },
     /// It stands beyond what this epoch has numbered.
     Ahead,
-    /// Further than the journal holds of this epoch, which ended at this number, with this arrival: that much it has been sent.
+    /// As far as the journal holds this epoch, of which it lost something, or further: it ended at this number, with this arrival, and that
+    /// much has been sent.
     Beyond { number: u64, ended: u64 },
     /// An epoch of which nothing is known.
     Other,
@@ -61,6 +64,8 @@ pub(in crate::node) struct Change {
     pub(in crate::node) number: u64,
     pub(in crate::node) after: Position,
     pub(in crate::node) at: Position,
+    /// It is not known whether there was more before it.
+    pub(in crate::node) is_torn: bool,
 }
 
 impl Log {
@@ -78,9 +83,10 @@ impl Log {
         Position { epoch: self.epoch, sequence: self.sequence - self.before() }
     }
 
-    /// The present reign ends with an arrival that is no message's; another begins.
-    pub(in crate::node) fn end_reign(&mut self, arrival: u64, epoch: u64) {
-        let reign = Reign { epoch: self.epoch, before: self.before(), last: self.sequence, ended: arrival };
+    /// The present reign ends with an arrival that is no message's; another begins. Messages of any log may be lost up to `lost`.
+    pub(in crate::node) fn end_reign(&mut self, arrival: u64, epoch: u64, lost: u64) {
+        let is_torn = lost > self.last_arrival.max(self.evicted_arrival);
+        let reign = Reign { epoch: self.epoch, before: self.before(), last: self.sequence, ended: arrival, is_torn };
         let mut reigns = self.past.take().map_or_else(Vec::new, |past| past.reigns);
         reigns.push(reign);
         let (old, base, mut index) = (reigns.len().saturating_sub(REIGNS_MAX), self.base(), 0);
@@ -113,7 +119,7 @@ impl Log {
         let Some(index) = reigns.iter().rposition(|reign| reign.epoch == at.epoch) else { return Known::Other };
         let told = index.checked_sub(1).and_then(|before| reigns.get(before)).map_or(0, |reign| reign.ended);
         match reigns.get(index) {
-            Some(reign) if at.sequence <= reign.last - reign.before => {
+            Some(reign) if at.sequence < reign.last - reign.before + u64::from(!reign.is_torn) => {
                 Known::Number { number: reign.before + at.sequence, told }
             }
             Some(reign) => Known::Beyond { number: reign.last, ended: reign.ended },
@@ -133,7 +139,7 @@ impl Log {
         let reign = reigns.get(index).filter(|reign| reign.ended <= until)?;
         let epoch = reigns.get(index + 1).map_or(self.epoch, |next| next.epoch);
         let at = Position { epoch, sequence: 0 };
-        Some(Change { arrival: reign.ended, number: reign.last, after: reign.end(), at })
+        Some(Change { arrival: reign.ended, number: reign.last, after: reign.end(), at, is_torn: reign.is_torn })
     }
 }
 

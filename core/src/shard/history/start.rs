@@ -108,9 +108,14 @@ impl Shard {
             return Start::missing(found);
         }
         let number = node.number(log, after);
-        // The beginning of an epoch without messages is where the one before it ended.
-        let origin = number.map_or(after, |number| node.position(log, number));
-        self.read_back(cursor, 0, Some(after), Origin::After(origin), false);
+        // The beginning of an epoch without messages is where the one before it ended, or where its run began.
+        let began = if number.is_none() && after.sequence == 0 { node.sure_of(after) } else { 0 };
+        let origin = match number {
+            Some(number) => Origin::After(node.position(log, number)),
+            None if began > 0 => Origin::Arrival(began),
+            None => Origin::After(after),
+        };
+        self.read_back(cursor, began, Some(after), origin, false);
         Start::reading(Outcome::Recovered, number.map(|number| node.head(log).number - number))
     }
 

@@ -40,6 +40,8 @@ struct After {
     purged: u64,
     /// What was accepted up to here may be missing.
     lost: u64,
+    /// Nothing that was accepted up to here follows it.
+    sure: u64,
 }
 
 impl Shard {
@@ -60,7 +62,13 @@ impl Shard {
         if page.has_failed || is_lost && !goes_on {
             return self.leave_journal(id, log, stand, false, &mut node);
         }
-        let after = After { at: stand, arrival, purged: node.purged_until(&name), lost: node.lost_until() };
+        let after = After {
+            at: stand,
+            arrival,
+            purged: node.purged_until(&name),
+            lost: node.lost_until(),
+            sure: stand.map_or(0, |at| node.sure_of(at)),
+        };
         let (is_last, is_whole, begin) = (page.is_last, page.is_whole, page.begin);
         let cut = cut(page, &after, self.messages_left(id));
         let is_gap = cut.gap.is_some_and(|gap| gap.missed != Some(0));
@@ -128,7 +136,8 @@ impl Shard {
             (Err(missing), None) => Missing { after: None, from: None, reason: GapReason::Overrun, ..missing },
             (Err(missing), Some(at)) => {
                 // It had been forgotten with nothing behind the stand, and has begun anew.
-                let is_whole = has_all && missing.oldest.sequence == 0 && node.is_forgotten(log, at);
+                let is_whole =
+                    has_all && missing.oldest.sequence == 0 && node.is_forgotten(log, at) && !node.may_have_lost(at);
                 let from = if is_whole { Some(missing.oldest_number) } else { missing.from };
                 Missing { from, ..missing }
             }
@@ -184,7 +193,7 @@ fn cut(page: Page, after: &After, count_max: usize) -> Cut {
         let is_known = after.at.is_some_and(|at| (kept.epoch, kept.sequence) <= (at.epoch, at.sequence));
         kept.arrival <= after.arrival.max(after.purged) || is_known
     };
-    let mut stand = after.at;
+    let (mut stand, mut sure) = (after.at, after.sure.max(after.arrival));
     for kept in page.messages {
         if cut.messages.is_empty() && cut.gap.is_none() && is_before(&kept) {
             continue;
@@ -197,13 +206,13 @@ fn cut(page: Page, after: &After, count_max: usize) -> Cut {
             }
             cut.gap = stand.map(|at| {
                 let is_reign = at.epoch != kept.epoch;
-                let is_whole = kept.sequence == 1 && page.is_whole && after.lost.max(after.purged) < kept.arrival;
+                let is_whole = kept.sequence == 1 && page.is_whole && after.lost.max(after.purged) <= sure;
                 let missed = if is_reign { is_whole.then_some(0) } else { begins.sequence.checked_sub(at.sequence) };
                 let reason = if is_reign { GapReason::Epoch } else { GapReason::Expired };
                 Gap { at: begins, reason, missed }
             });
         }
-        stand = Some(kept.at());
+        (stand, sure) = (Some(kept.at()), kept.arrival);
         cut.messages.push(kept);
     }
     cut
@@ -224,7 +233,7 @@ mod tests {
     }
 
     fn after(at: (u64, u64)) -> After {
-        After { at: Some(Position { epoch: at.0, sequence: at.1 }), arrival: 0, purged: 0, lost: 0 }
+        After { at: Some(Position { epoch: at.0, sequence: at.1 }), arrival: 0, purged: 0, lost: 0, sure: 0 }
     }
 
     /// The gap's place and number, the sequences, and where to go on.

@@ -1,0 +1,100 @@
+//! What a node did not read when it began, for it was too old: whoever stands before it gets it from the journal, and nobody is told that
+//! nothing is missing who is not sent all of it.
+use std::sync::Arc;
+
+use crate::world::past::Past;
+use crate::world::{World, open_settings};
+use godwit_core::journal::KeptMessage;
+use godwit_core::node::Reign;
+use godwit_core::position::Position;
+use godwit_core::settings::JournalSettings;
+use serde_json::{Value, json};
+
+const RUN: u64 = 0xc0;
+
+fn at(epoch: u64, sequence: u64) -> Position {
+    Position { epoch, sequence }
+}
+
+/// Three runs, of which the second had no message of `/a`; of its messages but one made a snapshot, and not the last.
+fn rows() -> Vec<KeptMessage> {
+    let row = |offset: u64, run: u64, at: Position, arrival: u64, is_retained: bool| {
+        let mut kept = KeptMessage::new(RUN + run, offset, Arc::from("/a"), at);
+        (kept.arrival, kept.is_retained) = (arrival, is_retained);
+        kept.carry(b"{}", "", &[])
+    };
+    vec![
+        row(0, 0, at(7, 1), 2, false),
+        row(1, 0, at(7, 2), 3, false),
+        row(2, 2, at(9, 1), 6, true),
+        row(3, 2, at(9, 2), 7, false),
+    ]
+}
+
+/// A fourth run, whose memory has but the snapshot, with what is known of the last message.
+fn begin(newest: Option<Position>, lost: Option<(u64, u64)>) -> (World, Past) {
+    let mut settings = open_settings();
+    settings.journal = Some(JournalSettings::default());
+    (settings.run, settings.epoch) = (RUN + 3, 10);
+    let world = World::new(settings, 1, false);
+    let reign = |run: u64, began, last| Reign { run: RUN + run, epoch: 7 + run, epoch_end: 8 + run, began, last };
+    {
+        let mut node = world.node.lock().unwrap();
+        node.begin_restore(vec![reign(0, 1, 3), reign(1, 4, 4), reign(2, 5, 7)]);
+        lost.into_iter().for_each(|(run, arrival)| node.restore_hole(RUN + run, arrival));
+        node.restore_part();
+        node.restore_snapshot(rows()[2].clone(), newest, world.now);
+        node.finish_restore(world.now);
+    }
+    (world, Past { rows: rows(), page_max: 7, run: RUN, ..Past::default() })
+}
+
+/// What is told, message by message and gap by gap.
+fn resume(world: &mut World, past: &mut Past, subject: &str, after: &str) -> Vec<String> {
+    let place = world.connect(0);
+    world.say(place, &json!({"id": 1, "subscribe": subject, "after": after, "on_gap": "oldest"}).to_string());
+    world.turn(0);
+    past.serve(world);
+    let tell = |value: &Value| match value.get("gap") {
+        Some(_) => Some(format!("{} missed {}", value["at"].as_str()?, value["missed"])),
+        None => value.get("message").and_then(|_| Some(value["at"].as_str()?.to_owned())),
+    };
+    world.heard(place).iter().filter_map(tell).collect()
+}
+
+#[test]
+fn an_empty_place_of_any_run_is_followed_by_all_that_came_after_it() {
+    for newest in [Some(at(9, 2)), None] {
+        let (mut world, mut past) = begin(newest, None);
+        let mut told = |after| resume(&mut world, &mut past, "/a", after);
+        let last = ["9.1", "9.2", "10.0 missed 0"];
+        assert_eq!(told("7.0")[..3], ["7.1", "7.2", "9.0 missed 0"], "{newest:?}");
+        assert_eq!(told("7.0")[3..], last, "{newest:?}");
+        assert_eq!(told("7.2")[1..], last, "{newest:?}");
+        assert_eq!(told("8.0"), ["9.0 missed 0", "9.1", "9.2", "10.0 missed 0"], "{newest:?}");
+        assert_eq!(told("9.0"), last, "{newest:?}");
+        assert_eq!(told("9.1"), last[1..], "{newest:?}");
+        // The end of an epoch and the beginning of the next are one place, where the log knows both.
+        assert_eq!(told("9.2"), if newest.is_some() { &last[3..] } else { &last[2..] }, "{newest:?}");
+        assert_eq!(told("10.0"), [""; 0], "{newest:?}");
+    }
+}
+
+#[test]
+fn who_is_known_to_the_journal_alone_has_missed_nothing_where_it_has_nothing() {
+    let (mut world, mut past) = begin(Some(at(9, 2)), None);
+    assert_eq!(resume(&mut world, &mut past, "/never", "7.0"), ["10.0 missed 0"]);
+    past.first = 1;
+    assert_eq!(resume(&mut world, &mut past, "/never", "7.0"), ["10.0 missed null"], "older rows were let go");
+}
+
+#[test]
+fn where_a_run_lost_messages_nobody_is_told_that_none_is_missing() {
+    let (mut world, mut past) = begin(Some(at(9, 2)), Some((2, 9)));
+    let mut told = |after| resume(&mut world, &mut past, "/a", after);
+    assert_eq!(told("9.2"), ["10.0 missed null"]);
+    assert_eq!(told("9.1").last().unwrap(), "10.0 missed null");
+    assert_eq!(told("7.0").last().unwrap(), "10.0 missed null");
+    assert_eq!(resume(&mut world, &mut past, "/never", "9.0"), ["10.0 missed null"]);
+    assert_eq!(resume(&mut world, &mut past, "/never", "10.0"), [""; 0]);
+}
