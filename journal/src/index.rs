@@ -33,6 +33,20 @@ pub(crate) struct Entry {
 const NUMBERS: [&str; 7] =
     ["epoch", "first_sequence", "last_sequence", "first_offset", "last_offset", "rows", "retained_offset"];
 
+/// What the file's metadata name the CRC-32C over its entries.
+const CHECKSUM: &str = "crc32c";
+
+/// Over every entry, in order.
+fn sum(batches: &[RecordBatch]) -> u32 {
+    let rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| read(batch, row)));
+    rows.fold(0, |sum, entry| {
+        let numbers = [entry.epoch, entry.first_sequence, entry.last_sequence, entry.first_offset, entry.last_offset];
+        let numbers = numbers.into_iter().chain([entry.rows, entry.retained_offset.map_or(0, |offset| offset + 1)]);
+        let sum = crc32c::crc32c_append(sum, entry.subject.as_bytes());
+        numbers.fold(sum, |sum, number| crc32c::crc32c_append(sum, &number.to_le_bytes()))
+    })
+}
+
 fn schema() -> SchemaRef {
     let subject = Field::new("subject", DataType::Utf8, false);
     let numbers = NUMBERS.iter().map(|name| Field::new(*name, DataType::Int64, *name == "retained_offset"));
@@ -94,6 +108,7 @@ impl Builder {
         let options = write_options().map_err(to_io)?;
         let mut writer = FileWriter::try_new_with_options(Vec::new(), &schema(), options).map_err(to_io)?;
         writer.write(&batch).map_err(to_io)?;
+        writer.write_metadata(CHECKSUM, sum(&[batch]).to_string());
         writer.into_inner().map_err(to_io)
     }
 }
@@ -112,7 +127,11 @@ impl Index {
             if *reader.schema() != *schema() {
                 return None;
             }
-            reader.collect::<Result<Vec<_>, _>>().ok()
+            let known = reader.custom_metadata().get(CHECKSUM).cloned();
+            let batches = reader.collect::<Result<Vec<_>, _>>().ok()?;
+            // The first ones had none.
+            let fits = known.is_none_or(|known| known == sum(&batches).to_string());
+            fits.then_some(batches)
         };
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok()??;
         Some(Self { batches })
@@ -152,5 +171,37 @@ fn read(batch: &RecordBatch, row: usize) -> Entry {
         last_offset: known(5),
         rows: known(6),
         retained_offset: number(7),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_is_bent_anywhere_is_none() {
+        let entry = |subject: &str, epoch| Entry {
+            subject: subject.to_owned(),
+            epoch,
+            first_sequence: 1,
+            last_sequence: 9,
+            first_offset: 3,
+            last_offset: 40,
+            rows: 9,
+            retained_offset: (epoch == 8).then_some(40),
+        };
+        let all = [entry("/a", 7), entry("/a", 8), entry("/b", 8)];
+        let mut builder = Builder::default();
+        for entry in &all {
+            builder.0.entry(entry.subject.clone()).or_default().insert(entry.epoch, entry.clone());
+        }
+        let bytes = builder.encode().unwrap();
+        let known = |bytes: Vec<u8>| Index::decode(bytes).map(|index| index.entries().collect::<Vec<_>>());
+        assert_eq!(known(bytes.clone()).unwrap(), all);
+        for place in (0..bytes.len()).filter(|place| bytes[*place] != 0) {
+            let mut bent = bytes.clone();
+            bent[place] ^= 1;
+            assert!(known(bent).is_none_or(|found| found == all), "byte {place}");
+        }
     }
 }
