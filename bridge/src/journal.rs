@@ -31,6 +31,7 @@ pub(crate) fn check_journal<'py>(py: Python<'py>, directory: &str) -> PyResult<B
     let rows = PyList::empty(py);
     for file in checked.map_err(|error| PyOSError::new_err(error.to_string()))? {
         let dict = PyDict::new(py);
+        let is_whole = file.is_whole();
         dict.set_item("stream", file.stream.name())?;
         dict.set_item("file", file.file)?;
         dict.set_item("first", file.first)?;
@@ -39,7 +40,11 @@ pub(crate) fn check_journal<'py>(py: Python<'py>, directory: &str) -> PyResult<B
         dict.set_item("bytes", file.bytes)?;
         dict.set_item("damaged", file.damaged)?;
         dict.set_item("torn_bytes", file.torn_bytes)?;
+        dict.set_item("lost", file.lost)?;
+        dict.set_item("is_bent", file.is_bent)?;
         dict.set_item("is_missing", file.is_missing)?;
+        dict.set_item("is_gap", file.is_gap)?;
+        dict.set_item("is_whole", is_whole)?;
         rows.append(dict)?;
     }
     Ok(rows)

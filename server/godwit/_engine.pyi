@@ -8,7 +8,10 @@ from typing import Any, final
 __all__ = ["Engine", "Swarm", "check_journal"]
 
 def check_journal(directory: str) -> list[dict[str, Any]]:
-    """Every file of a journal: stream, file, first, next, rows, bytes, damaged, torn_bytes, is_missing; OSError."""
+    """Every file of a journal: stream, file, first, next, rows, bytes, damaged, torn_bytes, lost, is_bent, is_missing, is_gap, is_whole.
+
+    Raises OSError, which names the file.
+    """
 
 @final
 class Engine:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
+import pytest
 from click.testing import CliRunner
 
 from godwit.cli.journal import count_bytes, journal
@@ -58,6 +59,13 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     sealed.write_bytes(content)
     bent = CliRunner().invoke(journal, ["check", str(tmp_path)])
     assert bent.exit_code == 1 and "damaged" in bent.output, bent.output
+    for length, said in (
+        (-10, "its footer or a mark of an Arrow file is gone"),
+        (0, "0 good rows of "),
+    ):
+        sealed.write_bytes(bytes(content[:length]))
+        cut = CliRunner().invoke(journal, ["check", str(tmp_path)])
+        assert cut.exit_code == 1 and f"messages/{sealed.name}: " in cut.output and said in cut.output, cut.output
     manifest = tmp_path / "journal/messages/manifest.json"
     for text, said in (
         ("{", "manifest.json: cannot be read"),
@@ -68,6 +76,14 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
         assert (checked.exit_code, listed.exit_code) == (1, 1)
         assert said in checked.output and "manifest.json" in listed.output, (checked.output, listed.output)
     assert said in listed.output, "both know the same format"
+
+
+@pytest.mark.parametrize("made", ["", "journal", "journal/messages"])
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_folder_without_a_journal_is_told_as_that(tmp_path: Path, made: str, verb: str) -> None:
+    (tmp_path / made).mkdir(parents=True, exist_ok=True)
+    found = CliRunner().invoke(journal, [verb, str(tmp_path)])
+    assert found.exit_code == 1 and f"{tmp_path} holds no journal: give" in found.output, found.output
 
 
 def _find_room(folder: Path) -> Path | None:

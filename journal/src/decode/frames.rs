@@ -8,7 +8,7 @@ use arrow_ipc::{MessageHeader, root_as_message};
 use crate::disk::{ReadAt, read_range};
 
 /// What an IPC file begins with; its frames are those of a stream behind it.
-const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
+pub(crate) const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Bytes in front of a frame's description.
 const PREFIX: usize = 8;

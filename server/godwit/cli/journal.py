@@ -1,7 +1,7 @@
 """`godwit journal`: what a data directory's journal holds, and whether all of it is whole.
 
 It reads files and changes nothing, so that it may be asked while a node writes. `show` reads the manifests alone; `check` reads every row
-against its checksum and exits 1 where one is damaged or a segment is missing.
+against its checksum, holds sealed files against what they should be, and exits 1 where something is damaged or missing.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def show(directory: Path, as_json: bool) -> None:
     Rows, offsets and times are those of sealed segments; `check` counts those of open ones, too.
     """
     rows = list(list_streams(find_journal(directory)))
+    if not rows:
+        raise _no_journal(directory)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -63,47 +65,67 @@ def show(directory: Path, as_json: bool) -> None:
 @_DIRECTORY
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a file instead of lines.")
 def check(directory: Path, as_json: bool) -> None:
-    """Read every row of the journal in DIR against its checksum; exit 1 where one, or a manifest, is damaged or a segment is missing."""
+    """Read every row of the journal in DIR against its checksum, and look whether its files are whole.
+
+    Exits 1 where a row, a file or a manifest is damaged or a segment is missing.
+    """
     from ..engine import check_journal  # loads the compiled engine
 
+    found = find_journal(directory)
     try:
-        files = check_journal(find_journal(directory))
+        files = check_journal(found)
     except OSError as error:
         raise click.ClickException(str(error)) from error
+    if not files:
+        raise _no_journal(directory)
     for file in files:
         if as_json:
             click.echo(json.dumps(file))
-        elif file["file"] == MANIFEST:
-            click.echo(
-                f"{file['stream']}/{MANIFEST}: cannot be read; the node's next start makes it anew of the segments"
-            )
-        elif file["is_missing"]:
-            click.echo(f"{file['stream']}/{file['file']}: missing; the manifest names it")
-        elif file["damaged"]:
-            click.echo(
-                f"{file['stream']}/{file['file']}: {counted(file['damaged'], 'damaged row or batch', 'damaged rows or batches')}, "
-                f"{counted(file['rows'], 'good row')}"
-            )
-        elif file["torn_bytes"]:
-            click.echo(f"{file['stream']}/{file['file']}: ends in {file['torn_bytes']:,} bytes that make no batch yet")
-    bad = [file for file in files if file["is_missing"] or file["damaged"]]
+        elif said := _describe(file):
+            click.echo(said)
+    bad = [file for file in files if not file["is_whole"]]
     if not as_json:
         rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
         verdict = f"{len(bad)} damaged" if bad else "all of it is whole"
-        segments = sum(file["file"] != MANIFEST for file in files)
+        segments = sum(file["file"] != MANIFEST and not file["is_gap"] for file in files)
         click.echo(f"{counted(segments, 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
     if bad:
         raise SystemExit(EXIT_DAMAGED)
 
 
+def _describe(file: Mapping[str, Any]) -> str:
+    """What is worth a line of one file; empty where nothing is."""
+    name = f"{file['stream']}/{file['file']}"
+    if file["file"] == MANIFEST:
+        return f"{name}: cannot be read; the node's next start makes it anew of the segments"
+    if file["is_missing"]:
+        return f"{name}: missing; the manifest names it"
+    if file["is_gap"]:
+        return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and there is no manifest to say why"
+    said = []
+    if file["damaged"]:
+        said.append(counted(file["damaged"], "damaged row or batch", "damaged rows or batches"))
+    if file["damaged"] or file["lost"]:
+        said.append(
+            counted(file["rows"], "good row") + (f" of {file['rows'] + file['lost']:,}" if file["lost"] else "")
+        )
+    if file["is_bent"]:
+        said.append("its footer or a mark of an Arrow file is gone or bent, so that others cannot read it")
+    if not said and file["torn_bytes"]:
+        said.append(f"ends in {file['torn_bytes']:,} bytes that make no batch yet")
+    return f"{name}: {', '.join(said)}" if said else ""
+
+
 def find_journal(directory: Path) -> Path:
     """The journal of a data directory, or the directory itself where it is one."""
-    found = directory / "journal"
-    if found.is_dir():
-        return found
-    if any((directory / stream).is_dir() for stream in ("messages", "reigns")):
-        return directory
-    raise click.ClickException(f"{directory} holds no journal: give the directory that a node was told as --data")
+    for found in (directory / "journal", directory):
+        if any((found / stream).is_dir() for stream in ("messages", "reigns")):
+            return found
+    raise _no_journal(directory)
+
+
+def _no_journal(directory: Path) -> click.ClickException:
+    return click.ClickException(f"{directory} holds no journal: give the directory that a node was told as --data")
 
 
 def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
