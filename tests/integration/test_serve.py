@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,21 @@ async def test_a_wrong_file_exits_2_before_a_port_opens(tmp_path: Path) -> None:
     file.write_text('[access]\nentitlement = "basic"\npublish_tokens_file = "/does/not/exist"\n')
     code, output, errors = await run("serve", "--config", str(file), "--client", "127.0.0.1:0")
     assert (code, output) == (2, "") and "access.publish_tokens_file" in errors and "node_started" not in errors
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "--data: '' names no directory; give one"),
+        (b"a\xff", "node.data_directory (from flag): 'a\\udcff' must be UTF-8"),
+    ],
+)
+def test_a_data_directory_without_a_name_is_refused_and_none_made(tmp_path: Path, data: bytes, said: str) -> None:
+    ports = ("--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    command = (sys.executable, "-m", "godwit", "serve", "--data", data, *ports)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout) == (2, b"") and said in ended.stderr.decode(), ended.stderr
+    assert not list(tmp_path.iterdir())
 
 
 async def test_a_second_signal_cuts_the_drain_short() -> None:

@@ -47,6 +47,7 @@ def check_config(config: Config) -> None:
         raise _refuse(
             config, "access.authorizer", access.authorizer, "must be module:attribute, or an entry point's name"
         )
+    _check_data_directory(config)
     _check_issuers(config)
     _check_tls(config)
     _check_journal(config)
@@ -74,6 +75,14 @@ def _check_tls(config: Config) -> None:
     if (tls.client_certificates != "none") != bool(tls.client_authorities_file):
         bound = "goes with tls.client_certificates optional or required, and with nothing else"
         raise _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)
+
+
+def _check_data_directory(config: Config) -> None:
+    directory = config.node.data_directory
+    try:
+        directory.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are no text
+        raise _refuse(config, "node.data_directory", directory, "must be UTF-8", hint="rename the directory") from None
 
 
 def _check_journal(config: Config) -> None:
