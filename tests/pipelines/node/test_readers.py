@@ -44,6 +44,7 @@ def test_polars_and_duckdb_read_what_a_killed_node_wrote(tmp_path: Path, capsys:
         process.wait()
     page = (ROOT / "docs/concepts/journal.md").read_text("utf-8")
     (code,) = re.findall(r"^In Python, .*\n\n((?: {4}.*\n|\n)+)", page, re.MULTILINE)
+    assert code.index('*.arrows"') < code.index('*.arrow"'), "what is sealed between the two is in the second"
     found: dict[str, Any] = {}
     exec(textwrap.dedent(code).replace("DIR", str(tmp_path / "data")), found)
     rows = found["messages"].filter(found["polars"].col("subject").str.starts_with("/rooms/"))
