@@ -1,5 +1,6 @@
 """Where values come from, which are refused, and that the words of a refusal help."""
 
+import re
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.config import Address, build_config, describe_config, load_config, show_config
-from godwit.config.changes import compare_configs
+from godwit.config.changes import LIVE_KEYS, compare_configs
 from godwit.config.places import Places, find_places
 from godwit.config.tree import OPTIONS, SECTIONS, read_value
 from godwit.errors import ConfigInvalid
@@ -236,3 +237,18 @@ def test_no_issuer_can_name_another_issuers_holders(prefixes: tuple[str, ...], a
 def test_where_an_issuers_keys_come_from_is_checked(issuer: dict[str, Any], problem: str | None) -> None:
     with pytest.raises(ConfigInvalid, match=problem) if problem else nullcontext():
         build_config({"access": {"entitlement": "jwt"}, "issuers": {"i": issuer}}, {}, {})
+
+
+def test_the_guide_for_operators_names_what_a_running_node_takes_over() -> None:
+    page = (Path(__file__).parents[2] / "docs/guides/operating.md").read_text("utf-8")
+    (said,) = re.findall(r"It takes over\n\n(.*?)\n\n", page, re.DOTALL)
+    named = {key for clause in re.split(r"[;\n]", said) for key in _named(clause)}
+    assert named == LIVE_KEYS and "patterns and issuers" in said
+
+
+def _named(clause: str) -> set[str]:
+    """The keys of a clause, whose first may stand for a section."""
+    names = re.findall(r"`([^`]+)`", clause)
+    if not names or not names[0].endswith("*"):
+        return set(names)
+    return {key for key in OPTIONS if key.startswith(names[0][:-1])} - set(names[1:])
