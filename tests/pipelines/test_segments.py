@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from datetime import timedelta
@@ -65,6 +66,27 @@ def test_a_segment_that_is_sealed_meanwhile_goes_on_under_its_new_name(tmp_path:
         "Segment",
         "OpenSegment",
     ]
+
+
+def test_a_segment_that_is_sealed_between_two_looks_is_in_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = write_messages(tmp_path, 100, segments=1)
+    folder = look(tmp_path)
+    writer.write(rows(100, 150))
+    list_open = StreamFolder._list_open
+
+    def seal_first(self: StreamFolder) -> None:
+        monkeypatch.setattr(StreamFolder, "_list_open", list_open)
+        writer.seal()
+        writer.write(rows(150, 160))
+        list_open(self)
+
+    monkeypatch.setattr(StreamFolder, "_list_open", seal_first)
+    folder.look()
+    found = folder.segments_of(0, 160)
+    assert [(segment.first, segment.next) for segment in found][-1] == (150, 160)
+    assert all(before.next == after.first for before, after in itertools.pairwise(found)), found
 
 
 def test_an_open_file_beside_its_sealed_one_is_ignored(tmp_path: Path) -> None:

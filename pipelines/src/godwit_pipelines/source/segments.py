@@ -107,26 +107,29 @@ class StreamFolder:
             try:
                 self._read_manifest()
                 self._list_open()
-                return
+                if not self._read_manifest():  # what was sealed between the two would be in neither
+                    return
             except FileNotFoundError:
                 self._folder_was, self._manifest_is = -1, ()
                 if not self.folder.is_dir():
                     raise JournalMissing(f"{self.folder} is not there: no stream {self.stream} was written") from None
         raise JournalBroken(f"{self.folder}: its files change faster than they can be read")
 
-    def _read_manifest(self) -> None:
+    def _read_manifest(self) -> bool:
+        """True where it is another one than before."""
         path = self.folder / "manifest.json"
         try:
             status = path.stat()
         except FileNotFoundError:
             self._manifest_is, self.sealed, self.holes = (), [], []  # nothing was sealed yet
-            return
+            return False
         is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
         if is_now == self._manifest_is:
-            return
+            return False
         table = parse_manifest(path, path.read_bytes(), self.stream)
         self.node, self.first, self.sealed, self.holes = table.node, table.first, table.segments, table.holes
         self._manifest_is = is_now
+        return True
 
     def _list_open(self) -> None:
         modified = self.folder.stat().st_mtime_ns
