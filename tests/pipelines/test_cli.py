@@ -45,6 +45,17 @@ def call(*words: str) -> Result:
         (("run", "replay", "--option", "subjects=/a", "--option", "below=/again/"), 2, "did you mean /again?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "rate=fast"), 2, "messages a second"),
         (("run", "replay", "--option", "subjects=/a", "--option", "publish=yes"), 2, "must name the replay"),
+        (
+            ("run", "replay", "--option", "subjects=/a", "--option", "since=yesterday"),
+            2,
+            "--option since: 'yesterday' must be",
+        ),
+        (
+            ("run", "replay", "--option", "subjects=/a", "--option", "until=2026-13-01"),
+            2,
+            "--option until: '2026-13-01'",
+        ),
+        (("run", "audit", "--option", "since=25:00"), 2, "must be a day, or a time of a day, in UTC; 2026-11-21 10:00"),
         (("run", "bars", "--option", "publish=bars/1s"), 2, "did you mean /bars/1s?"),
         (("run", "bars", "--option", "publish=/bars/*"), 2, "has a wildcard"),
         (("run", "bars", "--option", "publish=/$bars"), 2, "is the node's own"),

@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -143,6 +144,10 @@ class Lake:
     def replace(self, name: str, frame: DataFrame) -> None:
         """A batch frame in place of all that a table holds, in one step: readers see the old rows or the new ones."""
         delta.replace(self.path(name), shape(table_of(name), frame), table_of(name))
+
+    def replace_since(self, name: str, frame: DataFrame, since: datetime) -> None:
+        """A batch frame in place of the rows whose day's time is `since` or later, in one step. The frame has none that is earlier."""
+        delta.replace_since(self.path(name), shape(table_of(name), frame), table_of(name), since)
 
     def merge(self, name: str, frame: DataFrame) -> None:
         """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing."""

@@ -6,6 +6,6 @@ Owns files and commits; which tables there are is tables/'s. Only plain Delta is
 from .commits import is_table
 from .format import DeltaFormat
 from .table_files import read_table
-from .writing import append, merge, replace
+from .writing import append, merge, replace, replace_since
 
-__all__ = ["DeltaFormat", "append", "is_table", "merge", "read_table", "replace"]
+__all__ = ["DeltaFormat", "append", "is_table", "merge", "read_table", "replace", "replace_since"]

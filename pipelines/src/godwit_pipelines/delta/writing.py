@@ -5,10 +5,11 @@ Owns what a job of batches and a foreachBatch need; streams write through the fo
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame
 
 from ..tables.table import Table
@@ -29,6 +30,21 @@ def replace(path: str, frame: DataFrame, table: Table) -> None:
     """All rows replaced in one commit."""
     writer = frame.write.format("godwit_delta").mode("overwrite").option("path", path)
     writer.option("partitions", ",".join(table.partitions)).save()
+
+
+def replace_since(path: str, frame: DataFrame, table: Table, since: datetime) -> None:
+    """The rows whose `day` is `since` or later replaced in one commit. The frame comes to the driver, as in `merge`."""
+    rows = frame.toArrow().cast(arrow_schema(table.schema))
+    there = open_or_create(path, table.schema, table.partitions)
+    at = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    write_deltalake(
+        there,
+        rows,
+        mode="overwrite",
+        predicate=f"`{table.day}` >= '{at}'",
+        partition_by=list(table.partitions),
+        commit_properties=properties("", -1),
+    )
 
 
 def merge(path: str, frame: DataFrame, table: Table) -> None:

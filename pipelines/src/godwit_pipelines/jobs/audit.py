@@ -1,26 +1,38 @@
 """`audit`: what was published against what was handed over. Ends with 1 where something is wrong that nobody was
 told of.
 
-It looks at whole subscriptions, so it works on the tables as they stand, again and again if it is told to go on.
+It looks at whole subscriptions, so it works on the tables as they stand, again and again if it is told to go on. What it is told to
+leave out (since) it leaves out by whole subscriptions and hours: its three tables then say the same of all that they name.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Mapping
 
-from ..transforms.audit import audited
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ..transforms.audit import audited, whole_since
 from .job import Job, Outcome, Run
+from .options import time_of
 
 _STREAMS = ("deliveries", "messages", "access", "reigns")
 
 
 def run(run: Run) -> Outcome:
-    """Judge all that has landed, or what was handed over since --option since=TIME."""
-    lake, since = run.lake, run.options.get("since", "")
+    """Judge all that has landed, or the hours from --option since=TIME on."""
+    lake, since = run.lake, time_of(run.options, "since")
     deliveries, messages, access, reigns = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
-    if since:
-        deliveries = deliveries.filter(deliveries.time >= since)
-    write = lake.merge if since else lake.replace
+    if since is not None:
+        since = whole_since(deliveries, since)
+        deliveries = deliveries.filter(F.col("time") >= F.lit(since))
+
+    def write(table: str, rows: DataFrame) -> None:
+        if since is None:
+            lake.replace(table, rows)
+        else:
+            lake.replace_since(table, rows, since)
+
     with audited(deliveries, messages, access, reigns) as found:
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
@@ -53,6 +65,11 @@ def sum_up(verdict: DataFrame) -> Outcome:
     )
 
 
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a time that is none."""
+    time_of(options, "since")
+
+
 JOB = Job(
     name="audit",
     about="what was published against what was handed over: every gap, repeat, reorder and hole; ends with 1 if one was not told",
@@ -61,5 +78,9 @@ JOB = Job(
     writes=("gold.audit_ranges", "gold.audit_faults", "gold.audit_verdict"),
     kind="batch",
     every_s=300.0,
-    options={"since": "Only what was handed over from this time on (2026-11-21, or with a time of day; UTC)."},
+    options={
+        "since": "Judge only the hours from this time's on (2026-11-21, or with a time of day; UTC), and those before them that "
+        "subscriptions of these hours began in.",
+    },
+    check=check,
 )

@@ -17,6 +17,7 @@ from ..subject import check_pattern, check_subject
 from ..transforms.replay import choose, preview, replay_messages
 from ..words import counted
 from .job import Job, Outcome, Run
+from .options import text_of, time_of
 
 _SHOWN = 20
 
@@ -25,9 +26,10 @@ def run(run: Run) -> Outcome:
     """Choose, show, and publish if that is wanted."""
     options = run.options
     check(options)
+    since, until = (text_of(time_of(options, name)) for name in ("since", "until"))
     chosen = choose(
         run.lake.read("bronze.messages"),
-        *(options["subjects"], options.get("since", ""), options.get("until", ""), options.get("tenant", "")),
+        *(options["subjects"], since, until, options.get("tenant", "")),
     ).persist()
     try:
         shown = preview(chosen).orderBy(F.desc("messages"), "subject")
@@ -56,6 +58,8 @@ def check(options: Mapping[str, str]) -> None:
     check_pattern("subjects", options["subjects"])
     if options.get("below"):
         check_subject("below", options["below"])
+    for name in ("since", "until"):
+        time_of(options, name)
     try:
         is_rate = 0 <= float(options.get("rate", "0")) < float("inf")
     except ValueError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,6 +21,7 @@ from .folding import Folded, fold, list_plain_chains, list_plain_hours
 from .published import Published, know_published, measure_ranges, sum_messages
 from .runs import Told
 
+_EPOCH, _HOUR = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=1)
 CHAIN = ("node", "run", "connection", "selector", "chain")
 
 
@@ -47,6 +49,22 @@ def audited(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reign
         found.faults.persist()  # the other tables are made of them, too
         kept.callback(found.faults.unpersist)
         yield found
+
+
+def whole_since(deliveries: DataFrame, since: datetime) -> datetime:
+    """The last full hour up to `since` at which no connection was under way that handed over anything later: from there on every
+    hour and every subscription is there whole.
+    """
+    spans = deliveries.groupBy("node", "run", "connection").agg(
+        F.min("time").alias("first"), F.max("time").alias("last")
+    )
+    hours = spans.selectExpr(*(f"unix_micros(date_trunc('hour', {name})) as {name}" for name in ("first", "last")))
+    found = _EPOCH + (since - _EPOCH) // _HOUR * _HOUR
+    for span in hours.distinct().orderBy(F.desc("last")).collect():
+        if _EPOCH + timedelta(microseconds=span.last) < found:
+            break
+        found = min(found, _EPOCH + timedelta(microseconds=span.first))
+    return found
 
 
 def judge(deliveries: DataFrame, published: Published, access: DataFrame, *, counts: bool = True) -> DataFrame:
