@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from godwit_pipelines.delta.appended import snapshot_files
@@ -21,7 +21,7 @@ from godwit_pipelines.delta.commits import commit_files, open_or_create
 from godwit_pipelines.delta.erasing import count_rows, erase_rows
 from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.quarantine import Sorter
-from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.delta.table_files import file_paths, live_files
 from godwit_pipelines.delta.tail import TailReader
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.jobs.maintain import vacuum
@@ -55,6 +55,14 @@ def test_a_batch_is_committed_once_the_first_too_and_a_repeat_leaves_no_file(tmp
     assert write(tmp_path, range(20, 25), app="another")
     assert offsets_of(tmp_path) == list(range(25))
     assert len(list(tmp_path.rglob("*.parquet"))) == len(live_files(str(tmp_path))) == 3
+
+
+def test_files_are_named_as_the_system_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "lake ü {a,b} *?#"
+    rows = pa.table({"k": ["a b/ü%", "z:{q}", None], "v": [1, 2, 3]})
+    write_deltalake(str(path), rows, partition_by=["k"])
+    files = file_paths(str(path))
+    assert len(files) == 3 and all(Path(file).is_file() for file in files), files
 
 
 def test_a_file_of_a_task_that_failed_is_removed(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ Owns which files those are. Invariant: a read sees one version of the table, wha
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -17,10 +19,19 @@ from .commits import is_table
 
 def read_table(spark: SparkSession, path: str, schema: StructType, *, version: int | None = None) -> DataFrame:
     """The rows of a table, or of a version of it; none of its columns if it is not there."""
-    files = DeltaTable(path, version=version).file_uris() if is_table(path) else []
+    files = file_paths(path, version=version)
     if not files:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", path).parquet(*files)
+    # names are names: Spark would look for what *, ? and {} in them stand for
+    return spark.read.schema(schema).option("basePath", path).option("__globPaths__", "false").parquet(*files)
+
+
+def file_paths(path: str, *, version: int | None = None) -> list[str]:
+    """Where the live files are, as the system names them: in the log their paths are encoded, as parts of an address."""
+    if not is_table(path):
+        return []
+    actions = pa.table(DeltaTable(path, version=version).get_add_actions())
+    return [str(Path(path, unquote(file))) for file in actions.column("path").to_pylist()]
 
 
 def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:
