@@ -41,6 +41,8 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         ("node.timeout_s", "nan", "a number from"),
         ("node.ack", "sometimes", "must be one of"),
         ("spark.conf", "a", "NAME=VALUE"),
+        ("lake.path", "a%20b", "has '%' in it, which no folder of tables can have"),
+        ("lake.path", "/a[1]", r"lake.path \(from a flag\): '/a\[1\]' has '\[' in it"),
         ("lake.pth", "x", "did you mean lake.path?"),
     ],
 )

@@ -12,14 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from godwit_pipelines.config import load_config
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import ConfigInvalid
-from godwit_pipelines.jobs import Outcome
+from godwit_pipelines.jobs import JOBS, Outcome, Run
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
@@ -74,6 +76,22 @@ def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: P
     outcome = run_job("reconcile")
     assert outcome.found == 2 and "messages of b: 200 to 201 REPEATED in bronze.messages (4 rows)" in outcome.text
     assert lake.read("ops.landing").where("kind = 'hole'").count() == 2
+
+
+def test_a_lake_may_be_called_anything_that_the_system_allows(tmp_path: Path, spark: SparkSession) -> None:
+    write_messages(tmp_path / "node-1", 20, node="a")
+    folder = tmp_path / "lake ü {x,y} *?#"
+    config = load_config(None, {}, {"journal.paths": str(tmp_path / "node-*"), "lake.path": str(folder)})
+    lake = Lake(spark, config)
+    for name in ("land", "reconcile"):
+        JOBS[name].run(Run(spark, config, lake, job=name, say=lambda text: None))
+    rows = lake.read("bronze.messages")
+    assert rows.count() == 20 and {row["date"] for row in rows.select("date").collect()} == {START.date()}
+    findings = lake.read("ops.landing")
+    assert [row["kind"] for row in findings.collect()] == ["whole"]
+    lake.merge("ops.landing", findings)
+    lake.replace_since("ops.landing", findings, START)
+    assert len(lake.read("ops.landing").collect()) == 1
 
 
 @pytest.mark.long

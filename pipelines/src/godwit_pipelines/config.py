@@ -19,6 +19,7 @@ from .settings import Config
 
 CONFIG_VARIABLE = "GODWIT_PIPELINES_CONFIG"
 _PREFIX = "GODWIT_PIPELINES_"
+_NOT_IN_A_LAKE = "%\\[]^|"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -60,7 +61,20 @@ def load_config(
             values[_BY_VARIABLE[name]] = text, name
     for key, text in flags.items():
         values[_known(key, "a flag")] = text, "a flag"
-    return build_config({key: (convert(key, *given), given[1]) for key, given in values.items()})
+    config = build_config({key: (convert(key, *given), given[1]) for key, given in values.items()})
+    check_lake(config)
+    return config
+
+
+def check_lake(config: Config) -> None:
+    """Raises ConfigInvalid for a folder that the tables' library takes for another one, or ends over."""
+    folder = str(Path(config.lake.path).absolute())
+    wrong = [letter for letter in folder if letter in _NOT_IN_A_LAKE or ord(letter) < 0x20]
+    if wrong:
+        source = config.sources.get("lake.path", "")
+        raise ConfigInvalid(
+            "lake.path", folder, f"has {wrong[0]!r} in it, which no folder of tables can have", source=source
+        )
 
 
 def build_config(values: Mapping[str, tuple[Any, str]]) -> Config:
