@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -156,6 +157,19 @@ def test_a_pace_is_kept() -> None:
             paced.send(commands(50))
         paced.close()
     assert 0.5 < slept[-1] <= 1.0
+
+
+@pytest.mark.parametrize("rate, sizes", [(20.0, {2}), (0.5, {1}), (1000.0, {30})])
+def test_no_request_holds_more_than_its_time_allows(rate: float, sizes: set[int]) -> None:
+    slept = [0.0]
+    with scripted([take]) as (url, asked):
+        began = time.monotonic()
+        paced = Node(url, per_second=rate, sleep=slept.append)
+        paced.send(commands(30))
+        took = time.monotonic() - began
+        paced.close()
+    assert {len(body) for body in asked} == sizes and sum(map(len, asked)) == 30
+    assert slept[-1] + took == pytest.approx((30 - max(sizes)) / rate, abs=0.4), "all before the last had their time"
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8800", "ftp://x", "http://"])

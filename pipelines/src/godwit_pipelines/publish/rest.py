@@ -19,6 +19,8 @@ from .commands import Command
 
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 5.0
 _ANSWER_S = 30.0
+_STEP_S = 0.1
+"""Where a pace is kept: of how long a time one request may hold the messages."""
 
 
 class Node:
@@ -49,8 +51,15 @@ class Node:
         self.repeats = 0
 
     def send(self, commands: list[Command]) -> None:
-        """Publish them, in order; those that the node asks to send again are, with all after them."""
-        self._keep_pace(len(commands))
+        """Publish them, in order and at the pace that is asked for: a request has no more than a tenth of a second's messages."""
+        most = max(1, int(self.per_second * _STEP_S)) if self.per_second else len(commands)
+        for first in range(0, len(commands), most):
+            part = commands[first : first + most]
+            self._keep_pace(len(part))
+            self._send(part)
+
+    def _send(self, commands: list[Command]) -> None:
+        """One request; what the node asks to send again is, with all after it."""
         deadline, pause = time.monotonic() + self.timeout_s, _PAUSE_S
         while True:
             commands, why, wait_s = self._try(commands)
@@ -70,7 +79,7 @@ class Node:
     def _keep_pace(self, count: int) -> None:
         if self.per_second:
             now = time.monotonic()
-            self.due = max(self.due, now - 1.0)  # a pause is not made up for by a burst of more than a second
+            self.due = max(self.due, now - _STEP_S)  # a pause is not made up for by a burst
             if self.due > now:
                 self.sleep(self.due - now)
             self.due += count / self.per_second
