@@ -103,6 +103,19 @@ def test_rows_become_commands_as_they_stand() -> None:
             command_of({"subject": "/a", **row}, "k", "")
 
 
+def test_what_is_too_large_as_a_text_is_a_body_of_its_own() -> None:
+    rows: list[dict[str, Any]] = [{"content": b"\xff" * 800_000, "kind": "bytes", "retain": False, "reply_to": "/b c"}]
+    rows += [{"content": "é" * 400_000, "kind": "text"}, {"content": '"' + "é" * 500_000 + '"'}]
+    large = [command_of({"subject": "/a b", **row}, "one-two-three-four", "disk") for row in rows]
+    assert [each.alone and (each.alone.query, each.alone.media.split(";")[0]) for each in large] == [
+        ("subject=%2Fa+b&reply_to=%2Fb+c&retain=false&ack=disk", "application/octet-stream"),
+        ("subject=%2Fa+b&ack=disk", "text/plain"),
+        ("subject=%2Fa+b&ack=disk", "application/json"),
+    ]
+    small = commands(2)
+    assert [len(each) for each in bodies_of([small[0], *large, small[1]], 10)] == [1] * 5
+
+
 def test_requests_are_bounded_by_messages_and_by_bytes() -> None:
     assert [len(each) for each in bodies_of(commands(25), 10)] == [10, 10, 5]
     big = [Command("x" * 400_000, "/a")] * 5
@@ -144,7 +157,10 @@ def test_what_is_refused_for_good_names_the_message() -> None:
 
 def test_patience_ends() -> None:
     busy: Answer = lambda body: (503, {"title": "NodeBusy", "retry": True})  # noqa: E731  # a script in one line
-    with scripted([busy]) as (url, asked), pytest.raises(PublishFailed, match="did not take 2 messages in 0"):
+    with (
+        scripted([busy]) as (url, asked),
+        pytest.raises(PublishFailed, match=r"did not take 2 messages \(/s/0 and 1 other\) in 0"),
+    ):
         node(url, timeout_s=0.01).send(commands(2))
     assert len(asked) == 1
 

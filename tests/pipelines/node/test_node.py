@@ -6,9 +6,11 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from godwit_pipelines.errors import PublishFailed
 from godwit_pipelines.publish.commands import bodies_of, command_of, key_of
 from godwit_pipelines.publish.rest import Node
 from godwit_pipelines.source.columns import stream_schema
@@ -69,3 +71,34 @@ def test_what_was_published_is_in_the_journal_as_it_was(served: tuple[str, Path]
     assert [bytes(row["content"]).decode() for row in found] == [row["content"] for row in rows]  # type: ignore[arg-type]  # rows of mixed types
     third = [row["sequence"] for row in found if row["subject"] == "/rooms/3"]
     assert third == list(range(1, len(third) + 1))
+
+
+def test_whatever_a_node_takes_as_a_message_is_published_to_it_again(served: tuple[str, Path]) -> None:
+    url, data = served
+    rows: list[dict[str, Any]] = [
+        {"content": b"\xff\0" * 524_288, "kind": "bytes"},
+        {"content": "é" * 524_288, "kind": "text"},
+    ]
+    rows += [
+        {"content": json.dumps("é" * 524_287, ensure_ascii=False), "kind": "json"},
+        {"content": "1", "kind": "json"},
+    ]
+    node = Node(url)
+    for _ in range(2):
+        large = [
+            command_of({"subject": "/rooms/ü 1", **row}, key_of("test-of-size", 0, 0, index), "disk")
+            for index, row in enumerate(rows)
+        ]
+        for body in bodies_of(large, 200):
+            node.send(body)
+    assert node.repeats == len(rows)
+    wanted = [row["content"] if isinstance(row["content"], bytes) else row["content"].encode() for row in rows]
+    assert [(row["kind"], row["content"]) for row in rooms(data)] == [
+        (row["kind"], content) for row, content in zip(rows, wanted, strict=True)
+    ]
+    over = command_of(
+        {"subject": "/rooms/2", "content": b"x" * 1_048_577, "kind": "bytes"}, key_of("over", 0, 0, 0), ""
+    )
+    with pytest.raises(PublishFailed, match=r"refused to publish /rooms/2: 413 \w+TooBig"):
+        node.send([over])
+    node.close()

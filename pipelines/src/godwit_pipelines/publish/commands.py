@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from ..errors import PublishFailed
 
@@ -16,13 +17,24 @@ BODY_BYTES_MAX = 900_000
 """Below the node's default for a body, 1 MiB."""
 COLUMNS = ("subject", "content", "kind", "key", "reply_to", "retain", "guaranteed")
 """What a frame may have; the first two it must have."""
+_MEDIA = {"json": "application/json", "text": "text/plain; charset=utf-8", "bytes": "application/octet-stream"}
+
+
+class Alone(NamedTuple):
+    """A message that has a request to itself: the content as it is, and what is said of it beside the body."""
+
+    query: str
+    media: str
+    key: str
+    content: bytes
 
 
 class Command(NamedTuple):
-    """One message, and what it is called in an error."""
+    """One message, and what it is called in an error. One that is too large beside others, or as a text, is `alone`."""
 
     text: str
     subject: str
+    alone: Alone | None = None
 
 
 def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
@@ -30,16 +42,24 @@ def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
     `guaranteed`.
     """
     subject, content, kind = row["subject"], row["content"], row.get("kind") or "json"
-    parts = [f'"publish":{json.dumps(subject)}', content_of(subject, kind, content)]
-    parts.append(f'"key":{json.dumps(text_of("key", subject, row.get("key")) or key)}')
-    parts += [
-        f'"{name}":{json.dumps(row[name])}'
-        for name in ("reply_to", "retain", "guaranteed")
-        if row.get(name) is not None
-    ]
+    key = text_of("key", subject, row.get("key")) or key
+    flags = {name: row[name] for name in ("reply_to", "retain", "guaranteed") if row.get(name) is not None}
     if ack:
-        parts.append(f'"ack":{json.dumps(ack)}')
-    return Command("{" + ",".join(parts) + "}", subject)
+        flags["ack"] = ack
+    parts = [f'"publish":{json.dumps(subject)}', content_of(subject, kind, content), f'"key":{json.dumps(key)}']
+    parts += [f'"{name}":{json.dumps(value)}' for name, value in flags.items()]
+    text = "{" + ",".join(parts) + "}"
+    if size_of(text) <= BODY_BYTES_MAX:
+        return Command(text, subject)
+    if not key.isprintable():
+        raise PublishFailed(
+            f"{subject}: a message of so many bytes can have no key with a control character in it: {key!r}"
+        )
+    query = {"subject": subject} | {
+        name: value if isinstance(value, str) else json.dumps(value) for name, value in flags.items()
+    }
+    raw = content.encode() if isinstance(content, str) else bytes(content or b"")
+    return Command(text, subject, Alone(urlencode(query), _MEDIA[kind], key, raw))
 
 
 def content_of(subject: str, kind: str, content: Any) -> str:
@@ -57,6 +77,11 @@ def content_of(subject: str, kind: str, content: Any) -> str:
     except ValueError as error:
         raise PublishFailed(f"{subject}: the content is no JSON: {error}") from error
     return f'"content":{text}'
+
+
+def size_of(text: str) -> int:
+    """Its bytes in a body."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def text_of(what: str, subject: str, value: Any) -> str | None:
@@ -78,10 +103,11 @@ def bodies_of(commands: Iterable[Command], count_max: int) -> Iterator[list[Comm
     held: list[Command] = []
     size = 0
     for command in commands:
-        if held and (len(held) >= count_max or size + len(command.text) > BODY_BYTES_MAX):
+        taken = size_of(command.text)
+        if held and (len(held) >= count_max or size + taken > BODY_BYTES_MAX):
             yield held
             held, size = [], 0
         held.append(command)
-        size += len(command.text) + 1
+        size += taken + 1
     if held:
         yield held

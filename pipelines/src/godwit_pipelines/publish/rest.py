@@ -10,12 +10,14 @@ import http.client
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from http.client import HTTPMessage
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid, PublishFailed
-from .commands import Command
+from ..words import counted
+from .commands import Alone, Command
 
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 5.0
 _ANSWER_S = 30.0
@@ -42,7 +44,7 @@ class Node:
         self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.host, self.port = parts.hostname, parts.port
         self.path = parts.path.rstrip("/") + "/v1/messages"
-        self.fields = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self.fields = {"Authorization": f"Bearer {token}"} if token else {}
         self.timeout_s = timeout_s
         self.per_second = per_second
         self.sleep = sleep
@@ -68,7 +70,9 @@ class Node:
             pause = min(_PAUSE_S_MAX, pause * 2)
             wait_s = max(wait_s, pause * random.uniform(0.5, 1.0))
             if time.monotonic() + wait_s > deadline:
-                raise PublishFailed(f"{self.url} did not take {len(commands)} messages in {self.timeout_s:g} s: {why}")
+                raise PublishFailed(
+                    f"{self.url} did not take {counted(len(commands), 'message')} ({named(commands)}) in {self.timeout_s:g} s: {why}"
+                )
             self.sleep(wait_s)
 
     def close(self) -> None:
@@ -86,18 +90,21 @@ class Node:
 
     def _try(self, commands: list[Command]) -> tuple[list[Command], str, float]:
         """What is left to be sent, why, and how long the node asks to wait."""
+        alone = commands[0].alone
         try:
-            status, retry_after, body = self._request("[" + ",".join(command.text for command in commands) + "]")
+            status, retry_after, body = self._request(commands) if alone is None else self._request_alone(alone)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             return commands, str(error) or type(error).__name__, 0.0
         answer = self._parse(status, body)
-        if status != 200:
+        if status not in (200, 201):
             if isinstance(answer, dict) and not answer.get("retry", status in (429, 500, 502, 503, 504)):
                 raise PublishFailed(
-                    f"{self.url} refused to publish: {status} {answer.get('title', '')} {answer.get('detail', '')}"
+                    f"{self.url} refused to publish {named(commands)}: {status} {answer.get('title', '')} {answer.get('detail', '')}"
                 )
             return commands, f"{status} {body[:200].decode('utf-8', 'replace')}", retry_after
+        if alone is not None:
+            return [], "", 0.0
         if not isinstance(answer, list) or len(answer) != len(commands):
             raise PublishFailed(
                 f"{self.url} answered {body[:200]!r}, which is no outcome for each of {len(commands)} messages"
@@ -120,11 +127,35 @@ class Node:
                 raise PublishFailed(f"{self.url} answered what is no JSON: {body[:200]!r}") from None
             return None
 
-    def _request(self, body: str) -> tuple[int, float, bytes]:
+    def _request(self, commands: list[Command]) -> tuple[int, float, bytes]:
+        """Several publishes as one array, each with its key."""
+        body = "[" + ",".join(command.text for command in commands) + "]"
+        status, fields, content = self._ask(self.path, body.encode(), {"Content-Type": "application/json"})
+        return status, pause_of(fields), content
+
+    def _request_alone(self, alone: Alone) -> tuple[int, float, bytes]:
+        """One publish whose content is the body, as large as the node takes a message."""
+        given: dict[str, str | bytes] = {"Content-Type": alone.media, "Idempotency-Key": f'"{alone.key}"'.encode()}
+        status, fields, content = self._ask(f"{self.path}?{alone.query}", alone.content, given)
+        self.repeats += fields.get("Godwit-Repeat") == "true"
+        return status, pause_of(fields), content
+
+    def _ask(self, path: str, body: bytes, fields: Mapping[str, str | bytes]) -> tuple[int, HTTPMessage, bytes]:
         if self.connection is None:
             self.connection = self.kind(self.host, self.port, timeout=_ANSWER_S)
-        self.connection.request("POST", self.path, body.encode(), self.fields)
+        self.connection.request("POST", path, body, {**self.fields, **fields})
         answer = self.connection.getresponse()
         content = answer.read()
-        retry_after = answer.headers.get("Retry-After", "0")
-        return answer.status, float(retry_after) if retry_after.isdecimal() else 0.0, content
+        return answer.status, answer.headers, content
+
+
+def pause_of(fields: HTTPMessage) -> float:
+    """How many seconds the node asks to wait."""
+    asked = fields.get("Retry-After", "0")
+    return float(asked) if asked.isdecimal() else 0.0
+
+
+def named(commands: list[Command]) -> str:
+    """What an answer to all of them is about."""
+    others = f" and {counted(len(commands) - 1, 'other')}" if len(commands) > 1 else ""
+    return f"{commands[0].subject}{others}"
