@@ -19,16 +19,17 @@ from ..subject import check_beginning, check_subject
 from ..tables import DATE
 from ..transforms.bars import add_bars, bar_messages, bars, values
 from .job import Job, Outcome, Run
+from .options import span_of
 
 _TABLE_EVERY_S = 20.0
 
 
 def run(run: Run) -> Outcome:
     """Bars of the subjects below --option subjects=PREFIX."""
-    width, prefix = run.options.get("width", "1 second"), run.options.get("publish", "")
+    width, prefix = width_of(run.options), run.options.get("publish", "")
     rows = run.journal_stream("messages").filter(F.col("subject").startswith(run.options.get("subjects", "/")))
     rows = rows.filter(~F.col("subject").startswith(prefix or "/bars/"))  # not bars of bars
-    late, field = run.options.get("late", "10 seconds"), run.options.get("field", "$")
+    late, field = late_of(run.options), run.options.get("field", "$")
 
     def publish(changed: DataFrame, batch: int) -> None:
         ordered = changed.repartition("subject").sortWithinPartitions("subject", "start")
@@ -59,8 +60,18 @@ def keep(lake: Lake, new: DataFrame) -> None:
         new.unpersist()
 
 
+def width_of(options: Mapping[str, str]) -> str:
+    return span_of(options, "width", "1 second")
+
+
+def late_of(options: Mapping[str, str]) -> str:
+    return span_of(options, "late", "10 seconds", may_be_none=True)
+
+
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a place that no message can be published at, and a beginning that no subject has."""
+    """Raises ConfigInvalid for a place that no message can be published at, a beginning that no subject has, and what is no time."""
+    width_of(options)
+    late_of(options)
     if options.get("publish"):
         check_subject("publish", options["publish"])
     check_beginning("subjects", options.get("subjects", "/"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..transforms.capacity import fit_costs, forecast, loads, nodes_needed
 from ..words import counted
 from .job import Job, Outcome, Run
+from .options import number_of
 
-_WANTED = ("connections", "deliveries", "cores", "memory_gb")
+_LOAD = ("connections", "deliveries")
+_COUNT_MAX = 1_000_000_000
 
 
 def run(run: Run) -> Outcome:
@@ -18,16 +22,9 @@ def run(run: Run) -> Outcome:
     finally:
         minutes.unpersist()
     costs = run.lake.read("gold.capacity")
-    if not all(name in run.options for name in _WANTED[:2]):
+    if not all(name in run.options for name in _LOAD):
         return Outcome(f"{counted(costs.count(), 'node')} fitted; see gold.capacity and gold.forecast")
-    memory = int(float(run.options.get("memory_gb", "4")) * 2**30)
-    wanted = nodes_needed(
-        costs,
-        int(run.options["connections"]),
-        int(run.options["deliveries"]),
-        float(run.options.get("cores", "2")),
-        memory,
-    )
+    wanted = nodes_needed(costs, *load_of(run.options), *node_of(run.options))
     lines = [
         f"{row.node}: {counted(row.nodes, 'node')} like it"
         if row.by_memory is not None and row.by_cpu is not None
@@ -35,6 +32,24 @@ def run(run: Run) -> Outcome:
         for row in wanted.collect()
     ]
     return Outcome("\n".join(lines) or "no statistics have landed")
+
+
+def load_of(options: Mapping[str, str]) -> tuple[int, int]:
+    """Connections and deliveries a second."""
+    connections, deliveries = (int(number_of(options, name, 0, 0, _COUNT_MAX)) for name in _LOAD)
+    return connections, deliveries
+
+
+def node_of(options: Mapping[str, str]) -> tuple[float, int]:
+    """Cores, and bytes of memory."""
+    cores = number_of(options, "cores", 2.0, 0.01, 1e5)
+    return cores, int(number_of(options, "memory_gb", 4.0, 0.01, 1e6) * 2**30)
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a load or a node that cannot be."""
+    load_of(options)
+    node_of(options)
 
 
 JOB = Job(
@@ -51,4 +66,5 @@ JOB = Job(
         "cores": "…by nodes of so many cores (2)…",
         "memory_gb": "…and so much memory (4).",
     },
+    check=check,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
@@ -11,6 +12,7 @@ from ..tables.gold import WIDTHS
 from ..transforms.delivery import burn_rates, delivery_windows, roll_up
 from .job import Job, Outcome, Run
 from .merging import merge_stream
+from .options import number_of
 
 _BURN_BACK = timedelta(hours=6)
 
@@ -36,10 +38,19 @@ def widen(run: Run, changed: DataFrame) -> None:
         run.lake.merge(f"gold.delivery_{name}", roll_up(whole, width))
         below = run.lake.read(f"gold.delivery_{name}")
     minutes = run.lake.read("gold.delivery_1m").filter(F.col("start") >= F.lit(first - _BURN_BACK))
-    burned = burn_rates(
-        minutes, int(run.options.get("target_us", "65536")), float(run.options.get("objective", "0.999"))
-    )
+    burned = burn_rates(minutes, *goal_of(run.options))
     run.lake.merge("gold.slo", burned.filter(F.col("minute") >= F.date_trunc("minute", F.lit(first))))
+
+
+def goal_of(options: Mapping[str, str]) -> tuple[int, float]:
+    """Within how many microseconds a delivery is good, and which share of them is to be."""
+    target_us = int(number_of(options, "target_us", 65_536, 1, 1_000_000_000))
+    return target_us, number_of(options, "objective", 0.999, 0, 0.999999)
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a goal that cannot be: of all deliveries none may be bad, and no budget is left to burn."""
+    goal_of(options)
 
 
 JOB = Job(
@@ -52,4 +63,5 @@ JOB = Job(
         "target_us": "Good is a delivery that the kernel had within so many microseconds, up to a power of two; 65536 by default.",
         "objective": "The share of deliveries that is to be good: 0.999 by default.",
     },
+    check=check,
 )

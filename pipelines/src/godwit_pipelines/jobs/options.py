@@ -1,11 +1,16 @@
-"""What the options of jobs hold: times and numbers, told wrong in a sentence before Spark starts. Pure."""
+"""What the options of jobs hold: times, lengths of time and numbers, told wrong in a sentence before Spark starts. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from ..errors import ConfigInvalid
+
+_UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
+_SPAN = re.compile(rf"\s*(\d{{1,9}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
+_SPAN_S_MAX = 366 * 86_400.0
 
 
 def time_of(options: Mapping[str, str], name: str) -> datetime | None:
@@ -25,3 +30,27 @@ def time_of(options: Mapping[str, str], name: str) -> datetime | None:
 def text_of(time: datetime | None) -> str:
     """As Spark reads it in a session of UTC; empty for none."""
     return "" if time is None else time.replace(tzinfo=None).isoformat(" ")
+
+
+def number_of(options: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
+    """The number of an option; a whole one where the default is. Raises ConfigInvalid for what is none, or beyond the bounds."""
+    text = options.get(name, str(default))
+    try:
+        found = type(default)(text)
+    except ValueError:
+        found = None
+    if found is None or not low <= found <= high:
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ConfigInvalid(f"--option {name}", text, f"must be {kind} from {low:,.15g} to {high:,.15g}")
+    return found
+
+
+def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none: bool = False) -> str:
+    """The length of time of an option, as Spark reads it: one or more of NUMBER UNIT. Raises ConfigInvalid for what is none."""
+    text = options.get(name, default)
+    rest, seconds = text, 0.0
+    while found := _SPAN.match(rest):
+        rest, seconds = rest[found.end() :], seconds + int(found[1]) * _UNITS_S[found[2].lower()]
+    if rest or not text or not (0 < seconds <= _SPAN_S_MAX or (seconds == 0 and may_be_none)):
+        raise ConfigInvalid(f"--option {name}", text, "must be a length of time up to 366 days", hint="1 second")
+    return text

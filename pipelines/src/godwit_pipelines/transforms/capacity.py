@@ -64,7 +64,7 @@ def nodes_needed(
     by_cpu = f"greatest(0D, cpu_us_per_delivery) / 1e6 * {delivered} / {cores_left}"
     return costs.selectExpr(
         "node",
-        f"int(greatest(1, ceil({by_memory}), ceil({by_cpu}))) as nodes",
+        f"bigint(greatest(1, ceil({by_memory}), ceil({by_cpu}))) as nodes",
         f"{by_memory} as by_memory",
         f"{by_cpu} as by_cpu",
     )
