@@ -19,7 +19,15 @@ from pyspark.errors import StreamingQueryException
 
 from godwit_pipelines.cli import main
 from godwit_pipelines.cluster import Cluster
-from godwit_pipelines.errors import EXIT_UNEXPECTED, ConfigInvalid, DiskFailed, KafkaFailed, LakeBusy, SparkMissing
+from godwit_pipelines.errors import (
+    EXIT_UNEXPECTED,
+    ConfigInvalid,
+    DiskFailed,
+    KafkaFailed,
+    LakeBusy,
+    SparkMissing,
+    TableMissing,
+)
 from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
 from godwit_pipelines.session import ask_for_plain_messages, check_master
@@ -70,6 +78,21 @@ def test_a_file_that_is_refused_is_told_in_the_words_of_who_was_refused(line: st
     raised = translate(StreamingQueryException(f"{FAILED}: Traceback\n  File\n: {line}\n\tat java.lang.Thread"))
     assert isinstance(raised, DiskFailed) and raised.exit_code == 6
     assert str(raised) == f"a file of the lake or of a journal: {line}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[PATH_NOT_FOUND] Path does not exist: file:/a b/bronze/messages/date=2026-11-21/1f.parquet. SQLSTATE: 42K03",
+        "java.io.FileNotFoundException: File file:/a b/bronze/messages/date=2026-11-21/1f.parquet does not exist",
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
+        "file:///a b/bronze/messages/date=2026-11-21/1f.parquet. File does not exist. It is possible the",
+    ],
+)
+def test_a_file_of_a_table_that_is_gone_is_told_as_a_table_that_cannot_be_read(line: str) -> None:
+    raised = translate(StreamingQueryException(f"{FAILED}{line}\n\tat java.lang.Thread"))
+    assert isinstance(raised, TableMissing) and raised.exit_code == 4
+    assert str(raised).startswith("/a b/bronze/messages/date=2026-11-21/1f.parquet is gone")
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]", "yarn", "k8s://https://a:6443"])

@@ -20,11 +20,12 @@ from godwit_pipelines.config import load_config
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.table_files import live_files
-from godwit_pipelines.errors import ConfigInvalid
+from godwit_pipelines.errors import ConfigInvalid, TableMissing
 from godwit_pipelines.jobs import JOBS, Outcome, Run
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
+from godwit_pipelines.progress import translate
 from godwit_pipelines.tables import TABLES
 from tests.pipelines.journals import START, message, write_messages
 
@@ -92,6 +93,27 @@ def test_a_lake_may_be_called_anything_that_the_system_allows(tmp_path: Path, sp
     lake.merge("ops.landing", findings)
     lake.replace_since("ops.landing", findings, START)
     assert len(lake.read("ops.landing").collect()) == 1
+
+
+def test_rows_of_a_file_that_somebody_removed_are_missing(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    writer = write_messages(tmp_path / "node-1", 30, node="a")
+    for first in (30, 40):
+        run_job("land")
+        writer.write([message(offset) for offset in range(first, first + 10)])
+    run_job("land")
+    files = {
+        file["min.offset"]: Path(lake.path("bronze.messages"), file["path"])
+        for file in live_files(lake.path("bronze.messages"))
+    }
+    for first in (30, 40):
+        files[first].unlink(missing_ok=True)
+    outcome = run_job("reconcile")
+    assert outcome.found == 1 and "messages of a: 30 to 49 MISSING from bronze.messages" in outcome.text
+    with pytest.raises(TableMissing, match="is gone, so its table cannot be read"):
+        try:
+            run_job("audit")
+        except Exception as error:
+            raise translate(error) from error
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined
+from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined, reached_by
 
 
 def kinds(
@@ -41,6 +41,16 @@ def test_what_landed_before_retention_let_it_go_is_no_matter() -> None:
         ("whole", 50, 90),
         ("behind", 90, 100),
     }
+
+
+def test_what_landed_in_a_file_that_is_gone_is_missing() -> None:
+    gone = {"min.offset": 60, "max.offset": 79, "min.node": "a", "max.node": "c"}
+    assert [reached_by([gone], node) for node in ("a", "b", "d")] == [80, 80, 0]
+    found = compare("messages", "a", Extent(0, 90, 90), [], [Extent(0, 50, 50)], [], 80)
+    assert [(each.kind, each.first, each.next) for each in found] == [("behind", 80, 90), ("hole", 50, 80)]
+    assert not [
+        each for each in compare("m", "a", Extent(0, 90, 90), [], [Extent(0, 90, 90)], [], 80) if each.kind == "hole"
+    ]
 
 
 @given(st.sets(st.integers(0, 60)), st.integers(0, 20), st.integers(20, 60))

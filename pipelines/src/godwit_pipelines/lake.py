@@ -74,9 +74,11 @@ class Lake:
     def exists(self, name: str) -> bool:
         return delta.is_table(self.path(name))
 
-    def read(self, name: str) -> DataFrame:
-        """A table as it stands; an empty one of its schema if no job has written it yet."""
-        return delta.read_table(self.spark, self.path(name), table_of(name).schema)
+    def read(self, name: str, *, is_partial: bool = False) -> DataFrame:
+        """A table as it stands; an empty one of its schema if no job has written it yet. `is_partial`: what is left of it, where files
+        are gone.
+        """
+        return delta.read_table(self.spark, self.path(name), table_of(name).schema, is_partial=is_partial)
 
     def stream(self, name: str, *, rows_per_batch: int = 0) -> DataFrame:
         """A table as it grows: first what is there, then every row that is appended. Rows that are compacted do not come

@@ -26,6 +26,7 @@ _REFUSED = re.compile(
     re.MULTILINE,
 )
 _SHARED = re.compile(r"Multiple streaming queries are concurrently using (\S+?)\.?(?:\s|$)")
+_GONE = re.compile(r"(?:Path does not exist: |File |reading file )(?:file:(?://)?)?(/.*?\.parquet)\b")
 _LOOK_S = 0.25
 _ARE = ("are", "is")
 _STOP_S = 30.0
@@ -156,12 +157,23 @@ def explain_busy(text: str) -> errors.LakeBusy | None:
     return errors.LakeBusy(f"another process runs this query with {found[1]}, and did this batch") if found else None
 
 
+def explain_gone(text: str) -> errors.TableMissing | None:
+    """What Spark says of a table's file that somebody removed."""
+    found = _GONE.search(text) if "does not exist" in text else None
+    if found is None:
+        return None
+    return errors.TableMissing(
+        f"{found[1]} is gone, so its table cannot be read; `godwit-pipelines run reconcile` names the rows that are missing"
+    )
+
+
 def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
-    if not found and (failed := explain(str(error)) or explain_disk(str(error)) or explain_busy(str(error))):
-        return failed
     if not found:
+        for tell in (explain, explain_disk, explain_busy, explain_gone):
+            if failed := tell(str(error)):
+                return failed
         return error if isinstance(error, Exception) else RuntimeError(str(error))
     name, text = found[-1]
     kind = getattr(errors, name, errors.PipelineError)

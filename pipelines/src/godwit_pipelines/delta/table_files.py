@@ -17,21 +17,30 @@ from pyspark.sql.types import StructType
 from .commits import is_table
 
 
-def read_table(spark: SparkSession, path: str, schema: StructType, *, version: int | None = None) -> DataFrame:
-    """The rows of a table, or of a version of it; none of its columns if it is not there."""
-    files = file_paths(path, version=version)
+def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial: bool = False) -> DataFrame:
+    """The rows of a table; none of its columns if it is not there. `is_partial`: without the files that are gone, which else is an
+    error.
+    """
+    files = file_paths(path)
+    if is_partial:
+        files = [file for file in files if Path(file).is_file()]
     if not files:
         return spark.createDataFrame([], schema)
     # names are names: Spark would look for what *, ? and {} in them stand for
     return spark.read.schema(schema).option("basePath", path).option("__globPaths__", "false").parquet(*files)
 
 
-def file_paths(path: str, *, version: int | None = None) -> list[str]:
+def file_paths(path: str) -> list[str]:
     """Where the live files are, as the system names them: in the log their paths are encoded, as parts of an address."""
     if not is_table(path):
         return []
-    actions = pa.table(DeltaTable(path, version=version).get_add_actions())
+    actions = pa.table(DeltaTable(path).get_add_actions())
     return [str(Path(path, unquote(file))) for file in actions.column("path").to_pylist()]
+
+
+def is_there(path: str, file: dict[str, Any]) -> bool:
+    """Whether a file of `live_files` is in the table's folder."""
+    return Path(path, unquote(file["path"])).is_file()
 
 
 def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:

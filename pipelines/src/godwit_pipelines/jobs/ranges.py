@@ -54,6 +54,17 @@ def extents_of(files: Iterable[dict[str, Any]]) -> dict[str, list[Extent]]:
     return found
 
 
+def reached_by(files: Iterable[dict[str, Any]], node: str) -> int:
+    """The offset up to which a node's rows may have been in these files of a bronze table."""
+    ends = [file["max.offset"] + 1 for file in files if may_hold(file, node) and file.get("max.offset") is not None]
+    return max(ends, default=0)
+
+
+def may_hold(file: dict[str, Any], node: str) -> bool:
+    """Whether a file's bounds leave room for rows of the node."""
+    return (file.get("min.node") or node) <= node <= (file.get("max.node") or node)
+
+
 def compare(
     stream: str,
     node: str,
@@ -61,9 +72,10 @@ def compare(
     holes: Sequence[tuple[int, int]],
     landed: Sequence[Extent],
     quarantined: Sequence[int],
+    reached: int = 0,
 ) -> list[Finding]:
     """What became of a journal's rows. `landed` are dense and share no offset; one with more rows than offsets has repeats.
-    Rows that landed and that retention has let go since are no matter.
+    Rows that landed and that retention has let go since are no matter. Up to `reached` they landed once: they are not behind.
     """
     known = [
         *(Extent(first, next, 0) for first, next in holes),
@@ -76,6 +88,9 @@ def compare(
         if extent.first > at:
             faults.append(Finding(stream, node, "hole", at, extent.first, 0))
         at = max(at, extent.next)
+    if at < min(reached, held.next):
+        faults.append(Finding(stream, node, "hole", at, min(reached, held.next), 0))
+        at = min(reached, held.next)
     if not faults and at > held.first:
         findings.append(Finding(stream, node, "whole", held.first, at, sum(extent.rows for extent in landed)))
     if at < held.next:

@@ -1,7 +1,7 @@
 """`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
 
 Reads no rows: bounds and counts of the bronze files are in their table's log. Only where the files' bounds overlap or leave
-something out are the offsets themselves looked at.
+something out are the offsets themselves looked at. What was in a file that somebody removed is missing.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from ..delta.columns import arrow_schema
-from ..delta.table_files import live_files
+from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
 from ..tables import TABLES
 from .job import Job, Outcome, Run
-from .ranges import Extent, Finding, compare, extents_of
+from .ranges import Extent, Finding, compare, extents_of, reached_by
 
 
 def run(run: Run) -> Outcome:
@@ -40,7 +40,10 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     """What is whole, behind, missing, repeated or quarantined of a stream, node by node."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
-    landed = extents_of(live_files(run.lake.path(f"bronze.{stream}")))
+    path = run.lake.path(f"bronze.{stream}")
+    files = live_files(path)
+    there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))
+    landed = extents_of(there)
     findings: list[Finding] = []
     for node, folder in sorted(journals.folders.items()):
         held = Extent(folder.first, folder.next, folder.next - folder.first)
@@ -48,7 +51,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
         if not are_plain(extents):
             extents = read_extents(run, stream, node)
         quarantined = quarantined_offsets(run, stream, node)
-        findings += compare(stream, node, held, folder.holes, extents, quarantined)
+        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached_by(gone, node))
     return findings
 
 
@@ -62,7 +65,7 @@ def are_plain(extents: list[Extent]) -> bool:
 
 def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
     """The runs of successive offsets that the bronze table holds: read, where the files' bounds are not enough."""
-    rows = run.lake.read(f"bronze.{stream}").where(F.col("node") == node)
+    rows = run.lake.read(f"bronze.{stream}", is_partial=True).where(F.col("node") == node)
     counted = rows.groupBy("offset").count()
     numbered = counted.selectExpr(
         "offset", "count", "offset - row_number() OVER (PARTITION BY count ORDER BY offset) AS start"
@@ -76,7 +79,7 @@ def quarantined_offsets(run: Run, stream: str, node: str) -> list[int]:
     table = "bronze.quarantine"
     if not run.lake.exists(table):
         return []
-    rows = run.lake.read(table).where((F.col("stream") == stream) & (F.col("node") == node))
+    rows = run.lake.read(table, is_partial=True).where((F.col("stream") == stream) & (F.col("node") == node))
     return sorted(row["offset"] for row in rows.select("offset").distinct().collect())
 
 
