@@ -98,6 +98,12 @@ def test_wrong_variables_and_flags_are_refused() -> None:
     assert "must be true or false" in refuse(flags={"demo.enabled": "maybe"})
 
 
+def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:
+    given = {"GODWIT_PIPELINES_LAKE_PATH": "/lake", "GODWIT_PIPELINES_CONFIG": "x.toml", "GODWIT_NODE_SHARDS": "3"}
+    assert load_config(None, given).node.shards == 3
+    assert "no known variable" in refuse(environment={"GODWIT_PIPELINE_LAKE_PATH": "/lake"})
+
+
 def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
     assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = ["short-secret"]')
     assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = "short-secret"')

@@ -25,6 +25,9 @@ CONFIG_VARIABLE = "GODWIT_CONFIG"
 SERVER_VARIABLE, TOKEN_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN"
 """What the commands that are clients read; they set nothing of a node."""
 
+PIPELINES_PREFIX = "GODWIT_PIPELINES_"
+"""How variables of `godwit-pipelines` begin, which may run beside a node."""
+
 _NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE})
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
@@ -71,7 +74,7 @@ def build_config(
     sources = dict.fromkeys(OPTIONS, "default")
     patterns, issuers = _take_table(table, places or Places("file"), values, sources)
     for variable, text in environment.items():
-        if variable.startswith("GODWIT_") and variable not in _NOT_OF_THE_TREE:
+        if is_of_the_tree(variable):
             if variable not in _BY_VARIABLE:
                 raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
             found = _BY_VARIABLE[variable]
@@ -88,6 +91,12 @@ def build_config(
     if check:
         check_config(config)
     return config
+
+
+def is_of_the_tree(variable: str) -> bool:
+    """Whether a variable is to set something of a node."""
+    is_other = variable in _NOT_OF_THE_TREE or variable.startswith(PIPELINES_PREFIX)
+    return variable.startswith("GODWIT_") and not is_other
 
 
 def _take_table(
