@@ -96,6 +96,8 @@ def call(*words: str) -> Result:
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
         (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
         (("run", "audit", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
+        (("run", "land", "--journal", "none-*"), 3, "none-* matches nothing: there is no data directory of a node"),
+        (("run", "all", "--once", "--journal", "none"), 3, "none is no data directory of a node (nor its journal)"),
         (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none is no folder yet"),
     ],
 )

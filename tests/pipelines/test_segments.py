@@ -15,7 +15,7 @@ from godwit_pipelines.errors import ConfigInvalid, JournalBroken, JournalMissing
 from godwit_pipelines.source.columns import stream_columns
 from godwit_pipelines.source.journal import JournalSource, JournalStreamReader, Options
 from godwit_pipelines.source.offsets import to_offset
-from godwit_pipelines.source.parts import Journals, find_folders
+from godwit_pipelines.source.parts import Journals, check_paths, find_folders
 from godwit_pipelines.source.segments import StreamFolder
 from tests.pipelines.journals import START, JournalWriter, message, write_messages
 
@@ -236,6 +236,9 @@ def test_paths_are_data_directories_journals_lists_and_globs(tmp_path: Path) -> 
     assert find_folders(str(tmp_path / "one"), "access") == [] == find_folders(str(tmp_path / "none-*"), "access")
     with pytest.raises(JournalMissing, match="no data directory"):
         find_folders(str(tmp_path / "three"), "messages")
+    check_paths([str(tmp_path / "*"), str(tmp_path / "one")])
+    with pytest.raises(JournalMissing, match="none-\\* matches nothing"):
+        check_paths([str(tmp_path / "*"), str(tmp_path / "none-*")])
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,10 @@ def run(
     parsed = parse_options(found, options)
     if every_s is None and found.reads_tables_alone:
         find_lake(config)  # a job that goes on waits for who fills it
+    elif every_s is None:
+        from .source.parts import check_paths
+
+        check_paths(config.journal.paths)  # nor does it wait for a node
     outcome = run_job(found, config, every_s, parsed)
     if outcome.text:
         click.echo(outcome.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
@@ -148,11 +148,31 @@ def find_folders(paths: str, stream: str) -> list[Path]:
     """The stream's folders: each path a data directory or its journal, or a glob of them."""
     found: list[Path] = []
     for path in filter(None, (each.strip() for each in paths.split(","))):
-        matches = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
-        for match in map(Path, matches):
-            journal = match / "journal" if (match / "journal").is_dir() else match
-            if not journal.is_dir():
-                raise JournalMissing(f"{match} is no data directory of a node (nor its journal)")
+        for journal in map(journal_of, match_path(path)):
             if (journal / stream).is_dir():
                 found.append((journal / stream).absolute())
     return found
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """Raises JournalMissing for a path that is no node's, and for a glob that nothing matches: who does not wait for a node to come would
+    read nothing there.
+    """
+    for path in paths:
+        matches = match_path(path)
+        if not matches:
+            raise JournalMissing(f"{path} matches nothing: there is no data directory of a node")
+        for match in matches:
+            journal_of(match)
+
+
+def match_path(path: str) -> list[Path]:
+    return [Path(each) for each in sorted(glob.glob(path))] if glob.has_magic(path) else [Path(path)]
+
+
+def journal_of(folder: Path) -> Path:
+    """The journal of a data directory; the folder itself may be one."""
+    journal = folder / "journal" if (folder / "journal").is_dir() else folder
+    if not journal.is_dir():
+        raise JournalMissing(f"{folder} is no data directory of a node (nor its journal)")
+    return journal
