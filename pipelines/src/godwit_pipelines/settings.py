@@ -45,7 +45,10 @@ class JournalSettings:
 class LakeSettings:
     """Where the tables are."""
 
-    path: str = option("lake", "Folder of the tables, one folder per layer and table.")
+    path: str = option(
+        "lake",
+        "Folder of the tables, one folder per layer and table; its path has no %, square bracket, backslash, caret or bar.",
+    )
     checkpoints: str = option("", "Folder of the streaming queries' checkpoints; LAKE/_checkpoints if empty.")
 
 
