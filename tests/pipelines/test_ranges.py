@@ -67,3 +67,7 @@ def test_files_of_one_node_are_extents_and_those_of_several_are_not_plain() -> N
     file = {"min.offset": 5, "max.offset": 9, "num_records": 5, "min.node": "a", "max.node": "a"}
     assert extents_of([file]) == {"a": [Extent(5, 10, 5)]}
     assert extents_of([file | {"max.node": "b"}]) == {"a": [Extent(0, 0, -1)], "b": [Extent(0, 0, -1)]}
+    between = extents_of([file | {"max.node": "c"}], ["b", "d"])
+    assert between == {node: [Extent(0, 0, -1)] for node in "abc"}, (
+        "a compacted file holds the nodes between its bounds, too"
+    )

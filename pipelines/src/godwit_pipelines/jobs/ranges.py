@@ -41,15 +41,18 @@ class Finding(NamedTuple):
         }[self.kind]
 
 
-def extents_of(files: Iterable[dict[str, Any]]) -> dict[str, list[Extent]]:
-    """The files of a bronze table by node. A file of several nodes, or without bounds, becomes an extent that is not plain."""
+def extents_of(files: Iterable[dict[str, Any]], nodes: Iterable[str] = ()) -> dict[str, list[Extent]]:
+    """The files of a bronze table by node. A file of several nodes, or without bounds, becomes an extent that is not plain, for each
+    of `nodes` that it may hold.
+    """
     found: dict[str, list[Extent]] = {}
     for file in files:
         low, high, rows = file.get("min.offset"), file.get("max.offset"), file.get("num_records") or 0
         is_known = low is not None and high is not None
         first, last = file.get("min.node"), file.get("max.node")
         extent = Extent(int(low or 0), int(high or 0) + 1, rows) if is_known and first == last else Extent(0, 0, -1)
-        for node in {first, last} - {None}:
+        between = {node for node in nodes if first != last and may_hold(file, node)}
+        for node in {first, last, *between} - {None}:
             found.setdefault(str(node), []).append(extent)
     return found
 

@@ -43,7 +43,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     path = run.lake.path(f"bronze.{stream}")
     files = live_files(path)
     there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))
-    landed = extents_of(there)
+    landed = extents_of(there, journals.folders)
     findings: list[Finding] = []
     for node, folder in sorted(journals.folders.items()):
         held = Extent(folder.first, folder.next, folder.next - folder.first)
