@@ -11,6 +11,7 @@ import pytest
 
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.report import build_document, build_page
+from godwit_pipelines.report.charts import Chart, Series
 from godwit_pipelines.report.document import _audit, _faults_over_time, _told, read_quantile
 from tests.pipelines.journals import START
 from tests.pipelines.test_delta import write
@@ -98,3 +99,13 @@ def test_a_quantile_of_a_histogram_is_within_its_bucket() -> None:
     assert 128 <= read_quantile(buckets, 0.5) <= 256
     assert 2_048 <= read_quantile(buckets, 0.99) <= 4_096
     assert read_quantile([0] * 40, 0.5) == 0
+
+
+def test_a_line_is_broken_where_nothing_was_measured() -> None:
+    points = [(0.0, 1.0), (10.0, 2.0), (400.0, 2.0), (410.0, 1.0), (900.0, 3.0)]
+
+    def shapes(join_s: float) -> tuple[int, int]:
+        drawn = Chart("Latency", "ms", 0.0, 1_000.0, [Series("p50", "up", points, join_s=join_s)]).draw()
+        return drawn.count("<polyline"), drawn.count("<circle")
+
+    assert (shapes(0.0), shapes(25.0)) == ((1, 0), (2, 1))

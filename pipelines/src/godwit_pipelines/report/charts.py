@@ -22,6 +22,8 @@ class Series:
     shape: str = "line"
     """line, area (a line above a filled area), step (holds until the next point) or bar."""
     width_s: float = 10.0
+    join_s: float = 0.0
+    """A line joins points that are no further apart; 0: all of them."""
 
 
 @dataclass
@@ -104,20 +106,20 @@ class Chart:
             return ""
         if series.shape == "bar":
             return self._bars(series)
+        if series.shape == "line":
+            return "".join(self._line(series.kind, run) for run in _runs(series))
         if series.shape == "step":
             points = [
                 point
                 for (x, y), (_, before) in zip(points, [points[0], *points], strict=False)
                 for point in ((x, before), (x, y))
             ]
-        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        line = f'<polyline class="line {series.kind}" points="{drawn}"/>'
-        if len(points) == 1:
-            line = f'<circle class="dot {series.kind}" cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3"/>'
-        if series.shape == "line":
-            return line
-        base = HEIGHT - BOTTOM
-        return f'<polygon class="area {series.kind}" points="{points[0][0]:.1f},{base} {drawn} {points[-1][0]:.1f},{base}"/>{line}'
+        drawn, base = _drawn(points), HEIGHT - BOTTOM
+        area = f'<polygon class="area {series.kind}" points="{points[0][0]:.1f},{base} {drawn} {points[-1][0]:.1f},{base}"/>'
+        return area + _stroke(series.kind, points)
+
+    def _line(self, kind: str, run: Sequence[tuple[float, float]]) -> str:
+        return _stroke(kind, [(self._x(at), self._y(value)) for at, value in run])
 
     def _bars(self, series: Series) -> str:
         base = self._y(0) if not self.is_log else HEIGHT - BOTTOM
@@ -131,6 +133,28 @@ class Chart:
                     f'height="{max(1.5, base - y):.1f}"><title>{when}: {self.write(value)} {escape(series.name)}</title></rect>'
                 )
         return bars
+
+
+def _drawn(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _stroke(kind: str, points: Sequence[tuple[float, float]]) -> str:
+    """A line, or a dot where there is nothing to join."""
+    if len(points) == 1:
+        return f'<circle class="dot {kind}" cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="3"/>'
+    return f'<polyline class="line {kind}" points="{_drawn(points)}"/>'
+
+
+def _runs(series: Series) -> list[list[tuple[float, float]]]:
+    """The points that a line joins: where nothing was measured for long there is none."""
+    runs: list[list[tuple[float, float]]] = []
+    for at, value in series.points:
+        if runs and (not series.join_s or at - runs[-1][-1][0] <= series.join_s):
+            runs[-1].append((at, value))
+        else:
+            runs.append([(at, value)])
+    return runs
 
 
 def _round_up(value: float) -> float:

@@ -130,7 +130,7 @@ def _charts(document: dict[str, Any]) -> str:
         Chart(
             *("Latency", "acceptance to kernel", begin, end),
             [
-                Series(name, kind, [(at[0] + width / 2, at[n]) for at in latency])
+                Series(name, kind, [(at[0] + width / 2, at[n]) for at in latency], join_s=2.5 * width)
                 for n, name, kind in ((1, "p50", "up"), (2, "p95", "warn"), (3, "p99", "bad"))
             ],
             is_log=True,
