@@ -35,15 +35,17 @@ impl Forgotten {
 
     /// Whether a subject that `pattern` holds had messages after `arrival` and was forgotten.
     pub(super) fn concerns(&self, pattern: &Pattern, arrival: u64) -> bool {
-        if arrival >= self.newest {
-            return false;
-        }
-        arrival < self.base || self.names.iter().any(|(last, name)| *last > arrival && pattern.matches(name))
+        self.any_after(arrival, |name| pattern.matches(name))
     }
 
     /// The same of one subject.
     pub(super) fn has(&self, subject: &str, arrival: u64) -> bool {
-        arrival < self.base || self.names.iter().any(|(last, name)| *last > arrival && **name == *subject)
+        self.any_after(arrival, |name| name == subject)
+    }
+
+    fn any_after(&self, arrival: u64, is_one: impl Fn(&str) -> bool) -> bool {
+        let has_name = || self.names.iter().any(|(last, name)| *last > arrival && is_one(name));
+        arrival < self.newest && (arrival < self.base || has_name())
     }
 
     pub(super) fn base(&self) -> u64 {

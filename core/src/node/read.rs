@@ -43,7 +43,7 @@ pub enum Place {
 pub struct Hole {
     /// None when the feed's index does not reach back far enough to count them.
     pub missed: Option<u64>,
-    /// The position before the first of them; known as `missed` is.
+    /// The position before the first of them; none where nobody remembers it.
     pub after: Option<Position>,
     /// The last of them: who was told of the hole stands here.
     pub at: Position,
@@ -115,7 +115,7 @@ impl Node {
 
     /// An arrival before which nothing follows a position: its run began with it.
     pub fn sure_of(&self, at: Position) -> u64 {
-        self.reigns.begin_of(at.epoch).unwrap_or(0)
+        self.reigns.sure_of(at.epoch)
     }
 
     /// Whether a position lies beyond what the journal holds of its epoch: what it saw there nobody else ever will.

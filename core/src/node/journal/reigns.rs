@@ -22,6 +22,8 @@ pub struct Reign {
 #[derive(Debug, Default)]
 pub(in crate::node) struct Reigns {
     known: Vec<Reign>,
+    /// The epoch and the arrival with which the present run began; 0 where it follows none.
+    present: (u64, u64),
 }
 
 impl Reigns {
@@ -32,14 +34,42 @@ impl Reigns {
         self.known.push(reign);
     }
 
+    /// The present run begins, behind the ones that were pushed.
+    pub(in crate::node) fn begin(&mut self, epoch: u64, arrival: u64) {
+        self.present = (epoch, arrival);
+    }
+
     /// The last arrival of a run that the journal holds.
     pub(in crate::node) fn last_of(&self, run: u64) -> Option<u64> {
         self.known.iter().rev().find(|reign| reign.run == run).map(|reign| reign.last)
     }
 
-    /// The arrival with which the run began that gave this epoch.
+    /// The arrival with which the earlier run began that gave this epoch.
     pub(in crate::node) fn begin_of(&self, epoch: u64) -> Option<u64> {
         let reign = self.known.iter().rev().find(|reign| (reign.epoch..reign.epoch_end).contains(&epoch))?;
         Some(reign.began)
+    }
+
+    /// An arrival before which nothing has this epoch: its run, an earlier one or the present, began with it. 0 where that is not known.
+    pub(in crate::node) fn sure_of(&self, epoch: u64) -> u64 {
+        let (present, began) = self.present;
+        if epoch >= present { began } else { self.begin_of(epoch).unwrap_or(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reign, Reigns};
+
+    #[test]
+    fn nothing_of_an_epoch_is_before_its_run() {
+        let mut reigns = Reigns::default();
+        assert_eq!(reigns.sure_of(7), 0);
+        reigns.push(Reign { run: 1, epoch: 7, epoch_end: 10, began: 1, last: 20 });
+        reigns.push(Reign { run: 2, epoch: 10, epoch_end: 12, began: 21, last: 30 });
+        reigns.begin(12, 31);
+        // A subject that is forgotten and comes back raises the epoch within a run.
+        let known = [6, 7, 9, 10, 11, 12, 13].map(|epoch| reigns.sure_of(epoch));
+        assert_eq!(known, [0, 1, 1, 21, 21, 31, 31]);
     }
 }

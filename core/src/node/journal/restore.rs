@@ -152,6 +152,7 @@ impl Node {
         self.index.advance(held + 1, self.limits.index_entries_max);
         let began = self.index.head();
         for slot in 0..self.names.slots() {
+            // A log that began with a snapshot of which nobody knows the place is in the present epoch already.
             restoring.catch_up(self.names.log_at_mut(slot), slot, usize::MAX);
             if let Some(log) = self.names.log_at_mut(slot)
                 && log.epoch < self.epoch
@@ -160,12 +161,13 @@ impl Node {
             }
         }
         if restoring.is_part {
-            self.unread = restoring.first.map_or(held, |first| first - 1);
+            self.unread = restoring.first.map_or(held, |first| first.saturating_sub(1));
         }
         let ends: Vec<u64> = restoring.reigns.iter().skip(1).map(|reign| reign.epoch).chain([self.epoch]).collect();
         for (reign, epoch_end) in restoring.reigns.iter().zip(ends) {
             self.reigns.push(Reign { epoch_end, ..*reign });
         }
+        self.reigns.begin(self.epoch, began);
         let sessions = restoring.sessions.len() as u64;
         for pending in std::mem::take(&mut restoring.sessions) {
             self.settle_session(pending, began);
@@ -198,7 +200,9 @@ impl Node {
         let has_room = self.make_room(size_of::<crate::message::Message>() + kept.bytes().len());
         let Some(id) = has_room.then(|| self.find_restored(restoring, reign, &kept)).flatten() else {
             // Of this subject memory knows nothing, or not the last.
-            restoring.lost.get_mut(reign).into_iter().for_each(|lost| *lost = kept.arrival);
+            if let Some(lost) = restoring.lost.get_mut(reign) {
+                *lost = kept.arrival.max(*lost);
+            }
             self.forgotten.raise(kept.arrival);
             return None;
         };
@@ -268,7 +272,7 @@ impl Node {
     ) -> Option<LogId> {
         let id = self.create(&kept.subject).ok()?;
         let log = self.names.get_mut(id)?;
-        (log.epoch, log.since_arrival) = (epoch, kept.arrival - 1);
+        (log.epoch, log.since_arrival) = (epoch, kept.arrival.saturating_sub(1));
         let slot = id.slot as usize;
         if restoring.seen.len() <= slot {
             restoring.seen.resize(slot + 1, 0);
@@ -304,7 +308,8 @@ impl Restoring {
     fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, reigns: usize) {
         let (Some(log), Some(seen)) = (log, self.seen.get_mut(slot as usize)) else { return };
         let until = reigns.min(self.reigns.len());
-        for (number, reign) in self.reigns.iter().enumerate().take(until).skip(usize::from(*seen)) {
+        for number in usize::from(*seen)..until {
+            let Some(reign) = self.reigns.get(number) else { break };
             let before = number.checked_sub(1).and_then(|before| self.lost.get(before));
             log.end_reign(reign.began, reign.epoch, before.copied().unwrap_or(0));
         }
