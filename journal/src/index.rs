@@ -36,14 +36,21 @@ const NUMBERS: [&str; 7] =
 /// What the file's metadata name the CRC-32C over its entries.
 const CHECKSUM: &str = "crc32c";
 
-/// Over every entry, in order.
+/// Over what every entry is made of, column by column.
 fn sum(batches: &[RecordBatch]) -> u32 {
-    let rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| read(batch, row)));
-    rows.fold(0, |sum, entry| {
-        let numbers = [entry.epoch, entry.first_sequence, entry.last_sequence, entry.first_offset, entry.last_offset];
-        let numbers = numbers.into_iter().chain([entry.rows, entry.retained_offset.map_or(0, |offset| offset + 1)]);
-        let sum = crc32c::crc32c_append(sum, entry.subject.as_bytes());
-        numbers.fold(sum, |sum, number| crc32c::crc32c_append(sum, &number.to_le_bytes()))
+    let columns = batches.iter().flat_map(RecordBatch::columns).filter(|column| !column.is_empty());
+    columns.fold(0, |sum, column| match column.as_string_opt::<i32>() {
+        Some(texts) => {
+            let ends = texts.offsets();
+            let within = ends.first() as usize..ends.last() as usize;
+            let sum = crc32c::crc32c_append(sum, ends.inner().inner());
+            crc32c::crc32c_append(sum, texts.value_data().get(within).unwrap_or_default())
+        }
+        None => {
+            let is_there: Vec<u8> = (0..column.len()).map(|row| u8::from(column.is_valid(row))).collect();
+            let sum = crc32c::crc32c_append(sum, column.as_primitive::<Int64Type>().values().inner());
+            crc32c::crc32c_append(sum, &is_there)
+        }
     })
 }
 

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Stream;
-use crate::beside::give_way;
+use crate::beside;
 use crate::beside::seal::{Sealer, wall_ms};
 use crate::boot;
 use crate::catalog::Catalog;
@@ -136,10 +136,7 @@ impl Journal {
             spawn("journal", move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify))?
         };
         let retention = list_retention(settings);
-        let sealer = spawn("journal-seal", move || {
-            give_way();
-            run_sealer(&sealer, &jobs, retention);
-        })?;
+        let sealer = beside::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
         let (writer, sealer) = (Some(writer), Some(sealer));
         Ok((Self { queue, reader, progress, writer, sealer, to_writer, to_sealer, _lock: lock }, past))
     }

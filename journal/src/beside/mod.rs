@@ -3,12 +3,23 @@
 pub(crate) mod room;
 pub(crate) mod seal;
 
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
 /// Some tenth of the share that a thread has beside it (sched(7)): enough to go on where every processor is busy.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
+/// Begins a thread that gives way.
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name.to_owned()).spawn(|| {
+        give_way();
+        run();
+    })
+}
+
 /// This thread works for later. Where it cannot be said, nothing changes.
-pub(crate) fn give_way() {
+fn give_way() {
     #[cfg(target_os = "linux")] // elsewhere it would be said of the process
     if rustix::process::getpriority_process(None).is_ok_and(|nice| nice < NICE) {
         let _ = rustix::process::setpriority_process(None, NICE); // a filter may forbid it
@@ -22,11 +33,10 @@ mod tests {
     #[test]
     fn a_thread_gives_way_alone() {
         let before = getpriority_process(None).unwrap();
-        let gave_way = std::thread::spawn(|| {
-            super::give_way();
-            getpriority_process(None).unwrap()
-        });
-        assert_eq!(gave_way.join().unwrap(), super::NICE.max(before));
+        let (told, nice) = std::sync::mpsc::channel();
+        let thread = super::spawn("beside", move || told.send(getpriority_process(None).unwrap()).unwrap()).unwrap();
+        thread.join().unwrap();
+        assert_eq!(nice.recv(), Ok(super::NICE.max(before)));
         assert_eq!(getpriority_process(None).unwrap(), before);
     }
 }

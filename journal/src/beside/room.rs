@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::beside::give_way;
+use crate::beside::spawn;
 use crate::disk::{Disk, remove_if_there, write_all};
 
 /// In the stream's folder. A start removes what ends like this.
@@ -68,10 +68,7 @@ impl Rooms {
             Arc::new(Shared { disk: Arc::clone(disk), folder: folder.to_owned(), state, news: Condvar::new() });
         let thread = {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name("journal-room".to_owned()).spawn(move || {
-                give_way();
-                shared.run();
-            })?
+            spawn("journal-room", move || shared.run())?
         };
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -204,8 +201,10 @@ mod tests {
         let rooms = Rooms::begin(&disk, &folder).unwrap();
         assert!(!rooms.give_up(), "there is none");
         *rooms.shared.state() = State::None(None); // as if the pause was over
-        rooms.ask(1 << 26, 1 << 26);
+        rooms.ask(1 << 23, 1 << 23);
+        let deadline = Instant::now() + Duration::from_secs(20);
         while !folder.join(NAME).exists() {
+            assert!(Instant::now() < deadline, "nothing is made");
             std::thread::yield_now();
         }
         assert!(rooms.give_up());
