@@ -140,6 +140,7 @@ impl Shared {
 /// One page.
 fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
     let first = reader.first(Stream::Messages);
+    let mut is_beginning = false;
     let found = match (ask.place, &ask.selector) {
         (Place::Offset(offset), _) => Found { offset, is_whole: offset >= first },
         (Place::Arrival(arrival), _) => reader.find_later(arrival)?,
@@ -147,7 +148,13 @@ fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
             Some(offset) => Found { offset, is_whole: true },
             None => Found { offset: first, is_whole: false },
         },
-        (Place::After(_), Selector::Pattern(_)) => Found { offset: first, is_whole: false },
+        (Place::Last(last), Selector::Subject(subject)) => {
+            let found = reader.find_last(subject, last)?;
+            is_beginning = found.is_none();
+            let offset = found.map_or_else(|| reader.find_later(last.until).map(|later| later.offset), Ok)?;
+            Found { offset, is_whole: true }
+        }
+        (Place::After(_) | Place::Last(_), Selector::Pattern(_)) => Found { offset: first, is_whole: false },
     };
     let room = Room { messages: ask.messages_max, bytes: ask.bytes_max };
     let (page, is_whole) = match &ask.selector {
@@ -171,6 +178,7 @@ fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
         next: page.next,
         reached: page.reached,
         is_whole,
+        is_beginning,
         is_last: page.is_last,
         has_failed: false,
     })

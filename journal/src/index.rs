@@ -149,8 +149,7 @@ impl Index {
         let mut found = Vec::new();
         for batch in &self.batches {
             let Some(subjects) = batch.column(0).as_string_opt::<i32>() else { continue };
-            let rows: Vec<usize> = (0..subjects.len()).collect();
-            let begin = rows.partition_point(|row| subjects.value(*row) < subject);
+            let begin = partition_point(subjects.len(), |row| subjects.value(row) < subject);
             found.extend(
                 (begin..subjects.len()).take_while(|row| subjects.value(*row) == subject).map(|row| read(batch, row)),
             );
@@ -158,9 +157,29 @@ impl Index {
         found
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The subject of every entry.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = &str> {
+        let columns = self.batches.iter().filter_map(|batch| batch.column(0).as_string_opt::<i32>());
+        columns.flat_map(|subjects| subjects.iter().flatten())
+    }
+
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|row| read(batch, row)))
     }
+}
+
+/// The first of so many rows, all before which are `before` and none after.
+fn partition_point(rows: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, rows);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 fn read(batch: &RecordBatch, row: usize) -> Entry {

@@ -1,6 +1,8 @@
 //! Reading the journal back, while it is written or after a restart: rows by offset, messages by subject or by arrival, and all that a
 //! node needs to begin with. Owns which files are read for a question; a row that does not fit its checksum is never served.
+mod last;
 mod load;
+mod names;
 mod page;
 
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use crate::catalog::Catalog;
 use crate::decode::facts::parse_run;
 use crate::decode::scan::{Wanted, scan};
 use crate::disk::{Disk, ReadAt, read_range};
-use crate::index::Index;
+use crate::index::{Entry, Index};
 use crate::progress::Progress;
 use crate::segment::FileName;
 
@@ -31,6 +33,7 @@ pub struct Reader {
     progress: Progress,
     /// Damage that was counted, by the stream and the first offset of its file.
     damaged: Arc<Mutex<HashMap<(Stream, u64), u64>>>,
+    names: Arc<names::Names>,
 }
 
 /// One file that has rows.
@@ -52,7 +55,8 @@ pub(crate) struct Source {
 
 impl Reader {
     pub(crate) fn new(disk: &Arc<dyn Disk>, catalog: &Catalog, progress: &Progress) -> Self {
-        Self { disk: Arc::clone(disk), catalog: catalog.clone(), progress: progress.clone(), damaged: Arc::default() }
+        let (damaged, names) = (Arc::default(), Arc::default());
+        Self { disk: Arc::clone(disk), catalog: catalog.clone(), progress: progress.clone(), damaged, names }
     }
 
     /// The offset from which on rows of a stream are kept, and the one after the last that is written.
@@ -209,6 +213,19 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }
+    }
+
+    /// Where a subject is in a segment of messages; none where the rows must be looked at.
+    pub(crate) fn entries_of(&self, source: &Source, subject: &str) -> Option<Vec<Entry>> {
+        if !source.is_sealed {
+            return None;
+        }
+        if self.names.lacks(source.first, subject) {
+            return Some(Vec::new());
+        }
+        let index = self.index_of(source)?;
+        self.names.add(source.first, index.len(), index.subjects(), self.first(source.stream));
+        Some(index.find(subject))
     }
 
     /// The index of a sealed segment of messages, where it can be read.

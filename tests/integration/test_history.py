@@ -144,3 +144,28 @@ async def test_the_client_library_resumes_over_a_restart_from_before_memory(tmp_
                     break
             assert got == list(range(1, 200))
             assert [(gap.missed, gap.after) for gap in gaps] == [(0, places[-1].position)]
+
+
+async def test_the_last_messages_of_a_room_reach_back_over_restarts(tmp_path: Path) -> None:
+    settings: dict[str, object] = {"node.data_directory": tmp_path, "drain.grace_ms": 200}
+    # A start reads back only what memory keeps, so that of the room it has but its snapshot.
+    settings |= {"limits.log_age_ms_max": 100, "limits.keys_age_ms_max": 100}
+    contents = [f"{life}.{number}" for life in range(3) for number in range(20)]
+    for life in range(3):
+        async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, aiohttp.ClientSession() as session:
+            url = f"http://{node.host}:{node.port}/v1/messages"
+            begin, until = (0, 0) if life == 0 else (20 * life - 15, 20 * life)
+            found, _ = await read(session, f"{url}?subject=/room&last=15")
+            assert [item["content"] for item in found if "message" in item] == contents[begin:until], life
+            body = [{"publish": "/room", "content": content} for content in contents[20 * life : 20 * life + 20]]
+            async with session.post(url, json=body) as answer:
+                assert answer.status == 200, await answer.text()
+            assert await node.terminate() == 0
+    async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, raw_client(node.url) as client:
+        await client.send({"id": 1, "subscribe": "/room", "last": 50})
+        heard: list[str] = []
+        while len(heard) < 50:
+            got = await client.receive()
+            assert got is not None and ("gap" not in got or got["missed"] == 0), got
+            heard += [got["content"]] if "message" in got else []
+        assert heard == contents[10:]

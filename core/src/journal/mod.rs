@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::report::ConnectionId;
 
 pub use kept::KeptMessage;
-pub use reading::{Ask, Page, Place};
+pub use reading::{Ask, Last, Page, Place};
 
 /// One accepted guaranteed message, in the order of arrival.
 #[derive(Clone, Debug)]

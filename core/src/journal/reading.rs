@@ -12,8 +12,18 @@ pub enum Place {
     After(Position),
     /// With the first message that was accepted after an arrival.
     Arrival(u64),
+    /// With the last messages of the subject before what memory has of it.
+    Last(Last),
     /// With a row of the journal.
     Offset(u64),
+}
+
+/// So many messages, the last that were accepted after one arrival and up to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Last {
+    pub count: u64,
+    pub after: u64,
+    pub until: u64,
 }
 
 /// What one cursor wants next.
@@ -45,6 +55,8 @@ pub struct Page {
     pub reached: u64,
     /// The journal holds the place asked for, and everything from there to `next`.
     pub is_whole: bool,
+    /// Of the last messages that were asked for there is none.
+    pub is_beginning: bool,
     /// Nothing follows in the journal, which has everything up to the arrival that was to be waited for.
     pub is_last: bool,
     /// It could not be read, or not in time.

@@ -56,6 +56,8 @@ pub(super) struct Log {
     pub(super) is_announced: bool,
     /// It waits for the moment when watchers hear that nobody does.
     pub(super) is_leaving: bool,
+    /// The journal has nothing of the subject from before the log's first number.
+    pub(super) is_all: bool,
 }
 
 impl Log {
@@ -80,6 +82,7 @@ impl Log {
             is_reply: false,
             is_announced: false,
             is_leaving: false,
+            is_all: false,
         }
     }
 

@@ -188,6 +188,25 @@ impl Node {
         (before.map_or(log.evicted_arrival(), |message| message.arrival), count as u64)
     }
 
+    /// The last arrival before the oldest message that memory has of a log; of one that keeps none, the feed's last.
+    pub fn before_kept(&self, log: LogId) -> u64 {
+        let oldest = self.names.get(log).and_then(|log| log.nth(0));
+        oldest.map_or(self.index.head(), |oldest| oldest.arrival.saturating_sub(1))
+    }
+
+    /// Whether memory has all that there ever was of a log.
+    pub fn has_all(&self, log: LogId) -> bool {
+        let Some(log) = self.names.get(log).filter(|log| log.base() == 0) else { return false };
+        log.is_all || self.unread == 0 && !self.forgotten.has(&log.subject, 0)
+    }
+
+    /// The journal has nothing of a subject from before its log began.
+    pub fn note_beginning(&mut self, log: LogId) {
+        if let Some(log) = self.names.get_mut(log) {
+            log.is_all = true;
+        }
+    }
+
     /// The messages of a log with an arrival in `(after, until]`, oldest first, as many as fit in `bytes_max` but at least one.
     pub fn read(
         &self,

@@ -51,8 +51,12 @@ fn begin(newest: Option<Position>, lost: Option<(u64, u64)>) -> (World, Past) {
 
 /// What is told, message by message and gap by gap.
 fn resume(world: &mut World, past: &mut Past, subject: &str, after: &str) -> Vec<String> {
+    subscribe(world, past, &json!({"id": 1, "subscribe": subject, "after": after, "on_gap": "oldest"}))
+}
+
+fn subscribe(world: &mut World, past: &mut Past, command: &Value) -> Vec<String> {
     let place = world.connect(0);
-    world.say(place, &json!({"id": 1, "subscribe": subject, "after": after, "on_gap": "oldest"}).to_string());
+    world.say(place, &command.to_string());
     world.turn(0);
     past.serve(world);
     let tell = |value: &Value| match value.get("gap") {
@@ -97,4 +101,29 @@ fn where_a_run_lost_messages_nobody_is_told_that_none_is_missing() {
     assert_eq!(told("7.0").last().unwrap(), "10.0 missed null");
     assert_eq!(resume(&mut world, &mut past, "/never", "9.0"), ["10.0 missed null"]);
     assert_eq!(resume(&mut world, &mut past, "/never", "10.0"), [""; 0]);
+}
+
+#[test]
+fn the_last_messages_are_those_of_any_run() {
+    for newest in [Some(at(9, 2)), None] {
+        let (mut world, mut past) = begin(newest, None);
+        let publisher = world.connect(0);
+        let publish = |world: &mut World, subject: &str| {
+            world.say(publisher, &json!({"publish": subject, "content": 1}).to_string());
+            world.turn(0);
+        };
+        let all = ["7.1", "7.2", "9.0 missed 0", "9.1", "9.2", "10.0 missed 0", "10.1"];
+        publish(&mut world, "/a");
+        past.run = RUN + 3;
+        for (last, from) in [(2, 4), (3, 3), (4, 1), (5, 0), (100, 0)] {
+            let told = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/a", "last": last}));
+            assert_eq!(told, all[from..], "{last}, {newest:?}");
+        }
+        publish(&mut world, "/b");
+        past.asked = 0;
+        for asked in [1, 1] {
+            let told = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/b", "last": 5}));
+            assert_eq!((told, past.asked), (vec!["10.1".to_owned()], asked), "that there is no more is asked for once");
+        }
+    }
 }

@@ -60,10 +60,7 @@ impl Reader {
     fn find_after_in(&self, source: &Source, subject: &str, at: Position) -> io::Result<Option<u64>> {
         let sequence = at.sequence.max(1);
         let mut from = 0;
-        if source.is_sealed
-            && let Some(index) = self.index_of(source)
-        {
-            let entries = index.find(subject);
+        if let Some(entries) = self.entries_of(source, subject) {
             let Some(entry) = entries.iter().find(|entry| entry.epoch == at.epoch) else { return Ok(None) };
             if sequence < entry.first_sequence || sequence > entry.last_sequence {
                 return Ok(None);
@@ -133,10 +130,8 @@ impl Reader {
     /// A subject's messages from an offset on.
     pub fn read_subject(&self, subject: &str, from: u64, room: Room) -> io::Result<Page> {
         let skips = |source: &Source| {
-            source.is_sealed
-                && self.index_of(source).is_some_and(|index| {
-                    index.find(subject).iter().map(|entry| entry.last_offset).max().is_none_or(|last| last < from)
-                })
+            let entries = self.entries_of(source, subject);
+            entries.is_some_and(|entries| entries.iter().all(|entry| entry.last_offset < from))
         };
         self.read_messages(from, room, &skips, &mut |name| name == subject)
     }

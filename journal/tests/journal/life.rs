@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::world::{EVERYTHING, Folder, content, message, settings, wait_until};
-use godwit_core::journal::KeptMessage;
+use godwit_core::journal::{KeptMessage, Last};
 use godwit_core::position::Position;
 use godwit_journal::disk::RealDisk;
 use godwit_journal::{Journal, OpenError, Room, Stream};
@@ -135,17 +135,73 @@ fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
     let expected = [("/a".to_owned(), last, Some(last))];
     assert_eq!(snapshots(), expected);
     // Without an index, or with one that is bent, the segment itself is read.
+    for index in find_indexes(&folder) {
+        let bytes = std::fs::read(&index).unwrap();
+        std::fs::write(index, &bytes[..bytes.len() - 1]).unwrap();
+    }
+    assert_eq!(snapshots(), expected);
+    remove_indexes(&folder);
+    assert_eq!(snapshots(), expected);
+}
+
+/// Three runs that are sealed and one that is not; each offset is one less than the arrival.
+fn write_runs(folder: &Folder) -> (Journal, Vec<(&'static str, u64)>) {
+    let mut all = Vec::new();
+    for run in 1.. {
+        let (journal, _) = open(folder, run);
+        for sequence in 1..=20 {
+            for subject in ["/a", "/b", "/rare"] {
+                if subject != "/rare" || run % 2 == 1 && sequence <= 3 {
+                    let arrival = all.len() as u64 + 1;
+                    journal.queue().push_messages(&mut vec![message(subject, run, sequence, arrival)], false);
+                    all.push((subject, arrival));
+                }
+            }
+        }
+        let arrival = all.len() as u64;
+        if run == 4 {
+            wait_until("all is written", || journal.progress().journaled_arrival() >= arrival);
+            return (journal, all);
+        }
+        assert!(journal.close(arrival));
+    }
+    unreachable!()
+}
+
+#[test]
+fn the_last_of_a_subject_are_found_wherever_they_are() {
+    let folder = Folder::new();
+    let (journal, all) = write_runs(&folder);
+    let end = all.len() as u64;
+    let check = || {
+        for (subject, count) in
+            ["/a", "/rare", "/none"].into_iter().flat_map(|name| [1, 3, 4, 25, 99].map(|n| (name, n)))
+        {
+            for (after, until) in [(0, u64::MAX), (0, 100), (30, 100), (44, 45), (end, u64::MAX)] {
+                let within = |(of, at): &&(&str, u64)| *of == subject && *at > after && *at <= until;
+                let expected = all.iter().rev().filter(within).take(count).last().map(|(_, at)| at - 1);
+                let found = journal.reader().find_last(subject, Last { count: count as u64, after, until }).unwrap();
+                assert_eq!(found, expected, "{count} of {subject} from {after} to {until}");
+            }
+        }
+    };
+    check();
+    check(); // now it is known which segments have which
+    remove_indexes(&folder);
+    check();
+}
+
+fn find_indexes(folder: &Folder) -> Vec<std::path::PathBuf> {
     let files = std::fs::read_dir(folder.path().join("journal/messages")).unwrap();
     let is_index = |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "index");
     let indexes: Vec<_> = files.map(|file| file.unwrap().path()).filter(is_index).collect();
     assert!(!indexes.is_empty());
-    for index in &indexes {
-        let bytes = std::fs::read(index).unwrap();
-        std::fs::write(index, &bytes[..bytes.len() - 1]).unwrap();
-    }
-    assert_eq!(snapshots(), expected);
-    indexes.iter().for_each(|index| std::fs::remove_file(index).unwrap());
-    assert_eq!(snapshots(), expected);
+    indexes
+}
+
+/// Without its index a segment itself is read.
+fn remove_indexes(folder: &Folder) {
+    find_indexes(folder).iter().for_each(|index| std::fs::remove_file(index).unwrap());
 }
 
 /// The files that `cargo run --example sample` wrote once: what this version reads, later ones must.

@@ -198,7 +198,12 @@ impl Shard {
                 continue;
             }
             match self.streams.get(stream).map(|stream| stream.source.clone()) {
-                Some(Source::Subject(log)) => self.use_subject_page(id, log, page, node, out),
+                Some(Source::Subject(log)) => {
+                    if page.is_beginning && !page.has_failed {
+                        node.note_beginning(log);
+                    }
+                    self.use_subject_page(id, log, page, node, out);
+                }
                 Some(Source::Pattern(_)) => self.use_pattern_page(id, page, node, out),
                 None => {}
             }

@@ -3,7 +3,7 @@
 
 use crate::command::{GapReason, Id, Outcome, Reply, Subscribe};
 use crate::cursor::Stand;
-use crate::journal::{Place as Origin, Range};
+use crate::journal::{Last, Place as Origin, Range};
 use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::{Mark, Position};
@@ -141,12 +141,13 @@ impl Shard {
 
     fn start_last(&mut self, cursor: u32, log: LogId, last: u32, node: &Node) -> Start {
         let (arrival, kept) = node.place_last(log, last as usize);
-        let number = node.head(log).number;
-        if kept >= u64::from(last).min(number) || !self.can_read_back(cursor) {
+        let count = u64::from(last).saturating_sub(kept);
+        let name = self.stream_name(cursor).filter(|_| count > 0 && !node.has_all(log) && self.can_read_back(cursor));
+        let Some(name) = name else {
             return Start::behind(Outcome::History, kept, (kept > 0).then_some(arrival));
-        }
-        let at = node.position(log, number.saturating_sub(u64::from(last)));
-        self.read_back(cursor, 0, Some(at), Origin::After(at), true);
+        };
+        let place = Last { count, after: node.purged_until(&name), until: node.before_kept(log) };
+        self.read_back(cursor, 0, None, Origin::Last(place), true);
         Start::reading(Outcome::History, None)
     }
 

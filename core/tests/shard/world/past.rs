@@ -72,11 +72,22 @@ impl Past {
     }
 
     pub(crate) fn answer(&self, ask: &Ask) -> Page {
+        let mut is_beginning = false;
         let begin = match &ask.place {
             Place::Offset(offset) => Some(*offset as usize),
             Place::Arrival(arrival) => {
                 let later = self.rows.iter().position(|row| row.arrival > *arrival).unwrap_or(self.rows.len());
                 (self.first == 0 || later > self.first).then_some(later)
+            }
+            Place::Last(last) => {
+                let is_its = |row: &&KeptMessage| *row.subject == *ask.selector.text();
+                let is_then = |row: &&KeptMessage| row.arrival > last.after && row.arrival <= last.until;
+                let there = self.rows.get(self.first..self.written).unwrap_or_default().iter();
+                let there: Vec<u64> = there.filter(is_its).filter(is_then).map(|row| row.offset).collect();
+                is_beginning = there.is_empty();
+                let later = self.rows.iter().position(|row| row.arrival > last.until).unwrap_or(self.rows.len());
+                let oldest = there.len().saturating_sub(last.count as usize);
+                Some(there.get(oldest).map_or(later, |offset| *offset as usize))
             }
             Place::After(at) => {
                 let is_it = |row: &KeptMessage| *row.subject == *ask.selector.text() && row.epoch == at.epoch;
@@ -85,7 +96,7 @@ impl Past {
                 found.map(|offset| offset + usize::from(at.sequence > 0))
             }
         };
-        let mut page = Page { cursor: ask.cursor, serial: ask.serial, ..Page::default() };
+        let mut page = Page { cursor: ask.cursor, serial: ask.serial, is_beginning, ..Page::default() };
         let from = begin.unwrap_or(self.first);
         let messages_max = ask.messages_max.min(self.page_max.max(1));
         page.is_whole = begin.is_some() && from >= self.first;
