@@ -1,4 +1,4 @@
-"""The data directory: what must survive the node. In this version that is the epoch alone; messages stay in memory.
+"""The data directory: what must survive the node beside its journal, which is the epoch alone.
 
 Owns the directory's lock and the ceiling of the epochs given out, so that no position is ever given twice even where the
 wall clock was set back. Invariant: the ceiling on disk is above every epoch in use before that epoch is used.
@@ -7,6 +7,7 @@ wall clock was set back. Invariant: the ceiling on disk is above every epoch in 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -16,6 +17,7 @@ from .errors import ConfigInvalid, NodeFailed
 KEY = "node.data_directory"
 EPOCHS_RESERVED = 100_000_000
 """A running node raises its epoch at most once a second: this many last three years."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DataDirectory:
@@ -59,10 +61,23 @@ class DataDirectory:
         return int(text)
 
     def _write_ceiling(self, ceiling: int) -> None:
-        file, fresh = self.path / "epoch", self.path / "epoch.new"
+        file, text = self.path / "epoch", f"{ceiling}\n".encode("ascii")
         try:
-            with fresh.open("w", encoding="ascii") as output:
-                output.write(f"{ceiling}\n")
+            try:
+                self._replace(file, text)
+            except OSError as error:
+                if error.errno not in _FULL or not _write_over(file, text):
+                    raise
+        except OSError as error:
+            raise NodeFailed(
+                f"{file} cannot be written: {error.strerror}; the node would not know its epochs"
+            ) from error
+
+    def _replace(self, file: Path, text: bytes) -> None:
+        fresh = self.path / "epoch.new"
+        try:
+            with fresh.open("wb") as output:
+                output.write(text)
                 output.flush()
                 os.fsync(output.fileno())
             fresh.replace(file)
@@ -71,9 +86,22 @@ class DataDirectory:
                 os.fsync(directory)
             finally:
                 os.close(directory)
-        except OSError as error:
+        except OSError:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
-            raise NodeFailed(
-                f"{file} cannot be written: {error.strerror}; the node would not know its epochs"
-            ) from error
+            raise
+
+
+def _write_over(file: Path, text: bytes) -> bool:
+    """What a full disk has room for: as many bytes in the place of those that are there, within one sector. False where they do not fit."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        if os.fstat(descriptor).st_size != len(text) or os.pwrite(descriptor, text, 0) != len(text):
+            return False
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return True

@@ -66,6 +66,33 @@ async def test_a_read_only_folder_refuses_who_needs_it_and_loses_nothing_acknowl
         await _fail_and_recover(disk, close, lambda: True, lambda: disk.run("umount", folder))
 
 
+async def test_a_node_starts_on_a_full_disk_and_serves_who_does_not_need_it(tmp_path: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), small_disk(tmp_path / "disk", DISK_BYTES) as disk:
+        filler = disk.seen / "filler"
+        places: dict[str, int] = {}
+        async with (
+            running_node(_settings(disk), before=disk.before) as node,
+            Client(node.url, settings=QUICK) as client,
+        ):
+            first = await client.publish(SUBJECT, {"n": 0}, ack=Ack.DISK)
+            await node.kill()
+        await disk.run("sh", "-c", f"cat /dev/zero > '{disk.path}/filler' || true")
+        async with (
+            running_node(_settings(disk), before=disk.before) as node,
+            Client(node.url, settings=QUICK) as client,
+        ):
+            assert [at for at, _ in await read_all(node, SUBJECT)] == [str(first.position)]
+            while await _publish(client, places, Ack.DISK):
+                pass  # what the last run had left room for
+            assert await _publish(client, places, Ack.CACHED)
+            filler.unlink()
+            while not await _publish(client, places, Ack.DISK):
+                pass
+            await node.kill()
+        async with running_node(_settings(disk), before=disk.before) as node:
+            assert [at for at, _ in await read_all(node, SUBJECT)] == [str(first.position), *places]
+
+
 async def _go_on() -> None:
     """It fills by itself."""
 

@@ -1,5 +1,6 @@
 """Epochs never repeat, whatever the clock says and however often the node is started."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,27 @@ def test_a_damaged_directory_is_refused_with_the_way_out(tmp_path: Path, content
         reserve(tmp_path, 1)
 
 
+def test_on_a_full_disk_the_next_ceiling_takes_the_place_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = reserve(tmp_path, 1_795_250_000_000)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    second = reserve(tmp_path, 1_795_250_000_001)
+    assert second > first + EPOCHS_RESERVED
+    assert (tmp_path / "epoch").read_text() == f"{second + EPOCHS_RESERVED}\n"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["epoch", "lock"]
+    (tmp_path / "epoch").write_text("1\n")  # as many bytes do not fit
+    with pytest.raises(NodeFailed, match="No space left on device"):
+        reserve(tmp_path, 1_795_250_000_002)
+    (tmp_path / "epoch").unlink()
+    with pytest.raises(NodeFailed, match="No space left on device"):
+        reserve(tmp_path, 1_795_250_000_002)
+
+
 def test_a_directory_that_cannot_be_written_gives_no_epoch_and_keeps_the_old_ceiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,10 +69,10 @@ def test_a_directory_that_cannot_be_written_gives_no_epoch_and_keeps_the_old_cei
     before = (tmp_path / "epoch").read_text()
 
     def fail(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("godwit.data.os.fsync", fail)
-    with pytest.raises(NodeFailed, match="No space left on device"):
+    with pytest.raises(NodeFailed, match="Input/output error"):
         reserve(tmp_path, 2_000)
     assert (tmp_path / "epoch").read_text() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["epoch", "lock"]
