@@ -31,7 +31,7 @@ pub struct Checked {
     pub is_bent: bool,
     /// The manifest names it, and it is not there.
     pub is_missing: bool,
-    /// No file, but offsets between two, where no manifest says why: `file` is what a segment of them would be called.
+    /// No file, but offsets between two, where nothing says why: `file` is what a segment of them would be called.
     pub is_gap: bool,
 }
 
@@ -91,10 +91,11 @@ impl Look<'_> {
                 of => checked.push(of?),
             }
         }
-        match self.segments.read_manifest(self.disk) {
-            Some(manifest) => self.hold_against(manifest.segments, &files, &mut checked)?,
-            None => self.add_gaps(&mut checked),
+        if let Some(manifest) = self.segments.read_manifest(self.disk) {
+            self.hold_against(manifest.segments, &files, &mut checked)?;
         }
+        checked.sort_by_key(|of| of.first);
+        self.add_gaps(&mut checked);
         checked.sort_by_key(|of| of.first);
         if self.segments.has_bad_manifest(self.disk) {
             // It holds no rows, and is one thing that is damaged.
@@ -143,8 +144,7 @@ impl Look<'_> {
         is_missing.then_some(Checked { rows: sealed.rows, is_missing, ..none })
     }
 
-    /// Offsets behind a sealed segment that are in no file: each begins where the one before it ends, also where offsets were skipped.
-    /// Where there is a manifest it knows what there should be.
+    /// Offsets between two segments: each begins where the one before it ends, also where offsets were skipped.
     fn add_gaps(&self, checked: &mut Vec<Checked>) {
         let gaps: Vec<(u64, u64)> = checked.windows(2).map(|two| (two[0].next, two[1].first)).collect();
         for (first, next) in gaps.into_iter().filter(|(first, next)| first < next) {

@@ -121,8 +121,8 @@ impl Search<'_> {
             let bound = firsts.range(first + 1..).next().copied().into_iter().chain(sealed_after).min();
             let (scan, facts, _) = self.read_whole(&name, (first, bound.unwrap_or(u64::MAX)))?;
             let is_last = firsts.last() == Some(&first);
-            if facts.rows == 0 && !is_last {
-                self.remove(&name)?;
+            if let (0, false, Some(next)) = (facts.rows, is_last, bound) {
+                self.give_up(&name, (first, next))?;
                 continue;
             }
             // Rows up to where the next file begins that are not there were damaged.
@@ -133,6 +133,15 @@ impl Search<'_> {
             self.found.facts.push(facts);
         }
         Ok(())
+    }
+
+    /// A file that others follow and of which no row can be read. Its offsets stay named, so that nobody takes them for rows never there.
+    fn give_up(&mut self, name: &str, (first, next): (u64, u64)) -> io::Result<()> {
+        self.found.say(self.stream, format!("{name} has no row that can be read; those up to offset {next} are gone"));
+        let sealed = FileName::Sealed { first, next }.text();
+        self.segments.add_sealed(Facts::default().into_sealed(sealed, (first, next), 0, vec![(first, next)]));
+        // On a disk that takes no manifest the next start does this again.
+        if self.segments.save(self.disk).is_ok() { self.remove(name) } else { Ok(()) }
     }
 
     /// Every row of a file; what is wrong with it is said.

@@ -229,7 +229,7 @@ impl Shard {
             Ack::Cached => return Ok(()),
             Ack::Disk if !is_guaranteed => "a standard message is kept nowhere",
             Ack::Disk if self.settings.journal.is_some() => return Ok(()),
-            Ack::Disk => "this node keeps no journal: it has no data directory",
+            Ack::Disk => "this node keeps no journal: it has no data directory, or journal.enabled is false",
             Ack::Replicated => "this node is alone",
         };
         Err(Refusal::new(Code::AckUnavailable, why))

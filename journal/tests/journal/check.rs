@@ -144,6 +144,45 @@ fn a_segment_that_is_gone_is_told_with_and_without_the_manifest() {
 }
 
 #[test]
+fn offsets_between_two_segments_of_the_manifest_are_told() {
+    let (folder, sealed) = make();
+    let path = messages(&folder).join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["segments"].as_array_mut().unwrap().remove(1);
+    fs::write(&path, manifest.to_string()).unwrap();
+    assert_eq!(bad(&folder), [], "the file is there");
+    fs::remove_file(&sealed[1]).unwrap();
+    let found = bad(&folder);
+    assert_eq!(found.iter().map(|of| (&of.file, of.is_gap)).collect::<Vec<_>>(), [(&name(&sealed[1]), true)]);
+}
+
+/// Ten rows that the run leaves in an open segment.
+fn leave_open(folder: &Folder, run: u64) {
+    let (journal, _) = Journal::open(&settings(folder, run), Arc::new(RealDisk), || {}).unwrap();
+    let mut rows = (1..=10).map(|sequence| message("/s", run, sequence, run * 10 + sequence)).collect();
+    journal.queue().push_messages(&mut rows, true);
+    wait_until("they are on the disk", || journal.progress().synced_arrival() == run * 10 + 10);
+}
+
+#[test]
+fn an_open_segment_of_which_nothing_can_be_read_leaves_a_hole() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    for run in 1..=2 {
+        leave_open(&other, run);
+    }
+    leave_open(&folder, 1);
+    let name = |first: u64| format!("{first:020}.arrows");
+    let open = messages(&folder).join(name(0));
+    fs::write(&open, vec![0; fs::metadata(&open).unwrap().len() as usize]).unwrap();
+    fs::copy(messages(&other).join(name(10)), messages(&folder).join(name(10))).unwrap();
+    let (journal, past) = Journal::open(&settings(&folder, 3), Arc::new(RealDisk), || {}).unwrap();
+    assert!(past.said.iter().any(|said| said.contains("those up to offset 10 are gone")), "{:?}", past.said);
+    assert_eq!(journal.reader().holes(Stream::Messages), [(0, 10)]);
+    assert_eq!(journal.reader().span(Stream::Messages), (0, 20));
+    assert!(!open.exists());
+}
+
+#[test]
 fn rows_that_were_left_out_at_sealing_and_offsets_that_were_skipped_are_no_damage() {
     let (mut left_out, mut skipped) = (0, 0);
     for (cut, removes_manifest) in (0..12).flat_map(|cut| [(cut, true), (cut, false)]) {
