@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined, reached_by
+from godwit_pipelines.jobs.ranges import Extent, compare, count_offsets, extents_of, joined, reached_by, without
 
 
 def kinds(
@@ -71,3 +71,19 @@ def test_files_of_one_node_are_extents_and_those_of_several_are_not_plain() -> N
     assert between == {node: [Extent(0, 0, -1)] for node in "abc"}, (
         "a compacted file holds the nodes between its bounds, too"
     )
+
+
+def test_erased_rows_are_told_once_and_what_is_there_again_is_not_among_them() -> None:
+    landed = [Extent(0, 10, 10), Extent(12, 20, 8), Extent(25, 30, 5)]
+    found = compare("messages", "a", Extent(5, 40, 35), [], landed, [], 0, [(0, 2), (10, 11), (20, 26), (30, 32)])
+    assert [(each.kind, each.first, each.next, each.rows) for each in found] == [
+        ("erased", 10, 32, 1 + 5 + 2),
+        ("behind", 32, 40, 0),
+        ("hole", 11, 12, 0),
+    ]
+
+
+@given(st.sets(st.integers(0, 60)), st.sets(st.integers(0, 60)))
+def test_ranges_without_others_are_the_offsets_without_the_others(kept: set[int], others: set[int]) -> None:
+    left = without(joined(sorted(kept)), [*joined(sorted(others)), *joined(sorted(others))])
+    assert left == joined(sorted(kept - others)) and count_offsets(left) == len(kept - others)

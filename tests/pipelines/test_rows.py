@@ -14,6 +14,7 @@ from godwit_pipelines.errors import JournalBroken, JournalMissing
 from godwit_pipelines.schemas import SCHEMAS
 from godwit_pipelines.source.checksum import checksums
 from godwit_pipelines.source.columns import stream_schema
+from godwit_pipelines.source.journal import leave_out
 from godwit_pipelines.source.parts import Journals
 from godwit_pipelines.source.rows import Reading, read_part
 from tests.pipelines.journals import START, JournalWriter, checksum, message, write_messages
@@ -41,6 +42,22 @@ def test_every_row_comes_as_it_was_written(tmp_path: Path) -> None:
     assert [{name: value for name, value in row.items() if name != "fault"} for row in rows] == expected(tmp_path, 400)
     assert {row["fault"] for row in rows} == {None}
     assert [row["offset"] for row in read(tmp_path, 90, 333)] == list(range(90, 333))
+
+
+def test_offsets_that_are_left_out_come_neither_sound_nor_damaged(tmp_path: Path) -> None:
+    """Of sealed segments and of the open one, of one that is cut and so has a damaged row for each offset."""
+    writer = write_messages(tmp_path, 400)
+    cut = writer.folder / writer.segments[1]["file"]
+    cut.write_bytes(cut.read_bytes()[:500])
+    gone = [(0, 3), (48, 52), (100, 101), (120, 130), (300, 350), (399, 500)]
+    journals = Journals(str(tmp_path), "messages", rows_per_task=64)
+    journals.look()
+    parts = [leave_out(part, gone) for part in journals.parts({"node-a": 0}, journals.nexts())]
+    assert sum(len(part.left_out) for part in parts) == len(gone) + 1, "each has those that it holds"
+    rows = [row for part in parts for batch in read_part(part, READING) for row in batch.to_pylist()]
+    kept = [at for at in range(400) if not any(first <= at < next for first, next in gone)]
+    assert [row["offset"] for row in rows] == kept
+    assert {row["offset"] for row in rows if row["fault"]} == {at for at in kept if 100 <= at < 200}
 
 
 @pytest.mark.parametrize("stream", SCHEMAS)

@@ -1,13 +1,15 @@
 """Rows taken out of a table for good: their files are written again without them.
 
 Owns that nothing of what is taken out is left: no condition that names it stands in the log, and no bounds of the columns that
-name persons do. Files are removed by a vacuum afterwards, which is maintain's to call.
+name persons do. Files are removed by a vacuum afterwards, which is maintain's to call. Invariant: who keeps account of the rows has
+written them down before they are gone, and the commit that takes them out bears the account's name.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -23,48 +25,68 @@ from .columns import arrow_schema
 from .commits import properties
 from .files import FileWriter, remove_files
 
+Note = Callable[[pa.Table], str]
+"""Keeps account of rows that are about to go, by the columns of `_PLACE` that their table has; returns the account's name, or none."""
+_PLACE = ("stream", "node", "offset")
 
-def erase_rows(path: str, table: Table, value: str) -> int:
+
+def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -> int:
     """Rows that name the value where the table names persons; returns how many there were. One commit takes all of them out."""
     there = DeltaTable(path)
-    root, schema, removed = Path(path), arrow_schema(table.schema), 0
-    actions: list[AddAction | RemoveAction] = []
+    root, found = Path(path), list[tuple[Appended, pa.Table]]()
+    for file in snapshot_files(path, there.version()):
+        rows = named_rows(root / unquote(file.path), table, value)
+        if rows.num_rows:
+            found.append((file, rows))
+    if not found:
+        return 0
+    rows = pa.concat_tables([rows for _, rows in found])
+    account = note(rows.select([name for name in _PLACE if name in rows.schema.names]))
+    replace_files(root, there, table, value, [file for file, _ in found], account)
+    return int(rows.num_rows)
+
+
+def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files: list[Appended], account: str) -> None:
+    """The files written again without the rows that name the value, in one commit, which bears the account's name."""
+    schema = arrow_schema(table.schema)
     writer = FileWriter(root, schema, table.partitions)
+    actions: list[AddAction | RemoveAction] = []
     try:
-        for file in snapshot_files(path, there.version()):
-            found = count_rows(root / unquote(file.path), table, value)
-            if found:
-                removed += found
-                keep(writer, root, file, schema, table, value)
-                size = (root / unquote(file.path)).stat().st_size
-                actions.append(RemoveAction(file.path, True, int(time.time() * 1000), size, dict(file.partition)))
+        for file in files:
+            keep(writer, root, file, schema, table, value)
+            size = (root / unquote(file.path)).stat().st_size
+            actions.append(RemoveAction(file.path, True, int(time.time() * 1000), size, dict(file.partition)))
         written = writer.close()
     except BaseException:
         writer.discard()
         raise
-    if not actions:
-        return 0
     actions += [
         AddAction(each.path, each.size, dict(each.partition), each.modified_ms, True, each.statistics)
         for each in written
     ]
+    done = properties(account, 0)
     try:
         there.create_write_transaction(
-            actions, "append", there.schema(), partition_by=list(table.partitions), commit_properties=properties("", -1)
+            actions, "append", there.schema(), partition_by=list(table.partitions), commit_properties=done
         )
     except BaseException:
         remove_files(root, written)
         raise
-    return removed
+
+
+def named_rows(path: Path, table: Table, value: str) -> pa.Table:
+    """The rows of a file that name the value: where they stand, and the columns by which they do. Only these are read."""
+    names = pq.read_schema(path).names
+    wanted = [name for name in (*_PLACE, *table.persons, *table.texts) if name in names]
+    # a compacted file may hold views, which nothing filters
+    kinds = pa.schema([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in wanted])
+    rows = pq.read_table(path, columns=wanted, partitioning=None).cast(kinds)
+    return rows.filter(pc.fill_null(naming(rows, table, value), False))
 
 
 def count_rows(path: Path, table: Table, value: str) -> int:
-    """How many rows of a file name the value; only these columns are read."""
-    names = pq.read_schema(path).names
-    rows = pq.read_table(
-        path, columns=[name for name in (*table.persons, *table.texts) if name in names], partitioning=None
-    )
-    return int(pc.sum(pc.fill_null(naming(rows, table, value), False)).as_py() or 0)
+    """How many rows of a file name the value."""
+    return int(named_rows(path, table, value).num_rows)
 
 
 def keep(writer: FileWriter, root: Path, file: Appended, schema: pa.Schema, table: Table, value: str) -> None:

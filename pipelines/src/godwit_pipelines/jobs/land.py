@@ -1,11 +1,13 @@
 """`land`: every row of the journals into the bronze tables, once, and damaged rows into the quarantine.
 
-A query for each stream, named after it; each goes on from its checkpoint.
+A query for each stream, named after it; each goes on from its checkpoint. What was erased does not land again, whichever way a query
+comes upon it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -13,36 +15,87 @@ from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
 from ..schemas import SCHEMAS
-from ..source.parts import find_folders
+from ..source.offsets import from_offset
+from ..source.parts import Journals, find_folders
+from ..words import counted
+from .erasures import erased_ranges
 from .job import Job, Outcome, Run
+from .ranges import Range, clipped, count_offsets
+
+Erased = dict[str, list[Range]]
 
 
 def run(run: Run) -> Outcome:
     """Land the streams that are there, or those that --option streams=a,b names."""
     streams = streams_of(run)
     if run.config.kafka.topics:
-        query = "land-kafka"
-        records = without_landed(run.lake.kafka_stream(), find_ends(run, "messages", query))
-        run.start(run.lake.landing("messages", records), query)
-    for stream in streams:
-        query = f"land-{stream}"
-        ends = find_ends(run, stream, query)
-        run.start(run.lake.landing_journal(stream, startingOffsets=json.dumps(ends) if ends else "earliest"), query)
-    is_idle = not streams and not run.config.kafka.topics
-    return Outcome(
-        "" if not is_idle else f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"
-    )
+        query, erased = "land-kafka", erased_ranges(run.lake, "messages")
+        records = without_landed(run.lake.kafka_stream(), find_ends(run, "messages", query, erased))
+        run.start(run.lake.landing("messages", without_erased(records, erased)), query)
+    lines = [line for stream in streams if (line := land_stream(run, stream))]
+    if not streams and not run.config.kafka.topics:
+        lines = [f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"]
+    return Outcome("\n".join(lines))
 
 
-def find_ends(run: Run, stream: str, query: str) -> dict[str, int]:
-    """The offset after the last that has landed, by node: where a query begins whose checkpoint was lost."""
+def land_stream(run: Run, stream: str) -> str:
+    """A stream's query; returns what there is to say of rows that it leaves out, which one that goes on says at once."""
+    query, erased = f"land-{stream}", erased_ranges(run.lake, stream)
+    ends = find_ends(run, stream, query, erased)
+    ahead = find_ahead(run, stream, ends or find_place(Path(run.lake.checkpoint(query)), stream), erased)
+    options = {"startingOffsets": json.dumps(ends) if ends else "earliest"}
+    if ahead:
+        options["leftOut"] = json.dumps(ahead)
+    rows = sum(map(count_offsets, ahead.values()))
+    line = f"{stream}: {counted(rows, 'row')} that {'was' if rows == 1 else 'were'} erased left out" if rows else ""
+    if line and run.every_s is not None:
+        run.say(line)
+    run.start(run.lake.landing_journal(stream, **options), query)
+    return line
+
+
+def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:
+    """What of the erased ranges the journals still hold, and a query has yet to come upon, by node."""
+    if not erased:
+        return {}
+    journals = Journals(",".join(run.config.journal.paths), stream)
+    journals.look()
+    ahead = {
+        node: clipped(erased.get(node, []), max(folder.first, place.get(node, 0)), folder.next)
+        for node, folder in journals.folders.items()
+    }
+    return {node: ranges for node, ranges in ahead.items() if ranges}
+
+
+def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
+    """Where a query goes on from its checkpoint, by node: after the last batch, or where that began if it was cut short."""
+    batches = [int(file.name) for file in checkpoint.glob("offsets/*") if file.name.isdecimal()]
+    if not batches:
+        return {}
+    told = json.loads((checkpoint / "offsets" / str(max(batches))).read_text("utf-8").splitlines()[-1])
+    is_done = (checkpoint / "commits" / str(max(batches))).exists()
+    return from_offset(stream, told if is_done else {**told, "nodes": told.get("begun", {})})
+
+
+def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, int]:
+    """The offset after the last that has landed, by node: where a query begins whose checkpoint was lost. Erased rows that follow it
+    had landed, too; those that do not may have others before them that have not.
+    """
     table = f"bronze.{stream}"
     if Path(run.lake.checkpoint(query)).exists() or not run.lake.exists(table):
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
     landed = run.lake.read(table).select("node", "offset").union(damaged.select("node", "offset"))
     ends = landed.groupBy("node").agg(F.max("offset").alias("last")).collect()
-    return {row["node"]: row["last"] + 1 for row in ends}
+    return {row["node"]: after(row["last"] + 1, erased.get(row["node"], [])) for row in ends}
+
+
+def after(offset: int, ranges: Sequence[Range]) -> int:
+    """The first offset from this one on that is in none of the ranges, which are in order."""
+    for first, next in ranges:
+        if first <= offset < next:
+            offset = next
+    return offset
 
 
 def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
@@ -51,6 +104,16 @@ def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
         return records
     known = F.create_map(*(F.lit(each) for pair in ends.items() for each in pair))
     return records.where(F.col("offset") >= F.coalesce(known[F.col("node")], F.lit(0)))
+
+
+def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
+    """Kafka may be read again from its beginning at any time: what was erased is left out always."""
+    rows = [(node, *each) for node, ranges in erased.items() for each in ranges]
+    if not rows:
+        return records
+    gone = records.sparkSession.createDataFrame(rows, "erased_node string, first long, next long")
+    is_gone = (F.col("node") == F.col("erased_node")) & (F.col("offset") >= F.col("first"))
+    return records.join(F.broadcast(gone), is_gone & (F.col("offset") < F.col("next")), "left_anti")
 
 
 def streams_of(run: Run) -> list[str]:
@@ -75,7 +138,7 @@ JOB = Job(
     name="land",
     about="every row of the journals into the bronze tables, once; damaged rows into the quarantine",
     run=run,
-    reads=tuple(f"journal.{stream}" for stream in SCHEMAS),
+    reads=(*(f"journal.{stream}" for stream in SCHEMAS), "ops.erased", "ops.erasures"),
     writes=(*(f"bronze.{stream}" for stream in SCHEMAS), "bronze.quarantine"),
     every_s=10.0,
     options={"streams": "Which streams, joined by commas; all that nodes write if it is not given."},

@@ -21,6 +21,7 @@ from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
 from ..tables import DATE, TABLES, Table
 from ..words import counted
+from .erasures import noting, prove
 from .job import Job, Outcome, Run
 
 _ORPHAN_HOURS = 24.0
@@ -85,19 +86,18 @@ def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> l
 
 def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outcome:
     """Remove a person from every table, files and all, and write down that it was done. Journals keep their rows until
-    retention lets them go: a table that is landed again has them again. `is_alone`: no job writes to the lake now.
+    retention lets them go: what was erased does not land in this lake again. `is_alone`: no job writes to the lake now.
     """
-    now, rows, lines, found = datetime.now(UTC), [], [], 0
+    now, digest, found = datetime.now(UTC), hashlib.sha256(person.encode()).hexdigest(), 0
+    rows: list[dict[str, object]] = []
+    lines: list[str] = []
     for table in tables:
         if not (table.persons or table.texts):
             continue
         path = run.lake.path(table.name)
-        removed = erase_rows(path, table, person)
+        removed = erase_rows(path, table, person, noting(run.lake, table, digest, now))
         vacuum(path, 0.0, orphan_hours=0.0 if is_alone else _ORPHAN_HOURS)
-        digest = hashlib.sha256(person.encode()).hexdigest()
-        rows.append(
-            {"time": now, "person": digest, "table": table.name, "rows": removed, "version": DeltaTable(path).version()}
-        )
+        rows += prove(run.lake, table, digest, now, removed)
         lines.append(f"{table.name}: {counted(removed, 'row')} removed")
         left = orphans_naming(path, table, person)
         if left:

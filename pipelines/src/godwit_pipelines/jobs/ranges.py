@@ -1,7 +1,8 @@
 """Ranges of offsets held against each other. Pure.
 
 Owns the arithmetic of `reconcile`: what a journal holds, less its own holes, against what a table holds and what is in
-quarantine. Invariant: every offset of the journal is in exactly one finding.
+quarantine or was erased. Invariant: every offset of the journal is in exactly one finding, but for those in quarantine or erased,
+which lie between others' and are told once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..words import counted
+
+Range = tuple[int, int]
+"""Offsets from the first up to, not including, the second."""
 
 
 class Extent(NamedTuple):
@@ -38,6 +42,7 @@ class Finding(NamedTuple):
             "hole": f"{where} MISSING from bronze.{self.stream}",
             "repeat": f"{where} REPEATED in bronze.{self.stream} ({counted(self.rows, 'row')})",
             "quarantined": f"{where} in quarantine",
+            "erased": f"{where}: {counted(self.rows, 'row')} ERASED on request",
         }[self.kind]
 
 
@@ -76,15 +81,19 @@ def compare(
     landed: Sequence[Extent],
     quarantined: Sequence[int],
     reached: int = 0,
+    erased: Sequence[Range] = (),
 ) -> list[Finding]:
     """What became of a journal's rows. `landed` are dense and share no offset; one with more rows than offsets has repeats.
     Rows that landed and that retention has let go since are no matter. Up to `reached` they landed once: they are not behind.
     """
+    gone = without(clipped(erased, held.first, held.next), [(extent.first, extent.next) for extent in landed])
     known = [
-        *(Extent(first, next, 0) for first, next in holes),
+        *(Extent(first, next, 0) for first, next in (*holes, *gone)),
         *(Extent(offset, offset + 1, 0) for offset in quarantined),
     ]
     findings = [Finding(stream, node, "quarantined", first, next, next - first) for first, next in joined(quarantined)]
+    if gone:
+        findings.append(Finding(stream, node, "erased", gone[0][0], gone[-1][1], count_offsets(gone)))
     at = held.first
     faults = [Finding(stream, node, "repeat", *extent) for extent in landed if extent.rows > extent.next - extent.first]
     for extent in sorted([*landed, *known]):
@@ -110,3 +119,43 @@ def joined(offsets: Sequence[int]) -> list[tuple[int, int]]:
         else:
             ranges.append((offset, offset + 1))
     return ranges
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges in order, those that touch or overlap as one."""
+    found: list[Range] = []
+    for first, next in sorted(ranges):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], next))
+        else:
+            found.append((first, next))
+    return found
+
+
+def clipped(ranges: Iterable[Range], low: int, high: int) -> list[Range]:
+    """What of the ranges lies between two offsets."""
+    return [(max(first, low), min(next, high)) for first, next in ranges if first < high and next > low]
+
+
+def without(ranges: Iterable[Range], others: Iterable[Range]) -> list[Range]:
+    """What of the ranges is in none of the others."""
+    taken, left, index = merged(others), list[Range](), 0
+    for first, next in merged(ranges):
+        at = first
+        while index < len(taken) and taken[index][1] <= at:
+            index += 1
+        while index < len(taken) and taken[index][0] < next:
+            low, high = taken[index]
+            if low > at:
+                left.append((at, low))
+            at = max(at, high)
+            if high > next:
+                break
+            index += 1
+        if at < next:
+            left.append((at, next))
+    return left
+
+
+def count_offsets(ranges: Iterable[Range]) -> int:
+    return sum(next - first for first, next in ranges)

@@ -1,7 +1,7 @@
 """`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
 
 Reads no rows: bounds and counts of the bronze files are in their table's log. Only where the files' bounds overlap or leave
-something out are the offsets themselves looked at. What was in a file that somebody removed is missing.
+something out are the offsets themselves looked at. What was in a file that somebody removed is missing; what was erased is not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
 from ..tables import TABLES
+from ..words import counted
+from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
-from .ranges import Extent, Finding, compare, extents_of, reached_by
+from .ranges import Extent, Finding, Range, clipped, compare, count_offsets, extents_of, reached_by, without
+
+WERE_ERASED = (
+    "were erased before their offsets were kept: what is MISSING may be these, and landing again would bring them back"
+)
 
 
 def run(run: Run) -> Outcome:
@@ -33,7 +39,17 @@ def run(run: Run) -> Outcome:
     write_rows(run.lake.path(table.name), pa.Table.from_pylist(rows, arrow_schema(table.schema)), table)
     faults = [finding for finding in findings if finding.kind in ("hole", "repeat")]
     lines = [finding.describe() for finding in findings]
-    return Outcome("\n".join(lines) or "no node has written a journal yet", len(faults))
+    return Outcome("\n".join([*lines, *excuses(run, faults)]) or "no node has written a journal yet", len(faults))
+
+
+def excuses(run: Run, faults: list[Finding]) -> list[str]:
+    """Why what is missing may be in order, where that cannot be told."""
+    holed = sorted({f"bronze.{finding.stream}" for finding in faults if finding.kind == "hole"})
+    unplaced = count_unplaced(run.lake, [*holed, "bronze.quarantine"]) if holed else 0
+    if not unplaced:
+        return []
+    rows = counted(unplaced, "row")
+    return [f"{rows} of {', '.join(holed)} or of the quarantine {WERE_ERASED}"]
 
 
 def check_stream(run: Run, stream: str) -> list[Finding]:
@@ -45,22 +61,32 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))
     landed = extents_of(there, journals.folders)
     findings: list[Finding] = []
+    erased = erased_ranges(run.lake, stream)
     for node, folder in sorted(journals.folders.items()):
         held = Extent(folder.first, folder.next, folder.next - folder.first)
-        extents = landed.get(node, [])
-        if not are_plain(extents):
+        taken_out = erased.get(node, [])
+        extents = plain_extents(landed.get(node, []), taken_out)
+        if extents is None:
             extents = read_extents(run, stream, node)
         quarantined = quarantined_offsets(run, stream, node)
-        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached_by(gone, node))
+        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached_by(gone, node), taken_out)
     return findings
 
 
-def are_plain(extents: list[Extent]) -> bool:
-    """Whether each file has every offset between its bounds, and no two share one: then bounds say it all."""
-    ordered = sorted(extents)
-    return all(extent.rows == extent.next - extent.first for extent in ordered) and all(
-        before.next <= after.first for before, after in itertools.pairwise(ordered)
-    )
+def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | None:
+    """The runs of successive offsets that files hold, where each has every offset between its bounds but for the erased ones, and no two
+    share one: then bounds say it all. None where they do not.
+    """
+    ordered = sorted(files)
+    if any(before.next > after.first for before, after in itertools.pairwise(ordered)):
+        return None
+    runs: list[Extent] = []
+    for file in ordered:
+        left = without([(file.first, file.next)], clipped(erased, file.first, file.next))
+        if file.rows != count_offsets(left):
+            return None
+        runs += [Extent(first, next, next - first) for first, next in left]
+    return runs
 
 
 def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
@@ -91,6 +117,8 @@ JOB = Job(
         *(f"journal.{stream}" for stream in SCHEMAS),
         *(f"bronze.{stream}" for stream in SCHEMAS),
         "bronze.quarantine",
+        "ops.erased",
+        "ops.erasures",
     ),
     writes=("ops.landing",),
     kind="batch",

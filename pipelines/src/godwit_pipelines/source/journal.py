@@ -3,7 +3,8 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-pushFilters (see PruningReader), asTasks (the ranges that tasks would read in place of their rows: see tasks.py).
+pushFilters (see PruningReader), asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
+stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
@@ -12,7 +13,9 @@ parts.py's and rows.py's. Invariant: a range that was planned is read whole, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,6 +74,8 @@ class Options:
         self.starts: dict[str, int] = {}
         if self.starting not in ("earliest", "latest"):
             self.starts = _starts(self.starting)
+        left_out: dict[str, list[list[int]]] = json.loads(known.get("leftout", "{}"))
+        self.left_out = {node: [(first, next) for first, next in ranges] for node, ranges in left_out.items()}
 
     def journals(self) -> Journals:
         return Journals(self.path, self.stream, rows_per_task=self.rows_per_task)
@@ -141,6 +146,13 @@ def read_task(partition: InputPartition, options: Options, reading: Reading) -> 
     return iter((describe_task(partition.part),)) if options.as_tasks else read_part(partition.part, reading)
 
 
+def leave_out(part: Part, ranges: Sequence[tuple[int, int]]) -> Part:
+    """The part, without the offsets of some ranges, which are in order and share none."""
+    low = bisect_right(ranges, part.first, key=lambda each: each[1])
+    high = bisect_left(ranges, part.next, key=lambda each: each[0])
+    return replace(part, left_out=tuple(ranges[low:high])) if low < high else part
+
+
 class JournalReader(DataSourceReader):
     """A stream as it stands when the query is planned."""
 
@@ -186,7 +198,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs: not what the driver knows of the journals."""
-        return {"options": self.options, "reading": self.reading}
+        options = copy(self.options)
+        options.left_out = {}
+        return {"options": options, "reading": self.reading}
 
     def initialOffset(self) -> dict[str, Any]:
         self.journals.look()
@@ -233,7 +247,8 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         self.journals.look()
         starts, ends = from_offset(self.options.stream, start), from_offset(self.options.stream, end)
-        return [Task(part) for part in self.journals.parts(starts, ends, may_lose=self.options.may_lose)]
+        parts = self.journals.parts(starts, ends, may_lose=self.options.may_lose)
+        return [Task(leave_out(part, self.options.left_out.get(part.node, []))) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)

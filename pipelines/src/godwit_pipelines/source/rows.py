@@ -2,7 +2,7 @@
 
 Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; a part of a file that cannot be
 read comes out as one such row for each of its offsets. Invariant: for every offset that was asked for, and that the
-manifest does not call a hole, exactly one row comes out.
+manifest does not call a hole and the part does not leave out, exactly one row comes out.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Part:
     """A time in the segment, for rows whose own is lost."""
     ranges: tuple[tuple[int, int, int], ...] = ()
     """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
+    left_out: tuple[tuple[int, int], ...] = ()
+    """Offsets that nobody is to be given."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,27 @@ def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
             continue
         done += int(high - low)
         if batch is None:
-            yield finish(lost_rows(part, reading.schema, offsets[low:high], why), reading)
+            lost = offsets[low:high][are_wanted(offsets[low:high], part)]
+            yield finish(lost_rows(part, reading.schema, lost, why), reading)
             continue
         for piece, its_offsets in cut(batch.slice(low, high - low), offsets[low:high]):
+            if part.left_out:
+                wanted = are_wanted(its_offsets, part)
+                piece, its_offsets = piece.filter(pa.array(wanted)), its_offsets[wanted]
             yield finish(judge(piece, its_offsets, part, reading), reading)
     if done < len(due):
-        yield finish(
-            lost_rows(part, reading.schema, due[done:], "unreadable: the segment ends before its time"), reading
-        )
+        lost = due[done:][are_wanted(due[done:], part)]
+        yield finish(lost_rows(part, reading.schema, lost, "unreadable: the segment ends before its time"), reading)
+
+
+def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each offset whether it is none of those that the part leaves out."""
+    if not part.left_out:
+        return np.ones(len(offsets), np.bool_)
+    edges = np.array(part.left_out, np.int64)
+    index = np.searchsorted(edges[:, 0], offsets, side="right") - 1
+    wanted: np.ndarray[Any, np.dtype[np.bool_]] = (index < 0) | (offsets >= edges[index, 1])
+    return wanted
 
 
 def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Offsets:

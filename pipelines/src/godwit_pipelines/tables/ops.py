@@ -19,10 +19,16 @@ LANDING = Table(
             _field("time", TimestampType(), "When it was checked."),
             _field("stream", StringType(), "The stream."),
             _field("node", StringType(), "The node."),
-            _field("kind", StringType(), "whole (all there), behind (not landed yet), hole, repeat or quarantined."),
+            _field(
+                "kind", StringType(), "whole (all there), behind (not landed yet), hole, repeat, quarantined or erased."
+            ),
             _field("first", LongType(), "The first offset that it is about."),
             _field("next", LongType(), "The offset after the last that it is about."),
-            _field("rows", LongType(), "Rows in the range that the bronze table holds."),
+            _field(
+                "rows",
+                LongType(),
+                "Rows in the range that the bronze table holds; of erased, rows in it that were erased.",
+            ),
         ]
     ),
     key=("time", "stream", "node", "kind", "first"),
@@ -39,11 +45,38 @@ ERASURES = Table(
             _field("table", StringType(), "The table."),
             _field("rows", LongType(), "Rows that were removed."),
             _field("version", LongType(), "The table's version without them."),
+            _field(
+                "erasure",
+                StringType(),
+                "Under which name ops.erased has these rows; null where it has none, as of erasures before it was kept.",
+                null=True,
+            ),
         ]
     ),
-    key=("time", "person", "table"),
+    key=("time", "person", "table", "erasure"),
     job="maintain",
     fresh_s=0,
     told="--option erase=IDENTITY",
 )
-OPS = (LANDING, ERASURES)
+ERASED = Table(
+    name="ops.erased",
+    about="Which rows of the journals were erased from the bronze tables: they are not missing, and they do not land again.",
+    columns=StructType(
+        [
+            _field("erasure", StringType(), "The erasure's name, as the commit bears it that took the rows out."),
+            _field("time", TimestampType(), "When it was begun; a range counts once its rows are out."),
+            _field("person", StringType(), "SHA-256 of the name that was erased."),
+            _field("table", StringType(), "The table that the rows were in."),
+            _field("stream", StringType(), "The stream whose rows they are."),
+            _field("node", StringType(), "The node that wrote them."),
+            _field("first", LongType(), "The first offset of the range."),
+            _field("next", LongType(), "The offset after the last of the range."),
+            _field("rows", LongType(), "Rows of the range that the table had."),
+        ]
+    ),
+    key=("erasure", "stream", "node", "first"),
+    job="maintain",
+    fresh_s=0,
+    told="--option erase=IDENTITY",
+)
+OPS = (LANDING, ERASURES, ERASED)

@@ -1,0 +1,115 @@
+"""Which rows of the journals were erased from the bronze tables: nobody calls them missing, and none of them lands again.
+
+Owns ops.erased, by offsets, which name nobody. Invariant: ranges are written down before their rows are taken out, and count if and
+only if these are: the commit that takes them out bears the erasure's name, and ops.erasures keeps it, should the table go.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from ..delta.appended import read_file, snapshot_files
+from ..delta.columns import arrow_schema
+from ..delta.commits import is_committed, is_table
+from ..delta.erasing import Note
+from ..delta.writing import write_rows
+from ..lake import Lake
+from ..tables import TABLES, Table
+from .ranges import Range, merged
+
+_LANDS = "land"
+
+
+def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
+    """Writes down which rows of the journals are about to be taken out of a table; of tables that hold none, nothing."""
+    erased = TABLES["ops.erased"]
+
+    def note(rows: pa.Table) -> str:
+        if table.job != _LANDS:
+            return ""
+        name = uuid.uuid4().hex
+        if "stream" not in rows.schema.names:
+            stream = pa.array([table.name.partition(".")[2]] * rows.num_rows, pa.string())
+            rows = rows.append_column("stream", stream)
+        about = {"erasure": name, "time": now, "person": person, "table": table.name}
+        kept = [{**about, **each} for each in ranges_of(rows)]
+        write_rows(lake.path(erased.name), pa.Table.from_pylist(kept, arrow_schema(erased.schema)), erased)
+        return name
+
+    return note
+
+
+def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
+    """Rows as ranges of successive offsets of a stream and node, each with how many rows it has."""
+    found: list[dict[str, object]] = []
+    groups = rows.group_by(["stream", "node"]).aggregate([("offset", "list")])
+    for group in groups.to_pylist():
+        offsets, counts = np.unique(np.array(group["offset_list"], np.int64), return_counts=True)
+        begins = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
+        lasts = np.append(begins[1:], len(offsets)) - 1
+        summed = np.add.reduceat(counts, begins)
+        for first, last, count in zip(offsets[begins], offsets[lasts], summed, strict=True):
+            place = {"stream": group["stream"], "node": group["node"]}
+            found.append({**place, "first": int(first), "next": int(last) + 1, "rows": int(count)})
+    return found
+
+
+def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) -> list[dict[str, object]]:
+    """The rows of ops.erasures for what was taken out of a table and is not proven yet: by this run, or by one that was cut short
+    after it. Of a table of which nothing was noted, how many rows were removed.
+    """
+    there, proven = DeltaTable(lake.path(table.name)), names_proven(lake)
+    noted = rows_of(lake, "ops.erased")
+    noted = noted.filter(pc.equal(noted.column("table"), table.name))
+    rows: list[dict[str, object]] = []
+    for each in noted.group_by(["erasure", "person"]).aggregate([("rows", "sum")]).to_pylist():
+        if each["erasure"] not in proven and is_committed(there, each["erasure"], 0):
+            rows.append({"person": each["person"], "rows": each["rows_sum"], "erasure": each["erasure"]})
+    rows = rows or [{"person": person, "rows": removed, "erasure": None}]
+    return [{**row, "time": now, "table": table.name, "version": there.version()} for row in rows]
+
+
+def erased_ranges(lake: Lake, stream: str) -> dict[str, list[Range]]:
+    """The offsets of a stream whose rows were erased, node by node."""
+    noted = rows_of(lake, "ops.erased")
+    noted = noted.filter(pc.equal(noted.column("stream"), stream))
+    if not noted.num_rows:
+        return {}
+    proven = names_proven(lake)
+    is_done: dict[str, bool] = {}
+    for each in noted.group_by(["erasure", "table"]).aggregate([]).to_pylist():
+        name, path = each["erasure"], lake.path(each["table"])
+        is_done[name] = name in proven or (is_table(path) and is_committed(DeltaTable(path), name, 0))
+    done = pa.array([name for name, is_out in is_done.items() if is_out], pa.string())
+    noted = noted.filter(pc.is_in(noted.column("erasure"), done))
+    found: dict[str, list[Range]] = {}
+    for row in noted.select(["node", "first", "next"]).to_pylist():
+        found.setdefault(row["node"], []).append((row["first"], row["next"]))
+    return {node: merged(ranges) for node, ranges in found.items()}
+
+
+def count_unplaced(lake: Lake, tables: Sequence[str]) -> int:
+    """Rows erased from these tables of which no offset was kept: erasures older than ops.erased."""
+    rows = rows_of(lake, "ops.erasures")
+    is_old = pc.and_(pc.is_null(rows.column("erasure")), pc.is_in(rows.column("table"), pa.array(tables, pa.string())))
+    return int(pc.sum(rows.filter(is_old).column("rows")).as_py() or 0)
+
+
+def names_proven(lake: Lake) -> set[str]:
+    """The erasures that ops.erasures has."""
+    return {*rows_of(lake, "ops.erasures").column("erasure").to_pylist()} - {None}
+
+
+def rows_of(lake: Lake, name: str) -> pa.Table:
+    """A small table as it stands, with the columns that it has gained since; empty if it is not there."""
+    path, schema = lake.path(name), arrow_schema(TABLES[name].schema)
+    files = snapshot_files(path, DeltaTable(path).version()) if is_table(path) else []
+    return pa.Table.from_batches((batch for file in files for batch in read_file(Path(path), file, schema)), schema)

@@ -1,0 +1,179 @@
+"""Who was erased stays erased: rows that were taken out are not missing, do not land again, and hide no row that is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.jobs import Outcome, maintain
+from godwit_pipelines.jobs.erasures import erased_ranges, ranges_of
+from godwit_pipelines.jobs.land import after, without_erased
+from godwit_pipelines.lake import Lake
+from tests.pipelines.journals import JournalWriter, message, write_messages
+
+Runs = Callable[..., Outcome]
+MALLORY = [(first, first + 1) for first in range(21, 30, 2)] + [(35, 40)]
+"""Where this person's messages are: every second one for a while, and the last ones."""
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> JournalWriter:
+    return write_mallory(tmp_path)
+
+
+def write_mallory(folder: Path) -> JournalWriter:
+    writer = write_messages(folder / "node-1", 20, node="a")
+    theirs = {offset for first, next in MALLORY for offset in range(first, next)}
+    writer.write(
+        [message(offset, publisher="mallory" if offset in theirs else "ann") for offset in range(20, 40)],
+    )
+    return writer
+
+
+def offsets(lake: Lake) -> list[int]:
+    return sorted(row["offset"] for row in lake.read("bronze.messages").select("offset").collect())
+
+
+def kept() -> list[int]:
+    return [offset for offset in range(40) if not any(first <= offset < next for first, next in MALLORY)]
+
+
+def remove(lake: Lake, *, table: bool) -> None:
+    """The checkpoint is lost, or both are removed, as the runbook says."""
+    shutil.rmtree(lake.checkpoint("land-messages"))
+    if table:
+        shutil.rmtree(lake.path("bronze.messages"))
+
+
+def test_erased_rows_are_not_missing_and_a_missing_one_between_them_is_named(
+    writer: JournalWriter, lake: Lake, run_job: Runs
+) -> None:
+    run_job("land")
+    assert "bronze.messages: 10 rows removed" in run_job("maintain", erase="mallory").text
+    assert erased_ranges(lake, "messages") == {"a": MALLORY} and erased_ranges(lake, "access") == {}
+    found = run_job("reconcile")
+    assert found.found == 0 and "messages of a: 21 to 39: 10 rows ERASED on request" in found.text
+    assert "messages of a: 30 rows landed, none missing" in found.text and "MISSING" not in found.text
+    writer.write([message(offset) for offset in range(40, 45)])
+    DeltaTable(lake.path("bronze.messages")).delete("offset = 24")
+    found = run_job("reconcile")
+    assert found.found == 1 and "messages of a: 24 to 24 MISSING from bronze.messages" in found.text
+    assert "10 rows ERASED" in found.text and "messages of a: 40 to 44 not landed yet" in found.text
+    told = lake.read("ops.landing").where("kind = 'erased' AND first = 21 AND next = 40 AND rows = 10")
+    assert told.count() == 2
+    person = hashlib.sha256(b"mallory").hexdigest()
+    assert lake.read("ops.erased").where(f"person = '{person}'").count() == len(MALLORY)
+    assert not any(b"mallory" in path.read_bytes() for path in Path(lake.path("ops.erased")).rglob("*.*"))
+
+
+def test_erased_rows_do_not_land_again(writer: JournalWriter, lake: Lake, run_job: Runs) -> None:
+    run_job("land")
+    run_job("maintain", erase="mallory")
+    remove(lake, table=False)
+    writer.write([message(offset) for offset in range(40, 45)])
+    assert run_job("land").text == "", "what follows the last row that is there had landed, too"
+    assert offsets(lake) == [*kept(), *range(40, 45)]
+    remove(lake, table=True)
+    assert run_job("land").text == "messages: 10 rows that were erased left out"
+    assert offsets(lake) == [*kept(), *range(40, 45)] and run_job("land").text == ""
+    found = run_job("reconcile")
+    assert found.found == 0 and "10 rows ERASED" in found.text
+    writer.seal()
+    writer.write([message(offset) for offset in range(45, 50)])
+    writer.retain(45)
+    assert "ERASED" not in run_job("reconcile").text, "what retention let go of is no matter"
+    assert run_job("land").text == ""
+
+
+def test_who_is_erased_from_the_quarantine_does_not_come_back_into_it(
+    tmp_path: Path, lake: Lake, run_job: Runs
+) -> None:
+    writer = JournalWriter(tmp_path / "node-1", node="a")
+    damaged = {3: {"crc": 7, "publisher": "mallory"}, 4: {"crc": 7}}
+    writer.write([message(offset, **damaged.get(offset, {})) for offset in range(6)])
+    run_job("land")
+    assert "bronze.quarantine: 1 row removed" in run_job("maintain", erase="mallory").text
+    for again in (False, True):
+        if again:
+            remove(lake, table=True)
+            shutil.rmtree(lake.path("bronze.quarantine"))
+            assert run_job("land").text == "messages: 1 row that was erased left out"
+        assert [row["offset"] for row in lake.read("bronze.quarantine").collect()] == [4]
+        found = run_job("reconcile")
+        assert found.found == 0 and "messages of a: 3 to 3: 1 row ERASED" in found.text
+        assert "messages of a: 4 to 4 in quarantine" in found.text
+
+
+def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
+    writer: JournalWriter, lake: Lake, run_job: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_job("land")
+
+    def die(*_: object, **__: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as cut:
+        cut.setattr("godwit_pipelines.delta.erasing.replace_files", die)
+        with pytest.raises(KeyboardInterrupt):
+            run_job("maintain", erase="mallory")
+    assert lake.read("ops.erased").count() == len(MALLORY) and erased_ranges(lake, "messages") == {}
+    DeltaTable(lake.path("bronze.messages")).delete("offset = 21")
+    assert "messages of a: 21 to 21 MISSING" in run_job("reconcile").text
+    assert offsets(lake) == [offset for offset in range(40) if offset != 21]
+    with monkeypatch.context() as cut:
+        cut.setattr(maintain, "vacuum", die)
+        with pytest.raises(KeyboardInterrupt):
+            run_job("maintain", erase="mallory")
+    assert offsets(lake) == kept() and not lake.exists("ops.erasures")
+    assert erased_ranges(lake, "messages") == {"a": MALLORY[1:]}
+    again = run_job("maintain", erase="mallory")
+    assert "bronze.messages: 0 rows removed" in again.text
+    proof = lake.read("ops.erasures").where("table = 'bronze.messages'").collect()
+    assert [row["rows"] for row in proof] == [9] and proof[0]["erasure"]
+    shutil.rmtree(lake.path("bronze.messages"))
+    assert erased_ranges(lake, "messages") == {"a": MALLORY[1:]}, "the proof outlives the table"
+
+
+def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
+    writer: JournalWriter, lake: Lake, run_job: Runs
+) -> None:
+    run_job("land")
+    old = {"person": ["x"], "table": ["bronze.messages"], "rows": [10], "version": [1]}
+    write_deltalake(lake.path("ops.erasures"), pa.table(old))
+    assert "were erased before" not in run_job("reconcile").text
+    DeltaTable(lake.path("bronze.messages")).delete("offset >= 21 AND offset < 31")
+    found = run_job("reconcile")
+    assert found.found == 1 and "messages of a: 21 to 30 MISSING" in found.text
+    assert "10 rows of bronze.messages or of the quarantine were erased before their offsets were kept" in found.text
+    run_job("maintain", erase="mallory")
+    assert erased_ranges(lake, "messages") == {"a": [(35, 40)]}
+    assert lake.read("ops.erasures").where("person = 'x' AND erasure IS NULL").count() == 1
+    run_job("maintain")
+    assert live_files(lake.path("ops.erased")), "what was erased is kept for as long as the lake is"
+
+
+def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> None:
+    records = spark.createDataFrame(
+        [(node, at) for node in ("t/0", "t/1") for at in range(6)], "node string, offset long"
+    )
+    assert without_erased(records, {}) is records
+    left = without_erased(records, {"t/0": [(1, 2), (4, 9)], "a": [(0, 9)]}).collect()
+    assert sorted((row["node"], row["offset"]) for row in left) == [
+        *(("t/0", at) for at in (0, 2, 3)),
+        *(("t/1", at) for at in range(6)),
+    ]
+
+
+def test_rows_are_ranges_and_a_row_that_was_there_twice_counts_twice() -> None:
+    rows = pa.table({"stream": ["m"] * 5, "node": ["a", "a", "b", "a", "a"], "offset": [7, 5, 1, 6, 6]})
+    about = {"stream": "m", "node": "a", "first": 5, "next": 8, "rows": 4}
+    assert ranges_of(rows) == [about, about | {"node": "b", "first": 1, "next": 2, "rows": 1}]
+    assert [after(at, [(3, 5), (5, 6)]) for at in (2, 3, 5, 6)] == [2, 6, 6, 6]
