@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.report import build_document, build_page
-from godwit_pipelines.report.charts import Chart, Series
+from godwit_pipelines.report.charts import TICK_STEPS, Chart, Series
 from godwit_pipelines.report.document import _audit, _faults_over_time, _told, read_quantile
 from tests.pipelines.journals import START
 from tests.pipelines.test_delta import write
@@ -106,6 +107,29 @@ def test_a_line_is_broken_where_nothing_was_measured() -> None:
 
     def shapes(join_s: float) -> tuple[int, int]:
         drawn = Chart("Latency", "ms", 0.0, 1_000.0, [Series("p50", "up", points, join_s=join_s)]).draw()
+        drawn = drawn.partition('class="narrow"')[0]
         return drawn.count("<polyline"), drawn.count("<circle")
 
     assert (shapes(0.0), shapes(25.0)) == ((1, 0), (2, 1))
+
+
+@pytest.mark.parametrize("span", [*(step * 3 + 1 for step in TICK_STEPS[4:-1]), 366 * 86_400])
+@pytest.mark.parametrize(("size", "room"), [("broad", 570), ("narrow", 300)])
+def test_letters_of_a_chart_are_as_large_on_a_phone_and_stand_apart(size: str, room: int, span: int) -> None:
+    """`room` is what a chart has on a screen of 1200, and of 360; a letter is 10 high and at most 6.4 wide in the drawing."""
+    points = [(at * span / 9, float(at)) for at in range(10)]
+    page = Chart("Latency", "ms", 0.0, float(span), [Series("p50", "up", points)]).draw()
+    drawn = re.search(rf'<svg class="{size}" viewBox="0 0 (\d+) .*?</svg>', page)
+    assert drawn and 10 * room / int(drawn[1]) > 9.5
+    ticks = re.findall(r'x="([\d.]+)" y="\d+" text-anchor="middle">([\d:-]+)<', drawn[0])
+    assert len({label for _, label in ticks}) == len(ticks) or span < 7 * 86_400
+    edges = [(float(x) - 3.2 * len(label), float(x) + 3.2 * len(label)) for x, label in ticks]
+    assert edges and all(a[1] < b[0] for a, b in itertools.pairwise(edges))
+    assert edges[0][0] >= 0 and edges[-1][1] <= int(drawn[1]) + 1
+
+
+def test_a_table_of_many_columns_names_them_in_each_line_for_a_phone(tmp_path: Path) -> None:
+    document = a_document(tmp_path)
+    document["selectors"] = [{"selector": "/a", "messages": 7, "bytes": 1, "missed": 0, "p99_ms": None}]
+    page = build_page(document)
+    assert '<td class="number" data-name="delivered">7</td>' in page and page.count('<table class="many">') == 1

@@ -1,4 +1,6 @@
-"""The report's charts as SVG. Pure. Each says in words what it shows, for those who do not see it."""
+"""The report's charts as SVG, once for a desk and once for a phone: in a drawing made smaller nobody reads the letters. Pure. Each says
+in words what it shows, for those who do not see it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,14 @@ from datetime import UTC, datetime
 from html import escape
 from math import ceil, floor, log10
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 580, 190, 56, 10, 12, 24
-TICK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
+HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 190, 56, 10, 12, 24
+SIZES = {"broad": (580, 7), "narrow": (280, 3)}
+"""How wide, in what a letter is 10 high of, and into how many steps of time at most; the style sheet shows one of them."""
+LABEL_HALF = 25
+TICK_STEPS = (
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
+    *(days * 86_400 for days in (1, 2, 4, 7, 14, 30, 61, 122)),
+)
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,13 @@ class Chart:
             self._low, self._top = _decade(self._low, down=True), _decade(self._top, down=False)
         else:
             self._top = _round_up(self._top)
-        body = "".join([self._grid(), *map(self._draw, self.series)])
-        return (
-            f'<figure class="chart"><figcaption>{self._caption()}</figcaption>'
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self._in_words())}">{body}</svg></figure>'
-        )
+        drawn = "".join(map(self._draw_for, SIZES))
+        return f'<figure class="chart"><figcaption>{self._caption()}</figcaption>{drawn}</figure>'
+
+    def _draw_for(self, size: str) -> str:
+        self._width, self._ticks_max = SIZES[size]
+        body, words = "".join([self._grid(), *map(self._draw, self.series)]), escape(self._in_words())
+        return f'<svg class="{size}" viewBox="0 0 {self._width} {HEIGHT}" role="img" aria-label="{words}">{body}</svg>'
 
     def _caption(self) -> str:
         keys = "".join(f'<span><i class="{each.kind}"></i>{escape(each.name)}</span>' for each in self.series)
@@ -68,7 +78,7 @@ class Chart:
 
     def _x(self, at: float) -> float:
         share = (at - self.begin) / max(1.0, self.end - self.begin)
-        return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
+        return LEFT + (self._width - LEFT - RIGHT) * min(1.0, max(0.0, share))
 
     def _y(self, value: float) -> float:
         room = HEIGHT - TOP - BOTTOM
@@ -86,17 +96,18 @@ class Chart:
                 values.append(value)
                 value *= 10
         lines = "".join(
-            f'<path class="grid" d="M{LEFT} {self._y(value):.1f}H{WIDTH - RIGHT}"/>'
+            f'<path class="grid" d="M{LEFT} {self._y(value):.1f}H{self._width - RIGHT}"/>'
             f'<text class="scale" x="{LEFT - 6}" y="{self._y(value) + 3.5:.1f}" text-anchor="end">{self.write(value)}</text>'
             for value in values
         )
         span = self.end - self.begin
-        step = next((step for step in TICK_STEPS if span / step <= 7), TICK_STEPS[-1])
+        step = next((step for step in TICK_STEPS if span / step <= self._ticks_max), TICK_STEPS[-1])
         at, ticks = (int(self.begin) // step + 1) * step, ""
         while at <= self.end:
-            pattern = "%H:%M" if step >= 60 else "%H:%M:%S"
+            pattern = "%m-%d" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
             label = datetime.fromtimestamp(at, UTC).strftime(pattern)
-            ticks += f'<text class="scale" x="{self._x(at):.1f}" y="{HEIGHT - 6}" text-anchor="middle">{label}</text>'
+            x = min(self._x(at), self._width - LABEL_HALF)
+            ticks += f'<text class="scale" x="{x:.1f}" y="{HEIGHT - 6}" text-anchor="middle">{label}</text>'
             at += step
         return lines + ticks
 

@@ -156,17 +156,20 @@ def _charts(document: dict[str, Any]) -> str:
 
 
 def _table(heads: tuple[tuple[str, str], ...], rows: Sequence[tuple[str, ...]], empty: str) -> str:
-    """`heads` are names with a class each; cells are safe HTML."""
+    """`heads` are names with a class each; cells are safe HTML. Of many columns a phone makes lines, each with its name."""
     if not rows:
         return f'<p class="none">{empty}</p>'
     head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in heads)
     body = "".join(
         "<tr>"
-        + "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in zip(row, heads, strict=True))
+        + "".join(
+            f'<td class="{kind}" data-name="{name}">{cell}</td>' for cell, (name, kind) in zip(row, heads, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    many = ' class="many"' if len(heads) > 2 else ""
+    return f'<div class="scroll" tabindex="0"><table{many}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _selectors(document: dict[str, Any]) -> str:
