@@ -39,6 +39,14 @@ def call(*words: str) -> Result:
         (("run", "land", "--every", "soon"), 2, "must be a time"),
         (("run", "land", "--once", "--every", "1s"), 2, "goes without --once"),
         (("run", "land", "--option", "stream=x"), 2, "did you mean streams?"),
+        (("run", "land", "--option", "streams="), 2, "--option streams: '' is no stream; there are messages, access"),
+        (("run", "land", "--option", "streams=messages,mesages"), 2, "--option streams: 'mesages' is no stream"),
+        (("run", "land"), 2, "journal.paths: '' must name a node's data directory; --journal DATA"),
+        (("run", "reconcile", "--every", "1h"), 2, "journal.paths: '' must name a node's data directory"),
+        (("run", "bars", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
+        (("run", "bars", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
+        (("run", "bars", "--option", "field=price"), 2, "--option field: 'price' must be a path into JSON"),
+        (("run", "maintain", "--option", "table="), 2, "--option table: '' is no table"),
         (("run", "replay"), 2, "must name a subject or pattern"),
         (("run", "replay", "--option", "subjects=orders/**"), 2, "did you mean /orders/**?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "below=again"), 2, "did you mean /again?"),
@@ -101,7 +109,10 @@ def call(*words: str) -> Result:
         (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none is no folder yet"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence_with_its_code(words: tuple[str, ...], code: int, said: str) -> None:
+def test_a_mistake_is_told_in_a_sentence_with_its_code_before_spark_starts(
+    words: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit_pipelines.session.build_session", lambda *_, **__: pytest.fail("Spark was started"))
     result = call(*words)
     assert (result.exit_code, said in result.output) == (code, True), result.output
     assert "Traceback" not in result.output

@@ -119,6 +119,8 @@ def run(
     every_s = parse_time(every) if every else None
     config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
     parsed = parse_options(found, options)
+    if found.needs_journals and not (config.journal.paths or config.kafka.topics):
+        raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
     if every_s is None and found.reads_tables_alone:
         find_lake(config)  # a job that goes on waits for who fills it
     elif every_s is None:

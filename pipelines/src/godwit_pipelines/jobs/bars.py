@@ -14,12 +14,13 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..errors import ConfigInvalid
 from ..lake import Lake
 from ..subject import check_beginning, check_subject
 from ..tables import DATE
 from ..transforms.bars import add_bars, bar_messages, bars, values
 from .job import Job, Outcome, Run
-from .options import span_of
+from .options import is_yes, span_of
 
 _TABLE_EVERY_S = 20.0
 
@@ -38,7 +39,7 @@ def run(run: Run) -> Outcome:
     if prefix:
         found = bars(rows, width, field, late, may_repeat=False)  # the source gives each row once
         run.start(found.writeStream.outputMode("update").foreachBatch(publish), "bars")
-    if run.options.get("table", "yes") == "yes":
+    if is_yes(run.options, "table", "yes"):
         slower = run if run.every_s is None else replace(run, every_s=max(run.every_s, _TABLE_EVERY_S))
         slower.start(
             rows.writeStream.foreachBatch(lambda new, _: keep(run.lake, values(new, width, field))), "bars-kept"
@@ -69,12 +70,18 @@ def late_of(options: Mapping[str, str]) -> str:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a place that no message can be published at, a beginning that no subject has, and what is no time."""
+    """Raises ConfigInvalid for a place that no message can be published at, a beginning that no subject has, what is no time or no path
+    into JSON, and where nothing would be left to do.
+    """
     width_of(options)
     late_of(options)
     if options.get("publish"):
         check_subject("publish", options["publish"])
     check_beginning("subjects", options.get("subjects", "/"))
+    if not options.get("field", "$").startswith("$"):
+        raise ConfigInvalid("--option field", options["field"], "must be a path into JSON, from $ on", hint="$.price")
+    if not is_yes(options, "table", "yes") and not options.get("publish"):
+        raise ConfigInvalid("--option table", "no", "leaves nothing to do without --option publish")
 
 
 JOB = Job(

@@ -107,3 +107,8 @@ class Job:
     def reads_tables_alone(self) -> bool:
         """Without a lake there is nothing for it to do."""
         return all(name in TABLES for name in self.reads)
+
+    @property
+    def needs_journals(self) -> bool:
+        """Without a journal, or a topic of Kafka in place of one, there is nothing for it to do."""
+        return any(name.startswith("journal.") for name in self.reads)

@@ -118,10 +118,7 @@ def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
 
 def streams_of(run: Run) -> list[str]:
     """The streams to land: a run that ends leaves out those that no node has written."""
-    named = [name for name in run.options.get("streams", "").split(",") if name]
-    for name in named:
-        if name not in SCHEMAS:
-            raise ConfigInvalid("--option streams", name, f"is no stream; there are {', '.join(SCHEMAS)}")
+    named = named_streams(run.options)
     if not run.config.journal.paths and run.config.kafka.topics:
         return []
     if not run.config.journal.paths:
@@ -134,6 +131,22 @@ def streams_of(run: Run) -> list[str]:
     )
 
 
+def named_streams(options: Mapping[str, str]) -> list[str]:
+    """The streams that --option streams names; none where it is not given. Raises ConfigInvalid for what names none."""
+    if "streams" not in options:
+        return []
+    named = list(dict.fromkeys(name.strip() for name in options["streams"].split(",")))
+    for name in named:
+        if name not in SCHEMAS:
+            raise ConfigInvalid("--option streams", name, f"is no stream; there are {', '.join(SCHEMAS)}")
+    return named
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a stream that is none."""
+    named_streams(options)
+
+
 JOB = Job(
     name="land",
     about="every row of the journals into the bronze tables, once; damaged rows into the quarantine",
@@ -142,4 +155,5 @@ JOB = Job(
     writes=(*(f"bronze.{stream}" for stream in SCHEMAS), "bronze.quarantine"),
     every_s=10.0,
     options={"streams": "Which streams, joined by commas; all that nodes write if it is not given."},
+    check=check,
 )

@@ -23,6 +23,7 @@ from ..tables import DATE, TABLES, Table
 from ..words import counted
 from .erasures import noting, prove
 from .job import Job, Outcome, Run
+from .options import is_yes
 
 _ORPHAN_HOURS = 24.0
 """No batch takes longer from its first file to its commit."""
@@ -36,7 +37,7 @@ def run(run: Run) -> Outcome:
     there = [table for table in tables if run.lake.exists(table.name)]
     person = run.options.get("erase", "")
     if person:
-        return erase(run, there, person, is_alone=run.options.get("alone") == "yes")
+        return erase(run, there, person, is_alone=is_yes(run.options, "alone", "no"))
     lines = [f"{table.name}: {done}" for table in there if (done := maintain(run, table))]
     return Outcome("\n".join(lines) or "nothing to do")
 
@@ -126,11 +127,9 @@ def orphans_naming(path: str, table: Table, person: str) -> list[str]:
 
 def check(options: Mapping[str, str]) -> None:
     """Raises ConfigInvalid for a table that is none, and for nobody to be erased: that would say that it was done."""
-    table = options.get("table", "")
-    if table and table not in TABLES:
-        raise ConfigInvalid("--option table", table, "is no table", hint="`list --tables` has them all")
-    if options.get("alone", "no") not in ("yes", "no"):
-        raise ConfigInvalid("--option alone", options["alone"], "must be yes or no")
+    if "table" in options and options["table"] not in TABLES:
+        raise ConfigInvalid("--option table", options["table"], "is no table", hint="`list --tables` has them all")
+    is_yes(options, "alone", "no")
     if options.get("erase", "somebody") == "":
         raise ConfigInvalid("--option erase", "", "must name whom")
 

@@ -45,6 +45,14 @@ def number_of(options: Mapping[str, str], name: str, default: float, low: float,
     return found
 
 
+def is_yes(options: Mapping[str, str], name: str, default: str) -> bool:
+    """Whether an option says yes. Raises ConfigInvalid for what is neither yes nor no."""
+    text = options.get(name, default)
+    if text not in ("yes", "no"):
+        raise ConfigInvalid(f"--option {name}", text, "must be yes or no")
+    return text == "yes"
+
+
 def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none: bool = False) -> str:
     """The length of time of an option, as Spark reads it: one or more of NUMBER UNIT. Raises ConfigInvalid for what is none."""
     text = options.get(name, default)
