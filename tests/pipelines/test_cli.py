@@ -79,6 +79,13 @@ def call(*words: str) -> Result:
         (("run", "bars", "--option", "late=-1 second"), 2, "--option late: '-1 second'"),
         (("run", "capacity", "--option", "connections=-5"), 2, "must be a whole number from 0 to 1,000,000,000"),
         (("run", "capacity", "--option", "connections=abc"), 2, "--option connections: 'abc' must be a whole number"),
+        (("run", "capacity", "--option", "connections=5"), 2, "--option deliveries: '' must be given with connections"),
+        (("run", "capacity", "--option", "deliveries=5"), 2, "--option connections: '' must be given with deliveries"),
+        (
+            ("run", "capacity", "--option", "cores=8"),
+            2,
+            "--option connections and --option deliveries: '' must be given with cores",
+        ),
         (("run", "capacity", "--option", "cores=-1"), 2, "--option cores: '-1' must be a number from 0.01"),
         (("run", "capacity", "--option", "memory_gb=nan"), 2, "--option memory_gb: 'nan' must be"),
         (

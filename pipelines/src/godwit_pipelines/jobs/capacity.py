@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import ConfigInvalid
 from ..transforms.capacity import fit_costs, forecast, loads, nodes_needed
 from ..words import counted
 from .job import Job, Outcome, Run
 from .options import number_of
 
 _LOAD = ("connections", "deliveries")
+_NODE = ("cores", "memory_gb")
 _COUNT_MAX = 1_000_000_000
 
 
@@ -47,9 +49,18 @@ def node_of(options: Mapping[str, str]) -> tuple[float, int]:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a load or a node that cannot be."""
+    """Raises ConfigInvalid for a load or a node that cannot be, and for half a load: a node is filled by the one or by the other."""
     load_of(options)
     node_of(options)
+    missing = [name for name in _LOAD if name not in options]
+    if missing and (given := [name for name in options if name in (*_LOAD, *_NODE)]):
+        which, other = " and ".join(f"--option {name}" for name in missing), " and ".join(given)
+        raise ConfigInvalid(
+            which,
+            "",
+            f"must be given with {other}: how many nodes a load takes hangs on both",
+            hint="0 is a number, too",
+        )
 
 
 JOB = Job(
