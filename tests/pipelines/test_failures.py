@@ -30,8 +30,8 @@ from godwit_pipelines.errors import (
 )
 from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
-from godwit_pipelines.session import ask_for_plain_messages, check_master
-from godwit_pipelines.settings import Config
+from godwit_pipelines.session import ask_for_plain_messages, check_java_options, check_master, spark_conf
+from godwit_pipelines.settings import Config, SparkSettings
 from godwit_pipelines.source.kafka_faults import reach
 
 CLIENT = "org.apache.kafka.common.errors."
@@ -128,6 +128,42 @@ def test_java_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = subprocess.run(words, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == SparkMissing.exit_code and "Traceback" not in done.stderr
     assert done.stderr.endswith(f"Spark needs Java 17 or later, and JAVA_HOME is {tmp_path}, where there is none\n")
+
+
+@pytest.mark.parametrize(
+    "options, code, said",
+    [
+        ("-XX:+NoSuchThing", 7, "Java does not begin with `spark.java_options` as '-XX:+NoSuchThing': Unrecognized VM"),
+        ("-Da=b --nonsense", 7, "Unrecognized option: --nonsense"),
+        ("-XX:+UseG1GC -XX:+UseParallelGC", 7, "Multiple garbage collectors selected"),
+        ("nonsense", 7, "Could not find or load main class nonsense"),
+        ("-Xmx1g", 2, "may not say how much memory; spark.driver_memory does"),
+        ("-Da='b", 2, "cannot be read: No closing quotation"),
+    ],
+)
+def test_flags_that_java_does_not_take_are_told_in_a_sentence(
+    options: str, code: int, said: str, tmp_path: Path
+) -> None:
+    words = [
+        "run",
+        "land",
+        "--journal",
+        str(tmp_path),
+        "--lake",
+        str(tmp_path),
+        "--set",
+        f"spark.java_options={options}",
+    ]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, said in done.output, done.output.count("\n")) == (code, True, 1), done.output
+
+
+def test_who_chooses_a_collector_of_java_has_it() -> None:
+    check_java_options("-XX:+UseG1GC -Da='b c'", is_short=True)
+    flags = spark_conf(SparkSettings(java_options="-XX:+UseG1GC"), is_short=True)["spark.driver.extraJavaOptions"]
+    assert "UseSerialGC" not in flags and "TieredStopAtLevel" in flags
+    flags = spark_conf(SparkSettings(java_options="-Da=b"), is_short=True)["spark.driver.extraJavaOptions"]
+    assert "UseSerialGC" in flags and flags.endswith("-Da=b")
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:

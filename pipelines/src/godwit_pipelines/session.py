@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,8 +42,12 @@ ALWAYS = {
 }
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Java flags that halve the start of a session; a stream that runs for hours is better off without."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+_SAID_BESIDE = ("Error occurred during", "Error: Could not create", "Error: A fatal", "Picked up", "#", "Caused by")
+"""What Java says before and after what is wrong."""
+_JAVA_S = 30
 
 
 def build_session(
@@ -54,6 +59,7 @@ def build_session(
 ) -> SparkSession:
     """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed."""
     check_master(settings.master)
+    check_java_options(settings.java_options, is_short=is_short)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
     ask_for_plain_messages(os.environ)
     builder = SparkSession.builder.master(settings.master).appName(name)
@@ -82,7 +88,11 @@ def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
 def spark_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
     """The settings of a session, by Spark's names."""
     local = settings.master.startswith("local")
-    java = ["-XX:-UsePerfData", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", *([SHORT_LIVED] if is_short else [])]
+    java = [
+        "-XX:-UsePerfData",
+        f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        *short_lived(settings.java_options, is_short=is_short),
+    ]
     if settings.class_archive:
         archive = Path(settings.class_archive).absolute()
         java.append(f"-XX:{'SharedArchiveFile' if archive.exists() else 'ArchiveClassesAtExit'}={archive}")
@@ -121,12 +131,47 @@ def check_master(master: str) -> None:
         )
 
 
+def short_lived(java_options: str, *, is_short: bool) -> list[str]:
+    """The flags for a short life; who has chosen a collector has chosen: Java takes no two."""
+    return [
+        flag for flag in _SHORT_LIVED if is_short and not (_COLLECTOR.match(flag) and _COLLECTOR.search(java_options))
+    ]
+
+
+def check_java_options(java_options: str, *, is_short: bool) -> None:
+    """Raises ConfigInvalid for flags that Spark refuses, with all of its own usage, SparkMissing for those that Java does: of these
+    Spark would pass over some in silence. Where there is no Java nothing is said of its flags.
+    """
+    if not java_options:
+        return
+    try:
+        flags = shlex.split(java_options)
+    except ValueError as error:
+        raise ConfigInvalid("spark.java_options", java_options, f"cannot be read: {error}") from None
+    if any(flag.startswith("-Xmx") for flag in flags):
+        raise ConfigInvalid("spark.java_options", java_options, "may not say how much memory; spark.driver_memory does")
+    words = [find_java(), *short_lived(java_options, is_short=is_short), *flags, "-version"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_JAVA_S)
+    except (OSError, subprocess.TimeoutExpired):  # a debugger may be waited for
+        return
+    if said.returncode:
+        lines = [line for line in (said.stdout + said.stderr).splitlines() if not line.startswith(_SAID_BESIDE)]
+        why = lines[0].removeprefix("Error: ") if lines else f"it ends with {said.returncode}"
+        raise SparkMissing(f"Java does not begin with `spark.java_options` as {java_options!r}: {why}")
+
+
+def find_java() -> str:
+    """The Java that Spark begins with."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin/java")) if home else shutil.which("java") or "java"
+
+
 def describe_java() -> str:
     """What Spark found where it looks for Java, and does not begin with."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin/java")) if home else shutil.which("java") or "java"
+    home, java = os.environ.get("JAVA_HOME"), find_java()
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)
     except OSError:
         where = (
             f"JAVA_HOME is {home}, where there is none" if home else "there is none; set JAVA_HOME if it is not in PATH"

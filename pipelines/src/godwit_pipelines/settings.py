@@ -63,7 +63,9 @@ class SparkSettings:
     shuffle_partitions: int = option(
         4, "Partitions of a shuffle; a stream keeps those of its first run.", low=1, high=1e5
     )
-    java_options: str = option("", "Further flags of the driver's Java.")
+    java_options: str = option(
+        "", "Further flags of the driver's Java, each one that it knows; how much memory is `spark.driver_memory`."
+    )
     class_archive: str = option(
         "", "File of a Java class archive, which halves the start; made by the first run that ends."
     )
