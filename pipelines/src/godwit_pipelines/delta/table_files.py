@@ -31,16 +31,18 @@ def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial
 
 
 def file_paths(path: str) -> list[str]:
-    """Where the live files are, as the system names them: in the log their paths are encoded, as parts of an address."""
-    if not is_table(path):
-        return []
-    actions = pa.table(DeltaTable(path).get_add_actions())
-    return [str(Path(path, unquote(file))) for file in actions.column("path").to_pylist()]
+    """Where the live files are."""
+    return [str(path_of(path, file)) for file in live_files(path)]
+
+
+def path_of(path: str, file: dict[str, Any]) -> Path:
+    """Where a file of `live_files` is, as the system names it: in the log its path is encoded, as a part of an address."""
+    return Path(path, unquote(file["path"]))
 
 
 def is_there(path: str, file: dict[str, Any]) -> bool:
     """Whether a file of `live_files` is in the table's folder."""
-    return Path(path, unquote(file["path"])).is_file()
+    return path_of(path, file).is_file()
 
 
 def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:
