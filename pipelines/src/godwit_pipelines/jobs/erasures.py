@@ -64,7 +64,7 @@ def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
 
 def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) -> list[dict[str, object]]:
     """The rows of ops.erasures for what was taken out of a table and is not proven yet: by this run, or by one that was cut short
-    after it. Of a table of which nothing was noted, how many rows were removed.
+    after it. Where nothing of the person was noted, how many rows were removed.
     """
     there, proven = DeltaTable(lake.path(table.name)), names_proven(lake)
     noted = rows_of(lake, "ops.erased")
@@ -73,7 +73,8 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     for each in noted.group_by(["erasure", "person"]).aggregate([("rows", "sum")]).to_pylist():
         if each["erasure"] not in proven and is_committed(there, each["erasure"], 0):
             rows.append({"person": each["person"], "rows": each["rows_sum"], "erasure": each["erasure"]})
-    rows = rows or [{"person": person, "rows": removed, "erasure": None}]
+    if not any(row["person"] == person for row in rows):
+        rows.append({"person": person, "rows": removed, "erasure": None})
     return [{**row, "time": now, "table": table.name, "version": there.version()} for row in rows]
 
 
