@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit_pipelines.jobs.ranges import Extent, compare, count_offsets, extents_of, joined, reached_by, without
+from godwit_pipelines.jobs.ranges import (
+    Extent,
+    clipped,
+    compare,
+    count_offsets,
+    extents_of,
+    joined,
+    reached_by,
+    without,
+)
 
 
 def kinds(
@@ -87,3 +96,8 @@ def test_erased_rows_are_told_once_and_what_is_there_again_is_not_among_them() -
 def test_ranges_without_others_are_the_offsets_without_the_others(kept: set[int], others: set[int]) -> None:
     left = without(joined(sorted(kept)), [*joined(sorted(others)), *joined(sorted(others))])
     assert left == joined(sorted(kept - others)) and count_offsets(left) == len(kept - others)
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 60), st.integers(0, 60))
+def test_ranges_between_two_offsets_are_the_offsets_between_them(kept: set[int], low: int, high: int) -> None:
+    assert clipped(joined(sorted(kept)), low, high) == joined(sorted(kept & set(range(low, high))))

@@ -7,6 +7,7 @@ which lie between others' and are told once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -132,9 +133,13 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
-def clipped(ranges: Iterable[Range], low: int, high: int) -> list[Range]:
-    """What of the ranges lies between two offsets."""
-    return [(max(first, low), min(next, high)) for first, next in ranges if first < high and next > low]
+def clipped(ranges: Sequence[Range], low: int, high: int) -> list[Range]:
+    """What of the ranges lies between two offsets. They are in order and share none, so that few of many are looked at."""
+    begin, end = (
+        bisect_right(ranges, low, key=lambda each: each[1]),
+        bisect_left(ranges, high, key=lambda each: each[0]),
+    )
+    return [(max(first, low), min(next, high)) for first, next in ranges[begin:end]]
 
 
 def without(ranges: Iterable[Range], others: Iterable[Range]) -> list[Range]:
