@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 pub use merge::merge;
 pub use scan::JsonFault;
+pub(crate) use scan::after_string;
 use scan::{Scan, Scanner, hex4};
 pub(crate) use write::{put_escaped, put_hex, put_number, put_string};
 
