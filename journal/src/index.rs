@@ -1,18 +1,18 @@
 //! Which subjects are in a sealed segment of messages, and where: a file beside it, sorted by subject and epoch, so that who looks for
 //! one subject reads few segments. Owns its format (an Arrow IPC file) and looking things up. It only saves reading: without it, or
 //! should it be bent, the segment itself is read.
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io::{self, Cursor};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::decode::facts::number_at;
+use crate::decode::facts::number_in;
 use crate::encode::rows::RETAINED;
 use crate::segment::{to_io, write_options};
 
@@ -62,29 +62,24 @@ fn schema() -> SchemaRef {
 
 /// An index that is being made while its segment is sealed.
 #[derive(Debug, Default)]
-pub(crate) struct Builder(BTreeMap<String, BTreeMap<u64, Entry>>);
+pub(crate) struct Builder {
+    /// In the order in which they began.
+    entries: Vec<Entry>,
+    /// Which is a subject's last: its epochs only rise.
+    last: HashMap<String, usize>,
+}
 
 impl Builder {
     pub(crate) fn add(&mut self, batch: &RecordBatch) {
-        let Some(subjects) = batch.column_by_name("subject").and_then(|column| column.as_string_opt::<i32>()) else {
-            return;
-        };
-        let flags = batch.column_by_name("flags").and_then(|c| c.as_primitive_opt::<arrow_array::types::Int32Type>());
+        let column = |name| batch.column_by_name(name);
+        let Some(subjects) = column("subject").and_then(|column| column.as_string_opt::<i32>()) else { return };
+        let numbers = ["epoch", "sequence", "offset"].map(|name| column(name)?.as_primitive_opt::<Int64Type>());
+        let [Some(epochs), Some(sequences), Some(offsets)] = numbers else { return };
+        let flags = column("flags").and_then(|column| column.as_primitive_opt::<Int32Type>());
         for row in 0..batch.num_rows() {
-            let numbers = ["epoch", "sequence", "offset"].map(|name| number_at(batch, name, row));
+            let numbers = [epochs, sequences, offsets].map(|column| number_in(column, row));
             let [Some(epoch), Some(sequence), Some(offset)] = numbers else { continue };
-            let subject = subjects.value(row);
-            if !self.0.contains_key(subject) {
-                self.0.insert(subject.to_owned(), BTreeMap::new());
-            }
-            let Some(epochs) = self.0.get_mut(subject) else { continue };
-            let entry = epochs.entry(epoch).or_insert_with(|| Entry {
-                subject: subject.to_owned(),
-                epoch,
-                first_sequence: sequence,
-                first_offset: offset,
-                ..Entry::default()
-            });
+            let Some(entry) = self.entry(subjects.value(row), epoch, (sequence, offset)) else { continue };
             entry.last_sequence = sequence;
             entry.last_offset = offset;
             entry.rows += 1;
@@ -94,9 +89,22 @@ impl Builder {
         }
     }
 
+    /// The entry of a subject's epoch, which begins here where there is none.
+    fn entry(&mut self, subject: &str, epoch: u64, (first_sequence, first_offset): (u64, u64)) -> Option<&mut Entry> {
+        let has_epoch = |at: &usize| self.entries.get(*at).is_some_and(|entry| entry.epoch == epoch);
+        let at = self.last.get(subject).copied().filter(has_epoch).unwrap_or_else(|| {
+            let subject = subject.to_owned();
+            self.last.insert(subject.clone(), self.entries.len());
+            self.entries.push(Entry { subject, epoch, first_sequence, first_offset, ..Entry::default() });
+            self.entries.len() - 1
+        });
+        self.entries.get_mut(at)
+    }
+
     /// The file's bytes.
     pub(crate) fn encode(self) -> io::Result<Vec<u8>> {
-        let entries: Vec<Entry> = self.0.into_values().flat_map(BTreeMap::into_values).collect();
+        let mut entries = self.entries;
+        entries.sort_by(|one, other| (&one.subject, one.epoch).cmp(&(&other.subject, other.epoch)));
         let subjects = StringArray::from_iter_values(entries.iter().map(|entry| entry.subject.as_str()));
         let numbers = |pick: &dyn Fn(&Entry) -> Option<u64>| -> ArrayRef {
             Arc::new(entries.iter().map(|entry| pick(entry).map(|number| number as i64)).collect::<Int64Array>())
@@ -217,11 +225,8 @@ mod tests {
             retained_offset: (epoch == 8).then_some(40),
         };
         let all = [entry("/a", 7), entry("/a", 8), entry("/b", 8)];
-        let mut builder = Builder::default();
-        for entry in &all {
-            builder.0.entry(entry.subject.clone()).or_default().insert(entry.epoch, entry.clone());
-        }
-        let bytes = builder.encode().unwrap();
+        let entries = all.iter().rev().cloned().collect();
+        let bytes = Builder { entries, ..Builder::default() }.encode().unwrap();
         let known = |bytes: Vec<u8>| Index::decode(bytes).map(|index| index.entries().collect::<Vec<_>>());
         assert_eq!(known(bytes.clone()).unwrap(), all);
         for place in (0..bytes.len()).filter(|place| bytes[*place] != 0) {

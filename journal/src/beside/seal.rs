@@ -29,6 +29,10 @@ const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES: usize = 2 << 20;
 /// A sealed file is synced bit by bit: one sync of all of it would hold up those whom publishers wait for.
 const SYNC_BYTES: usize = 4 << 20;
+/// Small pieces are gathered up to so much, …
+const BUFFER_BYTES: usize = 1 << 20;
+/// … what is as large as this is written as it is.
+const PIECE_BYTES: usize = 64 << 10;
 /// Nothing is copied on a disk that has not so many times its size to spare: the last of it is for those whom publishers wait for.
 const FREE_TIMES: u64 = 2;
 
@@ -176,8 +180,6 @@ impl Rewrite {
     }
 
     fn add(&mut self, batch: RecordBatch, bytes: usize) -> io::Result<()> {
-        self.facts.add(&batch);
-        self.index.add(&batch);
         self.waiting_rows += batch.num_rows();
         self.waiting_bytes += bytes;
         self.waiting.push(batch);
@@ -187,6 +189,8 @@ impl Rewrite {
     fn flush(&mut self) -> io::Result<()> {
         let Some(first) = self.waiting.first() else { return Ok(()) };
         let batch = concat_batches(&first.schema(), &self.waiting).map_err(to_io)?;
+        self.facts.add(&batch);
+        self.index.add(&batch);
         self.waiting.clear();
         (self.waiting_rows, self.waiting_bytes) = (0, 0);
         self.writer.write(&batch).map_err(to_io)
@@ -225,9 +229,16 @@ struct Out {
 
 impl Out {
     fn flush_all(&mut self) -> io::Result<()> {
-        write_all(&mut *self.file, &self.buffer)?;
-        self.unsynced += self.buffer.len();
+        let buffer = std::mem::take(&mut self.buffer);
+        self.put(&buffer)?;
+        self.buffer = buffer;
         self.buffer.clear();
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write_all(&mut *self.file, bytes)?;
+        self.unsynced += bytes.len();
         if self.unsynced >= SYNC_BYTES {
             self.unsynced = 0;
             self.file.sync()?;
@@ -238,9 +249,14 @@ impl Out {
 
 impl io::Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(bytes);
         self.bytes += bytes.len() as u64;
-        if self.buffer.len() >= 1 << 20 {
+        if bytes.len() >= PIECE_BYTES {
+            self.flush_all()?;
+            self.put(bytes)?;
+            return Ok(bytes.len());
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES {
             self.flush_all()?;
         }
         Ok(bytes.len())

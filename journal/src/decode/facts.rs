@@ -1,7 +1,7 @@
 //! What a segment's rows span, gathered batch by batch: the run, times, arrivals. Owns reading them; where they are kept is the manifest.
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, Int64Array, RecordBatch};
 
 use crate::catalog::Sealed;
 
@@ -56,6 +56,10 @@ pub(crate) fn text_at<'a>(batch: &'a RecordBatch, name: &str, row: usize) -> Opt
 
 /// The number at a row, where there is one.
 pub(crate) fn number_at(batch: &RecordBatch, name: &str, row: usize) -> Option<u64> {
-    let column = batch.column_by_name(name)?.as_primitive_opt::<Int64Type>()?;
+    number_in(batch.column_by_name(name)?.as_primitive_opt::<Int64Type>()?, row)
+}
+
+/// The same of a column.
+pub(crate) fn number_in(column: &Int64Array, row: usize) -> Option<u64> {
     column.is_valid(row).then(|| u64::try_from(column.value(row)).ok())?
 }
