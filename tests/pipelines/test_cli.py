@@ -43,6 +43,11 @@ def call(*words: str) -> Result:
         (("run", "land", "--option", "streams=messages,mesages"), 2, "--option streams: 'mesages' is no stream"),
         (("run", "land"), 2, "journal.paths: '' must name a node's data directory; --journal DATA"),
         (("run", "reconcile", "--every", "1h"), 2, "journal.paths: '' must name a node's data directory"),
+        (
+            ("run", "bars", "--set", "kafka.servers=127.0.0.1:9", "--set", "kafka.topics=rooms"),
+            2,
+            "journal.paths: '' must name a node's data directory: bars reads no topics of Kafka; --journal DATA",
+        ),
         (("run", "bars", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
         (("run", "bars", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
         (("run", "bars", "--option", "field=price"), 2, "--option field: 'price' must be a path into JSON"),

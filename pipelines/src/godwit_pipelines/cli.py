@@ -119,8 +119,7 @@ def run(
     every_s = parse_time(every) if every else None
     config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
     parsed = parse_options(found, options)
-    if found.needs_journals and not (config.journal.paths or config.kafka.topics):
-        raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
+    check_journals(found, config)
     if every_s is None and found.reads_tables_alone:
         find_lake(config)  # a job that goes on waits for who fills it
     elif every_s is None:
@@ -132,6 +131,14 @@ def run(
         click.echo(outcome.text)
     if outcome.found:
         sys.exit(EXIT_FOUND)
+
+
+def check_journals(job: Job, config: Config) -> None:
+    """Raises ConfigInvalid where a job has no journal to read, and no topic of Kafka that would do in place of one."""
+    if not job.needs_journals or config.journal.paths or (job.takes_kafka and config.kafka.topics):
+        return
+    why = f": {job.name} reads no topics of Kafka" if config.kafka.topics else ""
+    raise ConfigInvalid("journal.paths", "", f"must name a node's data directory{why}", hint="--journal DATA")
 
 
 def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:

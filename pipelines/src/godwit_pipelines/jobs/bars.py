@@ -91,6 +91,7 @@ JOB = Job(
     reads=("journal.messages",),
     writes=("gold.bars", "subjects"),
     every_s=0.2,
+    takes_kafka=False,
     options={
         "field": "JSON path of the number in the content: $.price; $ is the content itself, and the default.",
         "width": "How long a window is: '1 second' by default. Another needs another lake or checkpoint.",

@@ -100,6 +100,8 @@ class Job:
     """How often it works when it is told to go on and not how often."""
     options: dict[str, str] = field(default_factory=dict)
     """What --option takes, each with its sentence."""
+    takes_kafka: bool = True
+    """Whether topics of Kafka do for it in place of a journal."""
     check: Callable[[Mapping[str, str]], None] = lambda _: None
     """Raises ConfigInvalid for options that cannot be, before Spark starts."""
 
