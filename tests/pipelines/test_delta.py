@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StringType, StructField, StructType
 
-from godwit_pipelines.delta.appended import snapshot_files
+from godwit_pipelines.delta.appended import read_file, snapshot_files
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.commits import commit_files, open_or_create
 from godwit_pipelines.delta.erasing import count_rows, erase_rows
@@ -25,7 +26,7 @@ from godwit_pipelines.delta.table_files import file_paths, live_files
 from godwit_pipelines.delta.tail import TailReader
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.jobs.maintain import vacuum
-from godwit_pipelines.tables import TABLES
+from godwit_pipelines.tables import TABLES, Table
 from tests.pipelines.journals import START, message
 
 TABLE = TABLES["bronze.messages"]
@@ -63,6 +64,26 @@ def test_files_are_named_as_the_system_names_them(tmp_path: Path) -> None:
     write_deltalake(str(path), rows, partition_by=["k"])
     files = file_paths(str(path))
     assert len(files) == 3 and all(Path(file).is_file() for file in files), files
+
+
+class ByName(Table):
+    """A table whose folders are names, not days."""
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return ("k",)
+
+
+def test_a_file_is_found_and_taken_out_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    kind = StructType([StructField(name, StringType()) for name in ("who", "k")])
+    table = ByName(name="gold.odd", about="", columns=kind, key=("k",), job="land", persons=("who",))
+    rows = pa.table({"who": ["ann", "mallory"] * 2, "k": ["a b%20c", "a b%20c", "d ü", "d ü"]})
+    write_deltalake(str(tmp_path), rows, partition_by=["k"])
+    for left in (["ann", "mallory"] * 2, ["ann"] * 2):
+        files = snapshot_files(str(tmp_path), DeltaTable(str(tmp_path)).version())
+        batches = [batch for file in files for batch in read_file(tmp_path, file, arrow_schema(table.schema))]
+        assert sorted(pa.Table.from_batches(batches).column("who").to_pylist()) == sorted(left)
+        erase_rows(str(tmp_path), table, "mallory")
 
 
 def test_a_file_of_a_task_that_failed_is_removed(tmp_path: Path) -> None:

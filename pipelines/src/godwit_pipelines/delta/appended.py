@@ -8,18 +8,17 @@ passes in silence.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import TableMissing
-from .table_files import live_files
+from .table_files import live_files, name_of
 
 _BATCH_ROWS = 65_536
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +26,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Appended:
-    """A file whose rows are to be told, and the times of the first and the last of them (microseconds since 1970; 0: not known)."""
+    """A file whose rows are to be told, and the times of the first and the last of them (microseconds since 1970; 0: not known).
+    `path` is within the table, as the system names it, which is how the log is told of it, too."""
 
     path: str
     rows: int
@@ -45,7 +45,7 @@ def snapshot_files(path: str, version: int) -> list[Appended]:
         }
         partition = tuple(sorted((name, None if value is None else str(value)) for name, value in values.items()))
         times = (_micros(row.get(f"{bound}.time")) for bound in ("min", "max"))
-        found.append(Appended(row["path"], row.get("num_records") or 0, partition, *times))
+        found.append(Appended(name_of(row), row.get("num_records") or 0, partition, *times))
     return sorted(found, key=lambda file: file.path)
 
 
@@ -64,11 +64,11 @@ def appended_files(path: str, version: int) -> list[Appended]:
     return [_appended(add) for add in added if add.get("dataChange", True)]
 
 
-def _appended(add: Mapping[str, Any]) -> Appended:
+def _appended(add: dict[str, Any]) -> Appended:
     told = json.loads(add.get("stats") or "{}")
     times = (_micros((told.get(bounds) or {}).get("time")) for bounds in ("minValues", "maxValues"))
     partition = tuple(sorted(add.get("partitionValues", {}).items()))
-    return Appended(unquote(add["path"]), int(told.get("numRecords", 0)), partition, *times)
+    return Appended(name_of(add), int(told.get("numRecords", 0)), partition, *times)
 
 
 def _micros(time: datetime | str | None) -> int:

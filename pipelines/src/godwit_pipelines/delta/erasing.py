@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +34,7 @@ def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -
     there = DeltaTable(path)
     root, found = Path(path), list[tuple[Appended, pa.Table]]()
     for file in snapshot_files(path, there.version()):
-        rows = named_rows(root / unquote(file.path), table, value)
+        rows = named_rows(root / file.path, table, value)
         if rows.num_rows:
             found.append((file, rows))
     if not found:
@@ -54,7 +53,7 @@ def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files
     try:
         for file in files:
             keep(writer, root, file, schema, table, value)
-            size = (root / unquote(file.path)).stat().st_size
+            size = (root / file.path).stat().st_size
             actions.append(RemoveAction(file.path, True, int(time.time() * 1000), size, dict(file.partition)))
         written = writer.close()
     except BaseException:

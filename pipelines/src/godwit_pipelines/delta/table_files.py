@@ -36,8 +36,13 @@ def file_paths(path: str) -> list[str]:
 
 
 def path_of(path: str, file: dict[str, Any]) -> Path:
-    """Where a file of `live_files` is, as the system names it: in the log its path is encoded, as a part of an address."""
-    return Path(path, unquote(file["path"]))
+    """Where a file of `live_files` is, as the system names it."""
+    return Path(path, name_of(file))
+
+
+def name_of(file: dict[str, Any]) -> str:
+    """The path of a file of `live_files` within its table, as the system names it: in the log it is encoded, as a part of an address."""
+    return unquote(file["path"])
 
 
 def is_there(path: str, file: dict[str, Any]) -> bool:
