@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,11 +24,14 @@ from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import ConfigInvalid, TableMissing
 from godwit_pipelines.jobs import JOBS, Outcome, Run
 from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.jobs.land import find_ends, keep_ends
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
 from godwit_pipelines.progress import translate
+from godwit_pipelines.source.kafka import from_records
 from godwit_pipelines.tables import TABLES
 from tests.pipelines.journals import START, message, write_messages
+from tests.pipelines.kafka.test_kafka import RECORD
 
 Runs = Callable[..., Outcome]
 
@@ -199,3 +203,60 @@ def test_what_cannot_be_landed_is_said(tmp_path: Path, run_job: Runs) -> None:
     with pytest.raises(ConfigInvalid, match="mesages"):
         run_job("land", streams="mesages")
     assert "no node has written a journal" in run_job("land").text
+
+
+def test_what_has_landed_of_kafka_stays_left_out_when_the_run_after_a_lost_checkpoint_is_cut_short(
+    tmp_path: Path, spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = tmp_path / "topic"  # read file by file, as a topic is read from its beginning
+    for part in range(3):
+        records = [("rooms", 0, offset, None, b"k", b"5", None) for offset in range(part * 10, part * 10 + 10)]
+        spark.createDataFrame(records, RECORD).coalesce(1).write.mode("append").parquet(str(topic))
+    files = sorted(topic.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    for age, file in enumerate(reversed(files)):
+        os.utime(file, (START.timestamp() - age * 60,) * 2)
+    whole = files[1].read_bytes()
+    stream = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(topic))
+    monkeypatch.setattr(Lake, "kafka_stream", lambda _: from_records(stream))
+    config = load_config(None, {}, {"kafka.topics": "rooms", "kafka.servers": "a:1", "lake.path": str(lake.folder)})
+
+    def land() -> None:
+        JOBS["land"].run(Run(spark, config, Lake(spark, config), job="land", say=lambda _: None))
+
+    land()
+    assert landed(lake) == {"rooms/0": (30, 30)}
+    shutil.rmtree(lake.checkpoint("land-kafka"))
+    files[1].write_bytes(b"cut short")
+    os.utime(files[1], (START.timestamp() - 60,) * 2)
+    with pytest.raises(Exception, match="parquet|Parquet"):
+        land()
+    files[1].write_bytes(whole)
+    os.utime(files[1], (START.timestamp() - 60,) * 2)
+    land()
+    assert landed(lake) == {"rooms/0": (30, 30)}
+
+
+def test_ends_of_kafka_are_kept_until_the_query_has_come_to_them(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    write_messages(tmp_path / "node-1", 20, node="rooms/0")
+    write_messages(tmp_path / "node-2", 10, node="rooms/1")
+    run_job("land", streams="messages")
+    run = Run(lake.spark, lake.config, lake)
+    checkpoint = Path(lake.checkpoint("land-kafka"))
+    assert keep_ends(run, "land-kafka", {}) == {"rooms/0": 20, "rooms/1": 10}
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder).mkdir()
+    for batch, place in enumerate(({"0": 7, "1": 10}, {"0": 20, "1": 12})):
+        (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps({'rooms': place})}")
+        (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+        (checkpoint / "offsets" / str(batch + 1)).write_text("v1\n{}\n{}")
+        assert keep_ends(run, "land-kafka", {}) == ({} if batch else {"rooms/0": 20})
+    assert keep_ends(run, "land-kafka", {}) == {}, "a topic that is made anew begins at 0 again"
+
+
+@pytest.mark.parametrize("query", ["land-messages", "land-kafka"])
+def test_a_checkpoint_without_a_batch_is_none(query: str, tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    write_messages(tmp_path / "node-1", 20, node="a")
+    run_job("land", streams="messages")
+    shutil.rmtree(lake.checkpoint("land-messages"))
+    Path(lake.checkpoint(query), "offsets").mkdir(parents=True)
+    assert find_ends(Run(lake.spark, lake.config, lake), "messages", query, {}) == {"a": 20}

@@ -7,6 +7,7 @@ comes upon it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from .job import Job, Outcome, Run
 from .ranges import Range, clipped, count_offsets
 
 Erased = dict[str, list[Range]]
+_ENDS = "landed.json"
+"""In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
 
 
 def run(run: Run) -> Outcome:
@@ -30,7 +33,7 @@ def run(run: Run) -> Outcome:
     streams = streams_of(run)
     if run.config.kafka.topics:
         query, erased = "land-kafka", erased_ranges(run.lake, "messages")
-        records = without_landed(run.lake.kafka_stream(), find_ends(run, "messages", query, erased))
+        records = without_landed(run.lake.kafka_stream(), keep_ends(run, query, erased))
         run.start(run.lake.landing("messages", without_erased(records, erased)), query)
     lines = [line for stream in streams if (line := land_stream(run, stream))]
     if not streams and not run.config.kafka.topics:
@@ -82,12 +85,45 @@ def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, in
     had landed, too; those that do not may have others before them that have not.
     """
     table = f"bronze.{stream}"
-    if Path(run.lake.checkpoint(query)).exists() or not run.lake.exists(table):
+    has_begun = any(Path(run.lake.checkpoint(query)).glob("offsets/[0-9]*"))
+    if has_begun or not run.lake.exists(table):
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
     landed = run.lake.read(table).select("node", "offset").union(damaged.select("node", "offset"))
     ends = landed.groupBy("node").agg(F.max("offset").alias("last")).collect()
     return {row["node"]: after(row["last"] + 1, erased.get(row["node"], [])) for row in ends}
+
+
+def keep_ends(run: Run, query: str, erased: Erased) -> dict[str, int]:
+    """The ends up to which records of Kafka have landed and may come again. A query that reads a topic from its beginning may be cut
+    short before it has come so far: its ends lie beside its place until it has.
+    """
+    checkpoint = Path(run.lake.checkpoint(query))
+    file = checkpoint / _ENDS
+    kept: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    place = find_kafka_place(checkpoint)
+    ends = kept or find_ends(run, "messages", query, erased)
+    ahead = {node: end for node, end in ends.items() if place.get(node, 0) < end}
+    if ahead != kept:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        made = file.with_suffix(".new")
+        with made.open("w", encoding="utf-8") as opened:
+            json.dump(ahead, opened)
+            opened.flush()
+            os.fsync(opened.fileno())
+        made.replace(file)
+    return ahead
+
+
+def find_kafka_place(checkpoint: Path) -> dict[str, int]:
+    """Up to which offset a query of Kafka has come, by node, which is a topic's partition: after the last batch that is done."""
+    batches = [int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdecimal()]
+    file = checkpoint / "offsets" / str(max(batches, default=-1))
+    if not file.is_file():
+        return {}
+    topics = json.loads(file.read_text("utf-8").splitlines()[-1])
+    partitions = {topic: told for topic, told in topics.items() if isinstance(told, dict)}
+    return {f"{topic}/{number}": int(next) for topic, told in partitions.items() for number, next in told.items()}
 
 
 def after(offset: int, ranges: Sequence[Range]) -> int:
