@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.table_files import live_files
+from godwit_pipelines.delta.writing import write_rows
 from godwit_pipelines.jobs import Outcome, maintain
 from godwit_pipelines.jobs.erasures import erased_ranges, ranges_of
 from godwit_pipelines.jobs.land import after, without_erased
 from godwit_pipelines.lake import Lake
-from tests.pipelines.journals import JournalWriter, message, write_messages
+from godwit_pipelines.report import build_document, build_page
+from godwit_pipelines.schemas import SCHEMAS
+from godwit_pipelines.tables import TABLES
+from tests.pipelines.journals import START, JournalWriter, message, micros, write_messages
+from tests.pipelines.transforms.rows import frame
 
 Runs = Callable[..., Outcome]
 MALLORY = [(first, first + 1) for first in range(21, 30, 2)] + [(35, 40)]
@@ -161,6 +169,44 @@ def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
     assert live_files(lake.path("ops.erased")), "what was erased is kept for as long as the lake is"
 
 
+def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it_can(
+    spark: SparkSession, lake: Lake, run_job: Runs
+) -> None:
+    def write(stream: str, rows: list[dict[str, Any]]) -> None:
+        about = {"node": "n", "run": "r", "epoch": 1, "time": micros(START), "kind": "text"}
+        whole = [{**about, "offset": offset, **row} for offset, row in enumerate(rows)]
+        lake.append(f"bronze.{stream}", frame(spark, SCHEMAS[stream], whole))
+
+    subjects = ["/a/x" if n < 8 else "/b/y" for n in range(12)]
+    places = [{"subject": subject, "sequence": n % 8 + 1, "arrival": n + 1} for n, subject in enumerate(subjects)]
+    write("messages", [row | {"publisher": "mallory" if n in (0, 3, 4, 7) else ""} for n, row in enumerate(places)])
+    pattern = {"mark_run": "r", "is_pattern": True, "epoch": None}
+    ranges = [("/a/*", 1, 6, 6), ("/a/*", 7, 12, 2), ("/a/x", 1, 4, 4), ("/a/x", 5, 8, 4), ("/b/y", 1, 4, 4)]
+    handed = []
+    for number, (selector, first, last, count) in enumerate(ranges):
+        is_pattern = selector.endswith("*")
+        kind = "arrival" if is_pattern else "sequence"
+        place = {f"from_{kind}": first, f"to_{kind}": last, **(pattern if is_pattern else {})}
+        handed.append({"selector": selector, "connection": number // 2, "count": count, **place})
+    write("deliveries", handed)
+    assert run_job("audit").text.startswith("PROVEN: 20 messages in 5 ranges came in order")
+    run_job("maintain", erase="mallory")
+    after = run_job("audit")
+    assert after.found == 0 and after.text == (
+        "UNPROVEN: 2 of 3 hours of selectors may be about messages that were erased; no fault shows in them; "
+        "of the others 4 messages in 1 ranges came in order, once, without a hole"
+    )
+    verdicts = lake.read("gold.audit_verdict").select("selector", "verdict", "erased").orderBy("selector").collect()
+    assert [tuple(row) for row in verdicts] == [("/a/*", "unproven", 4), ("/a/x", "unproven", 4), ("/b/y", "proven", 0)]
+    assert not lake.read("gold.audit_faults").count()
+    document = build_document(lake.folder, START + timedelta(minutes=30))
+    assert document["audit"]["state"] == "unproven" and "UNPROVEN" in build_page(document)
+    proof = TABLES["ops.erasures"]
+    old = {"time": START, "person": "x", "table": "bronze.messages", "rows": 7, "version": 1}
+    write_rows(lake.path(proof.name), pa.Table.from_pylist([old], arrow_schema(proof.schema)), proof)
+    assert "\n7 messages were erased before it was kept where they stood" in run_job("audit").text
+
+
 def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> None:
     records = spark.createDataFrame(
         [(node, at) for node in ("t/0", "t/1") for at in range(6)], "node string, offset long"
@@ -175,6 +221,14 @@ def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> 
 
 def test_rows_are_ranges_and_a_row_that_was_there_twice_counts_twice() -> None:
     rows = pa.table({"stream": ["m"] * 5, "node": ["a", "a", "b", "a", "a"], "offset": [7, 5, 1, 6, 6]})
+    arrivals = pa.array([17, 15, 1, 16, 18])
+    placed = rows.append_column("run", pa.array(["r"] * 5)).append_column("epoch", pa.array([1] * 5))
+    placed = placed.set_column(2, "offset", pa.array([7, 5, 1, 6, 8])).append_column("arrival", arrivals)
+    place = {"stream": "m", "run": "r", "epoch": 1}
+    assert ranges_of(placed) == [
+        place | {"node": "a", "first": 5, "next": 9, "rows": 4, "arrival": 15},
+        place | {"node": "b", "first": 1, "next": 2, "rows": 1, "arrival": 1},
+    ]
     about = {"stream": "m", "node": "a", "first": 5, "next": 8, "rows": 4}
     assert ranges_of(rows) == [about, about | {"node": "b", "first": 1, "next": 2, "rows": 1}]
     assert [after(at, [(3, 5), (5, 6)]) for at in (2, 3, 5, 6)] == [2, 6, 6, 6]

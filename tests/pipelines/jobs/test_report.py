@@ -53,18 +53,21 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     early = build_page(a_document(tmp_path, unlanded=5, unwritten=2))
     assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
     assert "2 were handed over before they were on the disk" in early
+    unproven = build_page(a_document(tmp_path, state="unproven", unproven=2))
+    assert "UNPROVEN" in unproven and "2 hours of these may be about messages that were erased" in unproven
     broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
     assert "BROKEN" in broken and "Twice something was wrong" in broken and "✗ 1" in broken
 
 
 def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     fault = {"declared": True, "messages": 3, "cause": "not landed yet", "kind": "unpublished", "time": NOW}
-    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 5}
+    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 5, "verdict": "told"}
     hour |= dict.fromkeys(("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "faults"), 0)
     told = fault | {"kind": "gap", "cause": "told", "messages": 5}
     audit = _audit([hour], [fault, told])
     assert (audit["told"], audit["unlanded"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
     assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
+    assert _audit([hour, hour | {"verdict": "unproven"}], [])["state"] == "unproven"
     assert [told for _, told, _ in _faults_over_time([], [fault, told], 10)] == [5]
 
 

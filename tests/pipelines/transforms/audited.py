@@ -30,6 +30,8 @@ class Scene:
     messages: Rows
     reigns: Rows = ()
     access: Rows = ()
+    erased: Rows = ()
+    """Messages that were erased, row by row; of `messages` they are none."""
 
 
 def scene_of(cases: list[Case]) -> Scene:
@@ -55,7 +57,12 @@ def run_audit(spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool 
     began, access = frame(spark, REIGNS, reigns), frame(spark, ACCESS, rows("access"))
     published = frame(spark, MESSAGES, messages)
     sums = sum_messages(published)
-    known = know_published(published, began, sums)
+    gone = [
+        {"offset": 0, "rows": 1, **{name: row[name] for name in ("node", "run", "epoch", "arrival")}}
+        for row in rows("erased")
+    ]
+    erased = spark.createDataFrame(gone, "node string, run string, epoch long, offset long, arrival long, rows long")
+    known = know_published(published, began, sums, erased if gone else None)
     handed = frame(spark, DELIVERIES, deliveries)
     folded = fold(handed, sums, access) if is_folded else None
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)

@@ -181,3 +181,49 @@ def test_a_subscription_is_in_order_unless_something_of_it_is_wrong(audited: Aud
     for row in audited.ranges["drawn"]:
         in_order[row.connection] = in_order.get(row.connection, True) and row.in_order
     assert in_order == {case.number: all(key[2] for key in find(case)) for case in cases if case.rows}
+
+
+def erase(cases: list[Case], lots: random.Random) -> Scene:
+    """The cases' scene, without messages of whom was erased: of a few cases all, of others some, of most none. Of subjects whose numbering
+    skips nothing is erased.
+    """
+    whole = scene_of(cases)
+    skipping = {
+        case.selector
+        for case in cases
+        if not case.is_pattern and any(places != [*range(1, len(places) + 1)] for places in case.published.values())
+    }
+    parts = {case.number: lots.choice((0, 0, 0.1, 0.4, 1)) for case in cases}
+    gone = [
+        row["subject"] not in skipping and lots.random() < parts[int(str(row["subject"]).split("/")[2])]
+        for row in whole.messages
+    ]
+    left = [row for row, is_gone in zip(whole.messages, gone, strict=True) if not is_gone]
+    erased = [row for row, is_gone in zip(whole.messages, gone, strict=True) if is_gone]
+    return Scene(whole.deliveries, left, access=whole.access, erased=erased)
+
+
+def check_erased(audited: Audited, cases: list[Case]) -> None:
+    """None of the faults is invented, and what is called proven was no fault before."""
+    found = read_faults(audited.faults["drawn"])
+    verdicts = {row.selector: row.verdict for row in audited.verdicts["drawn"]}
+    broken = {case.number for case in cases if any(not key[2] for key in find(case))}
+    invented = {number for number, faults in found.items() if any(not key[2] for key in faults)} - broken
+    assert not invented, {number: found[number] for number in invented}
+    for case in cases:
+        if case.rows and case.number in broken:
+            assert verdicts[case.selector] in ("broken", "unproven"), (case, verdicts[case.selector])
+    assert set(verdicts.values()) == {"broken", "unproven", "told", "proven"}
+
+
+def test_what_was_erased_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:
+    check_erased(run_audit(spark, {"drawn": erase(cases, random.Random(SEED))}), cases)
+
+
+@pytest.mark.long
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_what_was_erased_makes_no_fault_in_many_more(spark: SparkSession, seed: int) -> None:
+    lots = random.Random(seed)
+    drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
+    check_erased(run_audit(spark, {"drawn": erase(drawn, lots)}), drawn)

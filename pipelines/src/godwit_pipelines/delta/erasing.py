@@ -26,7 +26,8 @@ from .files import FileWriter, remove_files
 
 Note = Callable[[pa.Table], str]
 """Keeps account of rows that are about to go, by the columns of `_PLACE` that their table has; returns the account's name, or none."""
-_PLACE = ("stream", "node", "offset")
+_PLACE = ("stream", "node", "offset", "run", "epoch", "arrival")
+_NUMBERS = ("offset", "epoch", "arrival")
 
 
 def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -> int:
@@ -78,7 +79,7 @@ def named_rows(path: Path, table: Table, value: str) -> pa.Table:
     names = pq.read_schema(path).names
     wanted = [name for name in (*_PLACE, *table.persons, *table.texts) if name in names]
     # a compacted file may hold views, which nothing filters
-    kinds = pa.schema([pa.field(name, pa.int64() if name == "offset" else pa.string()) for name in wanted])
+    kinds = pa.schema([pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in wanted])
     rows = pq.read_table(path, columns=wanted, partitioning=None).cast(kinds)
     return rows.filter(pc.fill_null(naming(rows, table, value), False))
 

@@ -8,14 +8,21 @@ leave out (since) it leaves out by whole subscriptions and hours: its three tabl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..transforms.audit import audited, whole_since
+from ..words import counted
+from .erasures import erased_arrivals
 from .job import Job, Outcome, Run
 from .options import time_of
 
+WERE_ERASED = (
+    "were erased before it was kept where they stood: what was handed over of them is not proven; a fault may be these"
+)
+_IN_ORDER = "came in order, once, without a hole"
 _STREAMS = ("deliveries", "messages", "access", "reigns")
 
 
@@ -33,11 +40,16 @@ def run(run: Run) -> Outcome:
         else:
             lake.replace_since(table, rows, since)
 
-    with audited(deliveries, messages, access, reigns) as found:
+    erased, unplaced = erased_arrivals(lake)
+    with audited(deliveries, messages, access, reigns, erased) as found:
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
-    return sum_up(lake.read("gold.audit_verdict"))
+    outcome = sum_up(lake.read("gold.audit_verdict"))
+    if not unplaced:
+        return outcome
+    said = "UN" * outcome.text.startswith("PROVEN") + outcome.text
+    return replace(outcome, text=f"{said}\n{counted(unplaced, 'message')} {WERE_ERASED}")
 
 
 def sum_up(verdict: DataFrame) -> Outcome:
@@ -49,6 +61,11 @@ def sum_up(verdict: DataFrame) -> Outcome:
             "coalesce(sum(told), 0L) as told",
         ),
         *("coalesce(sum(faults), 0L) as faults", "count_if(verdict = 'broken') as broken", "count(*) as rows"),
+        "count_if(verdict = 'unproven') as unproven",
+        *(
+            f"coalesce(sum(if(verdict = 'unproven', 0L, {name})), 0L) as sure_{name}"
+            for name in ("messages", "ranges", "told")
+        ),
     ).first()
     if sums is None or not sums.ranges:
         return Outcome(
@@ -59,10 +76,15 @@ def sum_up(verdict: DataFrame) -> Outcome:
             f"BROKEN: {sums.faults:,} undeclared faults in {sums.broken:,} of {sums.rows:,} hours of selectors; see gold.audit_faults",
             found=int(sums.faults),
         )
+    if sums.unproven:
+        rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
+        rest = f"{rest}, {sums.sure_told:,} that are missing were told to be" if sums.sure_told else rest
+        return Outcome(
+            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about messages that were erased; "
+            f"no fault shows in them{rest if sums.sure_ranges else ''}"
+        )
     told = f"; the {sums.told:,} that are missing were told to be" if sums.told else ""
-    return Outcome(
-        f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges came in order, once, without a hole{told}"
-    )
+    return Outcome(f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges {_IN_ORDER}{told}")
 
 
 def check(options: Mapping[str, str]) -> None:
@@ -74,7 +96,7 @@ JOB = Job(
     name="audit",
     about="what was published against what was handed over: every gap, repeat, reorder and hole; ends with 1 if one was not told",
     run=run,
-    reads=tuple(f"bronze.{stream}" for stream in _STREAMS),
+    reads=(*(f"bronze.{stream}" for stream in _STREAMS), "ops.erased", "ops.erasures"),
     writes=("gold.audit_ranges", "gold.audit_faults", "gold.audit_verdict"),
     kind="batch",
     every_s=300.0,

@@ -1,7 +1,8 @@
 """Which rows of the journals were erased from the bronze tables: nobody calls them missing, and none of them lands again.
 
-Owns ops.erased, by offsets, which name nobody. Invariant: ranges are written down before their rows are taken out, and count if and
-only if these are: the commit that takes them out bears the erasure's name, and ops.erasures keeps it, should the table go.
+Owns ops.erased, by offsets, and of messages by arrivals, which name nobody. Invariant: ranges are written down before their rows are taken
+out, and count if and only if these are: the commit that takes them out bears the erasure's name, and ops.erasures keeps it,
+should the table go.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from ..delta.appended import read_file, snapshot_files
 from ..delta.columns import arrow_schema
@@ -26,6 +29,7 @@ from ..tables import TABLES, Table
 from .ranges import Range, merged
 
 _LANDS = "land"
+_MESSAGES = "bronze.messages"
 
 
 def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
@@ -48,16 +52,23 @@ def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
 
 
 def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
-    """Rows as ranges of successive offsets of a stream and node, each with how many rows it has."""
+    """Rows as ranges of successive offsets of a stream and node, each with how many rows it has; of messages of a run and epoch, and of
+    successive arrivals.
+    """
     found: list[dict[str, object]] = []
-    groups = rows.group_by(["stream", "node"]).aggregate([("offset", "list")])
-    for group in groups.to_pylist():
+    lane = ["stream", "node"]
+    if "arrival" in rows.schema.names:
+        shift = pc.subtract(rows.column("arrival"), rows.column("offset"))
+        rows, lane = rows.append_column("shift", shift), [*lane, "run", "epoch", "shift"]
+    for group in rows.group_by(lane).aggregate([("offset", "list")]).to_pylist():
         offsets, counts = np.unique(np.array(group["offset_list"], np.int64), return_counts=True)
         begins = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
         lasts = np.append(begins[1:], len(offsets)) - 1
         summed = np.add.reduceat(counts, begins)
         for first, last, count in zip(offsets[begins], offsets[lasts], summed, strict=True):
-            place = {"stream": group["stream"], "node": group["node"]}
+            place = {name: group[name] for name in lane if name != "shift"}
+            if group.get("shift") is not None:
+                place["arrival"] = int(first) + group["shift"]
             found.append({**place, "first": int(first), "next": int(last) + 1, "rows": int(count)})
     return found
 
@@ -80,21 +91,39 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
 
 def erased_ranges(lake: Lake, stream: str) -> dict[str, list[Range]]:
     """The offsets of a stream whose rows were erased, node by node."""
+    found: dict[str, list[Range]] = {}
+    for row in noted_rows(lake, stream).select(["node", "first", "next"]).to_pylist():
+        found.setdefault(row["node"], []).append((row["first"], row["next"]))
+    return {node: merged(ranges) for node, ranges in found.items()}
+
+
+def noted_rows(lake: Lake, stream: str) -> pa.Table:
+    """What ops.erased has of a stream, where the rows are out."""
     noted = rows_of(lake, "ops.erased")
     noted = noted.filter(pc.equal(noted.column("stream"), stream))
     if not noted.num_rows:
-        return {}
+        return noted
     proven = names_proven(lake)
     is_done: dict[str, bool] = {}
     for each in noted.group_by(["erasure", "table"]).aggregate([]).to_pylist():
         name, path = each["erasure"], lake.path(each["table"])
         is_done[name] = name in proven or (is_table(path) and is_committed(DeltaTable(path), name, 0))
     done = pa.array([name for name, is_out in is_done.items() if is_out], pa.string())
-    noted = noted.filter(pc.is_in(noted.column("erasure"), done))
-    found: dict[str, list[Range]] = {}
-    for row in noted.select(["node", "first", "next"]).to_pylist():
-        found.setdefault(row["node"], []).append((row["first"], row["next"]))
-    return {node: merged(ranges) for node, ranges in found.items()}
+    return noted.filter(pc.is_in(noted.column("erasure"), done))
+
+
+def erased_arrivals(lake: Lake) -> tuple[DataFrame | None, int]:
+    """Where the messages stood that were erased, as the audit looks at them: `node`, `run`, `epoch`, `offset` and `arrival` of the
+    first of successive ones, and how many `rows`; None where none were. And of how many nobody knows where they stood.
+    """
+    noted = noted_rows(lake, "messages")
+    noted = noted.filter(pc.equal(noted.column("table"), _MESSAGES))
+    is_placed = pc.is_valid(noted.column("arrival"))
+    unplaced = pc.sum(noted.filter(pc.invert(is_placed)).column("rows")).as_py() or 0
+    names = noted.filter(is_placed).column("erasure").unique().to_pylist()
+    rows = lake.read("ops.erased").where(F.col("erasure").isin(names) & F.col("arrival").isNotNull())
+    places = rows.selectExpr("node", "run", "epoch", "`first` as offset", "arrival", "`next` - `first` as rows")
+    return places if names else None, int(unplaced) + count_unplaced(lake, [_MESSAGES])
 
 
 def count_unplaced(lake: Lake, tables: Sequence[str]) -> int:

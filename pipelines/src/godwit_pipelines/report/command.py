@@ -22,7 +22,8 @@ def write_report(config: Config, page: Path, data: Path | None, hours: float) ->
     page.write_text(build_page(document), encoding="utf-8")
     if data is not None:
         data.write_text(json.dumps(document, default=str, separators=(",", ":")) + "\n", encoding="utf-8")
-    state = {"none": "nothing audited yet", "broken": "BROKEN"}.get(document["audit"]["state"], "PROVEN")
+    states = {"none": "nothing audited yet", "broken": "BROKEN", "unproven": "UNPROVEN"}
+    state = states.get(document["audit"]["state"], "PROVEN")
     return f"{state}: {page.resolve().as_uri()}"
 
 

@@ -84,9 +84,9 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         for name in ("messages", "told", "faults", "ranges"):
             one[name] += row[name]
     sums["selectors"] = len(by_selector)
-    sums["state"] = (
-        "none" if not sums["ranges"] else "broken" if sums["faults"] else "told" if sums["told"] else "proven"
-    )
+    sums["unproven"] = sum(row["verdict"] == "unproven" for row in verdict)
+    states = {"broken": sums["faults"], "unproven": sums["unproven"], "told": sums["told"], "proven": True}
+    sums["state"] = "none" if not sums["ranges"] else next(state for state, is_it in states.items() if is_it)
     worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
     return {**sums, "by_selector": worst[:SHOWN]}
 

@@ -13,7 +13,7 @@ from typing import Any
 from .charts import Chart, Series
 
 STYLE = Path(__file__).with_name("page.css")
-NAMES = {"proven": "PROVEN", "told": "PROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
+NAMES = {"proven": "PROVEN", "told": "PROVEN", "unproven": "UNPROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
 FAULT_SENTENCES = {
     "gap": "missing between two ranges, and the client was not told",
     "hole": "missing inside what was handed over, and the client was not told",
@@ -68,7 +68,11 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any]) -> str:
     carried += f"of {audit['selectors']:,} subjects and patterns"
     if audit["state"] == "broken":
         return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
-    sentence = f"{carried}: every one in order, once, and none was lost in silence."
+    if audit["state"] == "unproven":
+        sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about messages that were erased, "
+        sentence += "so that nobody can tell any more."
+    else:
+        sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if told["messages"]:
         sentence += f" {told['messages']:,} messages could not be delivered any more, and each client that missed one was told so."
     if audit["unlanded"]:
@@ -82,7 +86,7 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any]) -> str:
 
 def _verdict(document: dict[str, Any], name: str) -> str:
     audit = document["audit"]
-    kind = {"broken": "broken", "none": "nothing"}.get(audit["state"], "")
+    kind = {"broken": "broken", "none": "nothing", "unproven": "nothing"}.get(audit["state"], "")
     nodes = ", ".join(document["nodes"][:4]) + (
         f" and {len(document['nodes']) - 4} more" if len(document["nodes"]) > 4 else ""
     )

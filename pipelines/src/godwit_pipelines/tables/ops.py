@@ -72,6 +72,14 @@ ERASED = Table(
             _field("first", LongType(), "The first offset of the range."),
             _field("next", LongType(), "The offset after the last of the range."),
             _field("rows", LongType(), "Rows of the range that the table had."),
+            _field("run", StringType(), "Of messages: the node's run that numbered their arrivals.", null=True),
+            _field("epoch", LongType(), "Of messages: the epoch of their sequences.", null=True),
+            _field(
+                "arrival",
+                LongType(),
+                "Of messages: the arrival of the first, which those after it follow one by one; null where it was not kept.",
+                null=True,
+            ),
         ]
     ),
     key=("erasure", "stream", "node", "first"),

@@ -16,6 +16,9 @@ _PERSON = (
     column("client", TEXT, "The name that the client gave itself."),
     column("is_pattern", BOOL, "Whether the selector is a pattern, whose places are arrivals."),
 )
+_ERASED = column(
+    "erased", LONG, "Erased messages that it may be about, at most, counted for each of its ranges.", null=True
+)
 RANGES = Table(
     name="gold.audit_ranges",
     about="Each subscription, reign by reign: from which place to which it was served, and whether all of it is in order.",
@@ -38,6 +41,7 @@ RANGES = Table(
         column("gaps", LONG, "Gaps that the client was told of."),
         column("declared", LONG, "Messages that it was told to have missed, or that the journal excuses."),
         column("faults", LONG, "Undeclared faults."),
+        _ERASED,
         column("in_order", BOOL, "No undeclared fault."),
     ),
     key=("node", "run", "connection", "selector", "chain", "island"),
@@ -93,7 +97,13 @@ VERDICT = Table(
         column("others", LONG, "Gaps counted wrong, and places beyond all that was published."),
         column("told", LONG, "Messages that are missing and were told, or are excused by the journal."),
         column("faults", LONG, "Undeclared faults."),
-        column("verdict", TEXT, "proven (all of it, in order, once), told (what is missing was told) or broken."),
+        _ERASED,
+        column(
+            "verdict",
+            TEXT,
+            "proven (all of it, in order, once), told (what is missing was told), unproven (messages that it may be about were erased, "
+            "and beside these nothing is wrong) or broken.",
+        ),
     ),
     key=("hour", "node", "tenant", "selector", "is_pattern"),
     job="audit",

@@ -35,14 +35,18 @@ class Audit:
 
 
 @contextmanager
-def audited(deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame) -> Iterator[Audit]:
-    """The audit of what was handed over, from the journal's tables. What it keeps in memory is let go of at the end."""
+def audited(
+    deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame, erased: DataFrame | None = None
+) -> Iterator[Audit]:
+    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). What it
+    keeps in memory is let go of at the end.
+    """
     with ExitStack() as kept:
         sums = sum_messages(messages)
         kept.callback(sums.unpersist)
         folded = fold(deliveries, sums, access)
         kept.callback(folded.release)
-        published = know_published(messages, reigns, sums)
+        published = know_published(messages, reigns, sums, erased)
         judged = judge(folded.rest, published, access, counts=folded.counts).persist()
         kept.callback(judged.unpersist)
         found = conclude(judged, folded)
@@ -118,7 +122,8 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
     between there and this range; `inside`: messages of the range that are not accounted for (below zero: too many);
     Of a pattern whose messages are merged these may hold what was handed over before the range, which is no repeat.
     `across`: at the first range of a later island, messages of either reign that nobody was handed; `regressed`: it
-    went back to a reign it had left.
+    went back to a reign it had left. `gone_inside`: messages of the range that may have been erased; `erased`: with those of the places
+    before it that its chain had not come to.
     """
     key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
     chain = Window.partitionBy("connection", "chain_key").orderBy("offset")
@@ -134,7 +139,7 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
     islands = marked.withColumn("island", F.sum(F.expr("int(changed)")).over(chain))
     seen = islands.withColumns(
         {
-            "last": F.max(F.struct("island", "hi", "published_to", "to_place")).over(earlier),
+            "last": F.max(F.struct("island", "hi", "published_to", "to_place", "gone_to", "gone_all")).over(earlier),
             "opened": F.max(F.expr("struct(island, if(changed, if(confirmed, 1L, lo), null) as lo)")).over(earlier),
             "left": F.collect_set(F.expr("if(changed, reign, null)")).over(earlier),
         }
@@ -153,6 +158,10 @@ _LACKING = "(hi - lo + 1 - count - conflated)"
 _STANDING = {
     "before": "greatest(0L, coalesce(lo - reached - 1, 0L))",
     "inside": f"if(confirmed, 0L, if(is_pattern and {_LACKING} < 0, least(0L, {_LACKING} + conflated), {_LACKING}))",
+    "gone_inside": "least(gone_most, greatest(0L, gone_to - gone_from))",
+    "erased": """case when other and last is not null and not regressed
+            then least(gone_most, gone_to) + greatest(0L, last.gone_all - last.gone_to)
+        else least(gone_most, greatest(0L, gone_to - if(changed, gone_from, least(gone_from, last.gone_to)))) end""",
     "across": """if(other and last is not null and not regressed,
         greatest(0L, coalesce(last.published_to - last.hi, 0L)) + greatest(0L, lo - 1), 0L)""",
 }
@@ -174,6 +183,7 @@ def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
         F.sum("count").alias("messages"),
         F.sum("conflated").alias("conflated"),
         F.sum("gaps").alias("gaps"),
+        F.sum("erased").alias("erased"),
         F.max("reign").alias("reign"),
     )
     wrong = faults.groupBy(*island).agg(
@@ -188,25 +198,26 @@ def sum_hours(judged: DataFrame) -> DataFrame:
     """What each range adds to the sums of its hour."""
     return judged.selectExpr(
         *("date_trunc('hour', time) as hour", "node", "tenant", "selector", "is_pattern"),
-        *("int(not confirmed) as ranges", "count as messages", "conflated"),
+        *("int(not confirmed) as ranges", "count as messages", "conflated", "erased"),
         "xxhash64(connection, chain_key) as subscription",
     )
 
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be), or broken. What was handed over and is not known to have been published yet is
-    none of it missing.
+    told (what was missing was said to be), unproven (it may be about messages that were erased), or broken. What was handed over
+    and is not known to have been published yet is none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     sums = handed.groupBy(*place).agg(
-        *(F.sum(name).alias(name) for name in ("ranges", "messages", "conflated")),
+        *(F.sum(name).alias(name) for name in ("ranges", "messages", "conflated", "erased")),
         F.approx_count_distinct("subscription").alias("subscriptions"),
     )
     hour = F.date_trunc("hour", "time").alias("hour")
     wrong = faults.select("*", hour).groupBy(*place).agg(*(F.expr(f"{sql} as {name}") for name, sql in _SUMS.items()))
     filled = sums.join(wrong, place, "left").fillna(0, [*_SUMS])
-    verdict = "case when faults > 0 then 'broken' when told > 0 then 'told' else 'proven' end as verdict"
+    verdict = """case when faults > 0 then 'broken' when erased > 0 then 'unproven' when told > 0 then 'told'
+        else 'proven' end as verdict"""
     return filled.selectExpr("*", verdict)
 
 

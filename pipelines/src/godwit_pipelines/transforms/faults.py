@@ -5,7 +5,8 @@ or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do
 *hole*, a *repeat* or a *miscount* (more told missing than was; of a pattern's range that may be, for a gap may reach
 before it, to where a client stood in one subject; and of places that nothing is known of, as where a row was damaged).
 A reign that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
-the client was told of, or that the journal itself excuses; `cause` says by what.
+the client was told of, or that the journal itself excuses; `cause` says by what. More than was published is none as long as so many may
+have been erased.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _TOLD = {
     "lost": "if(lost_rows, 'the journal lost rows', '')",
     "unseen": """if(is_pattern or across > 0 or coalesce(gap_count, 0L) = 0, 0L,
         greatest(0L, to_place - if(reached is null, from_place - 1, place_before) - before - (hi - lo + 1)))""",
-    "over": "if(hi > published_to, hi - greatest(published_to, lo - 1), 0L)",
+    "over": "if(hi > published_to, greatest(0L, hi - greatest(published_to, lo - 1) - gone_inside), 0L)",
     "unknown": "case when cut_short then 'the run was cut short' when time > landed_to then 'not landed yet' else '' end",
 }
 """`unseen`: places of a subject that no message is known of, ahead of the range and in it. Kafka skips some; of others a row was
@@ -53,7 +54,7 @@ _NAMES = (
     ("gap", "told_ahead + told_inside + told_unseen", "'told'"),
     ("gap", "ahead - told_ahead", "lost"),
     ("hole", "lacking - told_inside", "lost"),
-    ("repeat", "repeated + greatest(0L, -inside)", "''"),
+    ("repeat", "repeated + greatest(0L, -inside - gone_inside)", "''"),
     ("reorder", "reordered", "''"),
     ("epoch_regress", "if(regressed, greatest(count, 1L), 0L)", "''"),
     ("miscount", "excess", "''"),

@@ -133,7 +133,15 @@ def list_plain_chains(folded: Folded) -> DataFrame:
     return folded.subscribers.filter("is_plain").selectExpr(
         *(*SUBSCRIBER, "0L as chain", "1L as island", "tenant", "identity", "client", "false as is_pattern"),
         *("lo as from_place", "hi as to_place", "timestamp_micros(began) as first_time"),
-        *("timestamp_micros(ended) as last_time", "ranges", "messages", "conflated", "0L as gaps", "0L as declared"),
+        *(
+            "timestamp_micros(ended) as last_time",
+            "ranges",
+            "messages",
+            "conflated",
+            "0L as gaps",
+            "0L as declared",
+            "0L as erased",
+        ),
         *("0L as faults", "epoch", "true as in_order"),
     )
 
@@ -143,6 +151,6 @@ def list_plain_hours(folded: Folded) -> DataFrame:
     hours = folded.subscribers.filter("is_plain").selectExpr(*WHOSE, "explode(hours) as each")
     return hours.selectExpr(
         *(f"timestamp_micros(each.hour * {_HOUR_US}) as hour", "node", "tenant", "selector", "false as is_pattern"),
-        *("each.ranges as ranges", "each.messages as messages", "each.conflated as conflated"),
+        *("each.ranges as ranges", "each.messages as messages", "each.conflated as conflated", "0L as erased"),
         "xxhash64(connection, xxhash64(node, run, selector, false, 0)) as subscription",
     )

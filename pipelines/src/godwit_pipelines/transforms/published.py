@@ -8,6 +8,9 @@ counted: place n becomes the number of messages up to n.
 Arrivals go on where a run follows another: the ruler of a pattern is that of all the runs which follow each other, so
 that who resumes across a restart stands on the same. What an unclean end cut off the journal may have been handed
 over all the same; where it lay, the next run gives the same arrivals again: a run's ranges end where the journal does.
+
+Of messages that were erased it is known where they stood, by run, arrival and epoch, and not of which subject they were. They are on no
+ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places.
 """
 
 from __future__ import annotations
@@ -59,6 +62,9 @@ class Published:
     sums: DataFrame
     """Of `sum_messages`."""
     runs: Told
+    erased: DataFrame | None = None
+    """Where messages stood that were erased: `node`, `run`, `epoch`, `offset` and `arrival` of the first of successive ones, and how many
+    `rows`."""
 
 
 def sum_messages(messages: DataFrame) -> DataFrame:
@@ -74,16 +80,26 @@ def sum_messages(messages: DataFrame) -> DataFrame:
     )
 
 
-def know_published(messages: DataFrame, reigns: DataFrame, sums: DataFrame) -> Published:
-    """What the messages, their `sums` and the journal's `reigns` tell."""
-    return Published(messages, sums, know_runs(sums, reigns))
+def know_published(
+    messages: DataFrame, reigns: DataFrame, sums: DataFrame, erased: DataFrame | None = None
+) -> Published:
+    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell."""
+    return Published(messages, sums, know_runs(sums, reigns, erased), erased)
 
 
-def leave_out_unknown(ranges: DataFrame, ends: DataFrame, lines: DataFrame) -> DataFrame:
+def leave_out_unknown(
+    ranges: DataFrame, ends: DataFrame, lines: DataFrame, erased: DataFrame | None = None
+) -> DataFrame:
     """Ranges of patterns without those that reach back to before the first message that is known: retention let
-    go of messages sooner than of what was handed over, so what such a range should have held cannot be known.
+    go of messages sooner than of what was handed over, so what such a range should have held cannot be known. Where all before it were
+    erased nothing was let go.
     """
     known = ends.groupBy("node").agg(F.min(F.struct("first_offset", "run", "first_arrival")).alias("first"))
+    if erased is not None:
+        first = known.select("node", "first.first_offset").join(erased, "node")
+        before = F.sum(F.expr("greatest(0L, least(offset + rows, first_offset) - offset)")).alias("erased_before")
+        known = known.join(first.groupBy("node").agg(before), "node", "left")
+        known = known.filter("coalesce(erased_before, 0L) < first.first_offset")
     begun = known.filter("first.first_offset > 0").select("node", "first.run", "first.first_arrival")
     line = begun.join(lines, ["node", "run"], "left").select(
         *("node", "first_arrival", "number"), F.xxhash64(F.coalesce("line", "run")).alias("known_reign")
@@ -128,9 +144,17 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
     return places.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
 
 
-def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
+def list_erased_places(erased: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
+    """What was erased, on the lanes of all patterns of its node, place by place: it may have been of any of them."""
+    places = erased.select("node", "run", F.explode(F.expr("sequence(arrival, arrival + rows - 1)")).alias("place"))
+    known = places.distinct().join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
+    known = known.select("node", F.xxhash64(F.coalesce("line", "run")).alias("reign"), "place")
+    return known.join(F.broadcast(ranges.select(*LANE).distinct()), ["node", "reign"]).select(*LANE, "place")
+
+
+def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None = None) -> DataFrame:
     """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane, where the
-    journal holds them. One sort.
+    journal holds them; and how many places of its lane were erased before it, up to its end, and in all. One sort.
     """
     held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
@@ -141,9 +165,17 @@ def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
         )
     )
     points = ranges.select(*LANE, F.col("offset"), ends.alias("at")).select(*LANE, "offset", "at.end", "at.place")
-    ruler = places.withColumns({"offset": F.lit(None).cast("long"), "end": F.lit(-1)}).select(points.columns)
+    ruler = places.withColumn("end", F.lit(_MESSAGE))
+    if erased is not None:
+        ruler = ruler.unionByName(erased.withColumn("end", F.lit(_ERASED)))
+    ruler = ruler.withColumn("offset", F.lit(None).cast("long")).select(points.columns)
     lane = Window.partitionBy(*LANE).orderBy("place", "end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    counted = ruler.unionByName(points).withColumn("through", F.sum((F.col("end") == -1).cast("long")).over(lane))
+    counted = ruler.unionByName(points).withColumns(
+        {
+            "through": F.sum((F.col("end") == _MESSAGE).cast("long")).over(lane),
+            "gone": F.sum((F.col("end") == _ERASED).cast("long")).over(lane),
+        }
+    )
     ends_of = (
         counted.filter("end >= 0")
         .groupBy("node", "offset")
@@ -151,12 +183,15 @@ def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
             (F.max(F.when(F.col("end") == 0, F.col("through"))) + 1).alias("lo"),
             F.max(F.when(F.col("end") == 1, F.col("through"))).alias("hi"),
             F.max(F.when(F.col("end") == 2, F.col("through"))).alias("published_to"),
+            *(F.max(F.when(F.col("end") == end, F.col("gone"))).alias(name) for end, name in enumerate(_GONE)),
         )
     )
     return ranges.join(ends_of, ["node", "offset"], "inner").withColumn("hi", F.expr(_BEYOND))
 
 
 _END = (1 << 63) - 1
+_MESSAGE, _ERASED = -1, -2
+_GONE = ("gone_from", "gone_to", "gone_all")
 _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 1, count + conflated), hi)"
 """Past what the journal held, whatever was handed over counts as published there."""
 
@@ -164,19 +199,44 @@ _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 
 def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool = True) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1. `counts` is false where no range is of a
-    pattern or of a subject that skips, so that no message has to be counted.
+    pattern or of a subject that skips, so that no message has to be counted. `gone_from`, `gone_to` and `gone_all`: places of the
+    lane that may have been erased, before the range, up to its end, and in all; `gone_most`: no more than that of any stretch.
     """
     lanes, lines = measure_subjects(published.sums), published.runs.lines
     ranges = place_ranges(deliveries, lines)
     subjects = ranges.filter("not is_pattern")
     straight = subjects.join(lanes, [*LANE], "left").filter("not coalesce(skips, false)")
-    straight = straight.selectExpr(*RANGE, "from_place as lo", "to_place as hi", "published_to")
+    straight = straight.selectExpr(
+        *RANGE, "from_place as lo", "to_place as hi", "published_to", *(f"0L as {name}" for name in _GONE)
+    )
     if not counts:
-        return straight
+        return know_erased(straight, published.erased)
     # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
     skipping = subjects.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
-    patterns = leave_out_unknown(ranges.filter("is_pattern"), published.runs.ends, lines)
+    patterns = leave_out_unknown(ranges.filter("is_pattern"), published.runs.ends, lines, published.erased)
     places = list_pattern_places(published.messages, published.sums, patterns, lines)
     places = places.unionByName(list_skipping_places(published.messages, lanes))
-    counted = count_through(patterns.unionByName(skipping), places)
-    return straight.unionByName(counted.select(*straight.columns))
+    erased = None if published.erased is None else list_erased_places(published.erased, patterns, lines)
+    counted = count_through(patterns.unionByName(skipping), places, erased)
+    return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased)
+
+
+def know_erased(ranges: DataFrame, erased: DataFrame | None) -> DataFrame:
+    """Ranges with what of a subject may have been erased: places that no message is known of, and no more than were erased of its
+    epoch. Those behind the last that is known cannot be told: they may be all of them.
+    """
+    if erased is None:
+        return ranges.withColumn("gone_most", F.lit(0).cast("long"))
+    of_epoch = erased.groupBy("node", F.col("epoch").alias("reign")).agg(F.sum("rows").alias("of_epoch"))
+    known = ranges.join(F.broadcast(of_epoch), ["node", "reign"], "left").fillna(0, ["of_epoch"])
+    absent = known.selectExpr(
+        *(*RANGE, "lo", "hi", "published_to", "of_epoch"),
+        "if(is_pattern, gone_from, from_place - 1 - least(lo - 1, published_to)) as gone_from",
+        "if(is_pattern, gone_to, to_place - least(hi, published_to)) as gone_to",
+        "gone_all",
+    )
+    return absent.selectExpr(
+        *(*RANGE, "lo", "hi", "published_to", "gone_from", "gone_to"),
+        "if(is_pattern, gone_all, gone_to + of_epoch) as gone_all",
+        "if(is_pattern, gone_all, of_epoch) as gone_most",
+    )

@@ -41,13 +41,13 @@ class Told:
     """The newest message of each node that is known."""
 
 
-def know_runs(sums: DataFrame, reigns: DataFrame) -> Told:
-    """From the sums of the messages (published.py) and the journal's `reigns`: two small queries."""
+def know_runs(sums: DataFrame, reigns: DataFrame, erased: DataFrame | None = None) -> Told:
+    """From the sums of the messages (published.py) and the journal's `reigns`: two small queries. What was `erased` had landed, too."""
     ends = collect(list_ends(sums))
     said = collect(
         reigns.select("node", "run", "offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream")
     )
-    lines = end_where_landed(list_lines(said), ends)
+    lines = end_where_landed(list_lines(said), [*ends, *([] if erased is None else list_erased_ends(erased))])
 
     def table(rows: Iterable[Row], schema: str) -> DataFrame:
         return make_small(sums.sparkSession, rows, schema)
@@ -77,6 +77,11 @@ def list_ends(sums: DataFrame) -> DataFrame:
     )
 
 
+def list_erased_ends(erased: DataFrame) -> list[Row]:
+    """Of each run the last arrival of a message that was erased."""
+    return collect(erased.groupBy("node", "run").agg(F.expr("max(arrival + rows) - 1 as last_arrival")))
+
+
 def list_lines(reigns: Iterable[Row]) -> list[Row]:
     """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
     by_node: dict[str, list[Row]] = {}
@@ -99,7 +104,10 @@ def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
     """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
     may land before what was published.
     """
-    reached = {(row["node"], row["run"]): row["last_arrival"] for row in ends}
+    reached: dict[tuple[str, str], int] = {}
+    for row in ends:
+        run = row["node"], row["run"]
+        reached[run] = max(reached.get(run, row["last_arrival"]), row["last_arrival"])
     whole = [
         row | {"held_to": reached.get((row["node"], row["run"])) if row["held_to"] is None else row["held_to"]}
         for row in lines
