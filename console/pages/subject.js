@@ -28,7 +28,8 @@ export class Subject {
     this.snapshot_at = element("span", { class: "quiet" });
     this.messages = new Messages({ label: "Messages, newest first", hasSubject: false });
     this.fields = new FieldChart();
-    this.form = new PublishForm(this.name, () => this.live);
+    this.begun = new Promise((resolve) => { this.tellBegun = resolve; });
+    this.form = new PublishForm(this.name, this.begun);
     this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
     this.root = element("div", { class: "stack" },
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject")),
@@ -50,6 +51,7 @@ export class Subject {
     // First its state; when that is told, the last messages and what comes.
     this.isFirst = true;
     this.live.listen(this.name);
+    this.tellBegun(this.live);
   }
 
   take(told) {
@@ -71,7 +73,7 @@ export class Subject {
 
   readOn() {
     this.isFirst = false;
-    this.live.listen(this.name, { last: HISTORY });
+    this.live.listenAgain({ last: HISTORY });
   }
 
   showSnapshot(told) {

@@ -18,7 +18,7 @@ export class Live {
     this.place = {};
     this.unmarked = new Map(); // where each subject of a pattern stands, of those heard since the last mark
     this.waiting = new Map();
-    this.next_id = 10;
+    this.next_id = 2; // of the next command; 1 is the connect
     this.stop = onVisibility(() => (isHidden() ? this.leave() : this.wanted && this.connect()));
   }
 
@@ -29,6 +29,22 @@ export class Live {
     this.place = {};
     this.unmarked.clear();
     this.connect();
+  }
+
+  // Subscribes to the same selector anew, with other options, on the connection that is there: who waits for an answer is given it.
+  listenAgain(options) {
+    this.wanted.options = options;
+    this.place = {};
+    this.unmarked.clear();
+    this.socket.send(JSON.stringify([{ id: this.next_id++, unsubscribe: this.wanted.selector }, this.subscribe()]));
+  }
+
+  // The command; what is pushed before its answer belongs to a subscription before it.
+  subscribe() {
+    this.subscription = this.next_id++;
+    this.isSubscribed = false;
+    const { selector, options } = this.wanted;
+    return { id: this.subscription, subscribe: selector, ...options, ...this.place };
   }
 
   end(isFinal = true) {
@@ -42,6 +58,7 @@ export class Live {
     const socket = this.socket;
     this.socket = null;
     socket?.close();
+    this.refuse?.(new Error("not connected to the client port"));
     for (const { reject } of this.waiting.values()) reject(new Error("the connection ended"));
     this.waiting.clear();
   }
@@ -51,12 +68,15 @@ export class Live {
     const socket = openSocket(this.port, "/v1/live", "godwit.v1.json");
     this.socket = socket;
     this.onState("connecting", false);
-    socket.onopen = () => {
-      const token = readClientToken();
-      const { selector, options } = this.wanted;
-      socket.send(JSON.stringify([{ id: 1, connect: token ? { token, client: CLIENT } : { client: CLIENT } },
-        { id: 2, subscribe: selector, ...options, ...this.place }]));
-    };
+    this.opened = new Promise((resolve, reject) => {
+      this.refuse = reject;
+      socket.onopen = () => {
+        const token = readClientToken();
+        socket.send(JSON.stringify([{ id: 1, connect: token ? { token, client: CLIENT } : { client: CLIENT } }, this.subscribe()]));
+        resolve();
+      };
+    });
+    this.opened.catch(() => {}); // nobody need wait for it
     socket.onmessage = (event) => [parse(event.data)].flat().forEach((told) => this.take(told));
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
@@ -67,8 +87,10 @@ export class Live {
     };
   }
 
-  // Sends one command; its answer, or an error with the node's reason. `content` is JSON as it was written, to be sent as it is.
-  send(command, content) {
+  // Sends one command, once the connection is there; its answer, or an error with the node's reason. `content` is JSON as it was written,
+  // to be sent as it is.
+  async send(command, content) {
+    await this.opened;
     return new Promise((resolve, reject) => {
       if (this.socket?.readyState !== 1) return reject(new Error("not connected to the client port"));
       const id = this.next_id++;
@@ -102,7 +124,11 @@ export class Live {
       return told.error ? waiting.reject(new Error(`${told.name}: ${told.reason}`)) : waiting.resolve(told);
     }
     if (told.error) return this.onState(`${told.name}: ${told.reason}`, true);
-    if (told.ok === "subscribed") this.onState(`listening to ${this.wanted?.selector}`, false);
+    if (told.ok === "subscribed" && told.id === this.subscription) {
+      this.isSubscribed = true;
+      this.onState(`listening to ${this.wanted?.selector}`, false);
+    }
+    if (!this.isSubscribed) return;
     if (told.mark) {
       this.place = { since: told.mark };
       this.unmarked.clear();

@@ -4,9 +4,9 @@ import { element, panel, say } from "../element.js";
 import { readClientToken } from "./live.js";
 
 export class PublishForm {
-  // `find()` gives the live connection, if there is one.
-  constructor(subject, find) {
-    Object.assign(this, { subject, find });
+  // `live`: a promise of the live connection; it may still be opening when somebody publishes.
+  constructor(subject, live) {
+    Object.assign(this, { subject, live });
     this.content = element("textarea", { name: "content", spellcheck: "false", class: "mono", maxlength: 1048576, placeholder: '{"hello": 1}' });
     this.kind = element("select", { name: "kind" }, element("option", { value: "json" }, "JSON"), element("option", { value: "text" }, "Text"));
     this.retain = element("input", { type: "checkbox", name: "retain", checked: true });
@@ -25,21 +25,26 @@ export class PublishForm {
   }
 
   async publish() {
+    if (this.isPublishing) return;
     const command = { publish: this.subject };
     if (!this.retain.checked) command.retain = false;
     if (this.key.value) command.key = this.key.value;
+    const content = this.content.value;
+    const isJson = this.kind.value === "json";
+    if (!isJson) command.text = content;
     try {
-      const live = this.find();
-      if (!live) throw new Error("not connected to the client port");
+      if (isJson) JSON.parse(content);
+      this.isPublishing = true;
+      this.tell("publishing", "quiet");
+      const live = await this.live;
       const token = this.token.value.trim();
       if (token && token !== readClientToken()) await live.renew(token);
-      const isJson = this.kind.value === "json";
-      if (isJson) JSON.parse(this.content.value);
-      else command.text = this.content.value;
-      const answer = await live.send(command, isJson ? this.content.value : undefined);
+      const answer = await live.send(command, isJson ? content : undefined);
       this.tell(`accepted at ${answer.at}${answer.repeat ? ", which was a repeat" : ""}`, "good");
     } catch (error) {
       this.tell(error instanceof SyntaxError ? `This is not JSON: ${error.message}` : error.message, "bad");
+    } finally {
+      this.isPublishing = false;
     }
   }
 

@@ -1,10 +1,11 @@
 """The console in a real Chromium, on a real node: figures that move, a live tail, strangers' words that stay words."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from godwit import testing
 from godwit.client import Client
@@ -164,6 +165,32 @@ async def test_a_refused_command_is_shown_with_its_reason(page: Page) -> None:
         row = page.locator("#refusals tbody tr")
         await expect(row.first).to_contain_text("4116 KeyInvalid")
         await expect(row.first).to_contain_text("127.0.0.1")
+
+
+@pytest.mark.parametrize("opened", ["**/v1/node*", "**/v1/live"])
+async def test_what_is_published_before_the_page_is_connected_waits(page: Page, opened: str) -> None:
+    may_open = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_open.wait()
+        await route.continue_()
+
+    async def hold_socket(socket: WebSocketRoute) -> None:
+        await may_open.wait()
+        socket.connect_to_server()
+
+    await page.route(opened, hold)
+    await page.route_web_socket(opened, hold_socket)
+    async with testing.node() as node:
+        await page.goto(f"{node.admin_url}/#/subject?name=/a/new")
+        form = page.locator("#publish")
+        await form.get_by_label("Content").fill("1")
+        await form.get_by_role("button", name="Publish").click()
+        await form.get_by_role("button", name="Publish").click()
+        await expect(form.get_by_role("status")).to_have_text("publishing")
+        may_open.set()
+        await expect(form.get_by_role("status")).to_contain_text("accepted at")
+        await expect(page.locator("#history tbody tr")).to_have_count(1)
 
 
 async def test_subscribers_are_counted_each_without_those_of_patterns(page: Page) -> None:
