@@ -113,7 +113,12 @@ impl Shared {
         let is_written = self.await_written(ask.until, progress);
         let failed = Page { cursor: ask.cursor, serial: ask.serial, has_failed: true, ..Page::default() };
         match read(ask, reader) {
-            Ok(page) => Page { is_last: page.is_last && is_written, has_failed: page.is_last && !is_written, ..page },
+            Ok(page) => Page {
+                is_last: page.is_last && is_written,
+                is_beginning: page.is_beginning && is_written,
+                has_failed: page.is_last && !is_written,
+                ..page
+            },
             Err(_) => failed,
         }
     }

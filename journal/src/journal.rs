@@ -133,7 +133,8 @@ impl Journal {
         let (to_writer, last_arrival) = channel();
         let writer = {
             let (queue, to_sealer) = (queue.clone(), to_sealer.clone());
-            spawn("journal", move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify))?
+            let run = move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify);
+            std::thread::Builder::new().name("journal".to_owned()).spawn(run)?
         };
         let retention = list_retention(settings);
         let sealer = beside::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
@@ -179,10 +180,6 @@ impl Drop for Journal {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
 fn list_retention(settings: &Settings) -> Vec<(Stream, Retention)> {

@@ -132,6 +132,22 @@ def test_a_row_that_retention_let_go_is_missed_by_name(tmp_path: Path) -> None:
     assert kept[0].first == 100 and kept[-1].next == 400
 
 
+def test_a_segment_that_is_gone_with_its_file_is_passed_over(tmp_path: Path) -> None:
+    write_messages(tmp_path, 400, segments=3).close()
+    path = tmp_path / "journal/messages/manifest.json"
+    manifest = json.loads(path.read_bytes())
+    gone = manifest["segments"][1]  # as a start names one that somebody took away, or that it cannot read
+    gone |= {"rows": 0, "bytes": 0, "run": "", "time_min": 0, "time_max": 0, "holes": [[gone["first"], gone["next"]]]}
+    path.write_text(json.dumps(manifest))
+    (path.parent / gone["file"]).unlink()
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    parts = journals.parts({}, journals.nexts())
+    found = {offset for part in parts for offset in range(part.first, part.next)}
+    assert found == set(range(400)) - set(range(gone["first"], gone["next"]))
+    assert gone["file"] not in {part.file for part in parts}
+
+
 def test_rows_that_no_segment_has_are_an_error(tmp_path: Path) -> None:
     writer = write_messages(tmp_path, 400, segments=3)
     writer.close()

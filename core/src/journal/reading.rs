@@ -55,7 +55,7 @@ pub struct Page {
     pub reached: u64,
     /// The journal holds the place asked for, and everything from there to `next`.
     pub is_whole: bool,
-    /// Of the last messages that were asked for there is none.
+    /// Of the last messages that were asked for there is none, and all that was to be waited for is there.
     pub is_beginning: bool,
     /// Nothing follows in the journal, which has everything up to the arrival that was to be waited for.
     pub is_last: bool,

@@ -101,7 +101,7 @@ def _describe(file: Mapping[str, Any]) -> str:
     if file["is_missing"]:
         return f"{name}: missing; the manifest names it"
     if file["is_gap"]:
-        return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and there is no manifest to say why"
+        return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and nothing says why"
     said = []
     if file["damaged"]:
         said.append(counted(file["damaged"], "damaged row or batch", "damaged rows or batches"))

@@ -199,7 +199,7 @@ impl Shard {
             }
             match self.streams.get(stream).map(|stream| stream.source.clone()) {
                 Some(Source::Subject(log)) => {
-                    if page.is_beginning && !page.has_failed {
+                    if page.is_beginning {
                         node.note_beginning(log);
                     }
                     self.use_subject_page(id, log, page, node, out);

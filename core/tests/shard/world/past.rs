@@ -120,6 +120,7 @@ impl Past {
             }
         }
         let is_written = self.rows.get(..self.written).unwrap_or(&[]).last().map_or(0, |row| row.arrival) >= ask.until;
+        page.is_beginning &= is_written && !self.has_failed;
         page.has_failed = self.has_failed || page.is_last && !is_written;
         page
     }

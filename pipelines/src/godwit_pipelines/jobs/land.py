@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -72,11 +73,11 @@ def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) 
 
 def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
     """Where a query goes on from its checkpoint, by node: after the last batch, or where that began if it was cut short."""
-    batches = [int(file.name) for file in checkpoint.glob("offsets/*") if file.name.isdecimal()]
-    if not batches:
+    last = last_batch(checkpoint, "offsets")
+    if last is None:
         return {}
-    told = json.loads((checkpoint / "offsets" / str(max(batches))).read_text("utf-8").splitlines()[-1])
-    is_done = (checkpoint / "commits" / str(max(batches))).exists()
+    told = offset_of(checkpoint, last)
+    is_done = (checkpoint / "commits" / str(last)).exists()
     return from_offset(stream, told if is_done else {**told, "nodes": told.get("begun", {})})
 
 
@@ -85,7 +86,7 @@ def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, in
     had landed, too; those that do not may have others before them that have not.
     """
     table = f"bronze.{stream}"
-    has_begun = any(Path(run.lake.checkpoint(query)).glob("offsets/[0-9]*"))
+    has_begun = last_batch(Path(run.lake.checkpoint(query)), "offsets") is not None
     if has_begun or not run.lake.exists(table):
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
@@ -117,13 +118,21 @@ def keep_ends(run: Run, query: str, erased: Erased) -> dict[str, int]:
 
 def find_kafka_place(checkpoint: Path) -> dict[str, int]:
     """Up to which offset a query of Kafka has come, by node, which is a topic's partition: after the last batch that is done."""
-    batches = [int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdecimal()]
-    file = checkpoint / "offsets" / str(max(batches, default=-1))
-    if not file.is_file():
-        return {}
-    topics = json.loads(file.read_text("utf-8").splitlines()[-1])
+    last = last_batch(checkpoint, "commits")
+    topics = {} if last is None else offset_of(checkpoint, last)
     partitions = {topic: told for topic, told in topics.items() if isinstance(told, dict)}
     return {f"{topic}/{number}": int(next) for topic, told in partitions.items() for number, next in told.items()}
+
+
+def last_batch(checkpoint: Path, of: str) -> int | None:
+    """The last batch that a checkpoint has begun (`offsets`) or done (`commits`)."""
+    return max((int(file.name) for file in checkpoint.glob(f"{of}/*") if file.name.isdecimal()), default=None)
+
+
+def offset_of(checkpoint: Path, batch: int) -> dict[str, Any]:
+    """Where a batch ends, as the source of its query says it."""
+    told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
+    return told
 
 
 def after(offset: int, ranges: Sequence[Range]) -> int:

@@ -103,7 +103,8 @@ class Journals:
                 )
             low, high = max(first, segment.first), min(next, segment.next)
             covered = high
-            if may_hold(segment, filters):
+            # Of what is gone as a whole there may be no file.
+            if may_hold(segment, filters) and not is_gone(low, high, folder.holes):
                 parts += self._cut(folder, segment, low, high)
         if covered < next and not is_gone(covered, next, folder.holes):
             raise JournalBroken(
