@@ -8,25 +8,14 @@ cannot (it is not Linux), the module is on its own.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import runpy
-import signal
 import sys
 
-from godwit.children import PR_SET_PDEATHSIG
-
-
-def follow(parent: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before it could be followed
-            sys.exit(1)
-
+from godwit.children import follow_parent
 
 if __name__ == "__main__":
     _, parent, module, *words = sys.argv
-    follow(int(parent))
+    follow_parent(int(parent))()
     sys.argv = [module, *words]
     sys.path.pop(0)  # this file's folder, which no module is looked for in
     runpy.run_module(module, run_name="__main__", alter_sys=True)

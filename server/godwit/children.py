@@ -13,19 +13,19 @@ import signal
 import sys
 from collections.abc import Callable
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def follow_parent() -> Callable[[], None]:
-    """What to give a subprocess as `preexec_fn`: the kernel kills the child when the thread that starts it ends, also when
-    that was itself killed. Where the system cannot (it is not Linux), the child is on its own.
+def follow_parent(parent: int | None = None) -> Callable[[], None]:
+    """What to give a subprocess as `preexec_fn`, or to call in a child of the process `parent`: the kernel kills the child when the
+    thread that started it ends, also when that was itself killed. Where the system cannot (it is not Linux), the child is on its own.
     """
-    parent = os.getpid()
+    parent = os.getpid() if parent is None else parent
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def follow() -> None:
         if prctl is not None:
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:  # it ended before it could be followed
                 os._exit(1)
 
