@@ -268,7 +268,8 @@ async def test_waiting_for_the_connection_ends_with_it_or_with_the_reason(peer: 
 
 async def test_closing_does_not_wait_for_a_server_that_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with asyncio.timeout(1), Client(f"ws://127.0.0.1:{silent.getsockname()[1]}") as client:
+        url, patient = f"ws://127.0.0.1:{silent.getsockname()[1]}", Settings(connect_timeout_ms=600_000)
+        async with asyncio.timeout(60), Client(url, settings=patient) as client:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await client.connected()
