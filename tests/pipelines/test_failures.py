@@ -30,7 +30,14 @@ from godwit_pipelines.errors import (
 )
 from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
-from godwit_pipelines.session import ask_for_plain_messages, check_java_options, check_master, spark_conf
+from godwit_pipelines.session import (
+    ask_for_plain_messages,
+    check_java_options,
+    check_master,
+    find_java,
+    short_lived,
+    spark_conf,
+)
 from godwit_pipelines.settings import Config, SparkSettings
 from godwit_pipelines.source.kafka_faults import reach
 
@@ -164,6 +171,15 @@ def test_who_chooses_a_collector_of_java_has_it() -> None:
     assert "UseSerialGC" not in flags and "TieredStopAtLevel" in flags
     flags = spark_conf(SparkSettings(java_options="-Da=b"), is_short=True)["spark.driver.extraJavaOptions"]
     assert "UseSerialGC" in flags and flags.endswith("-Da=b")
+
+
+def test_a_short_session_has_room_for_as_much_compiled_code_as_any() -> None:
+    def code_bytes(*flags: str) -> int:
+        words = [find_java(), *flags, "-XX:+PrintFlagsFinal", "-version"]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return int(next(line for line in told.splitlines() if " ReservedCodeCacheSize " in line).split()[3])
+
+    assert code_bytes(*short_lived("", is_short=True)) >= code_bytes()
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
