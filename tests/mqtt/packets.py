@@ -99,7 +99,7 @@ class Peer:
 
     def __init__(self, address: tuple[str, int], version: int = V5) -> None:
         self.version = version
-        self.socket = socket.create_connection(address, timeout=5)
+        self.socket = socket.create_connection(address, timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.held = b""
 
