@@ -113,11 +113,21 @@ def test_percentiles_are_within_their_bucket(spark: SparkSession) -> None:
 
 def test_a_budget_burns_as_fast_as_deliveries_are_late_or_missing(spark: SparkSession) -> None:
     slow = [0] * 20 + [1]  # above half a second
-    rows = [latency(n, 60 * n, [0, 999]) for n in range(5)] + [latency(9, 301, [0, 980] + [0] * 18 + [20])]
-    missing = [delivery(0, 302, gaps=1, gap_count=1_000)]
-    windows = delivery_windows(
-        frame(spark, DELIVERIES, missing), frame(spark, LATENCY, [*rows, latency(10, 302, slow)])
-    )
+    rows = [latency(n, 60 * n, [0, 999]) for n in range(5)] + [latency(9, 301, [0, 979] + [0] * 18 + [20])]
+    handed = [delivery(n, 60 * n, count=999) for n in range(5)]
+    handed += [delivery(8, 301, count=2_000), delivery(9, 302, gaps=1, gap_count=1_000, count=0)]
+    windows = delivery_windows(frame(spark, DELIVERIES, handed), frame(spark, LATENCY, [*rows, latency(10, 302, slow)]))
     last = burn_rates(windows, 65_536, 0.99).orderBy(F.desc("minute")).first()
-    assert last is not None and last.total == 2_001 and last.good == 980
-    assert abs(last.burn_5m - (1_021 / (4 * 999 + 2_001)) / 0.01) < 1e-6  # the last five minutes
+    assert last is not None and last.total == 3_000 and last.good == 1_958  # 979 of 1,000 that were timed
+    assert abs(last.burn_5m - (1_042 / (4 * 999 + 3_000)) / 0.01) < 1e-6  # the last five minutes
+
+
+def test_each_tenant_burns_its_own_budget_though_nodes_time_for_all(spark: SparkSession) -> None:
+    handed = [
+        *(delivery(0, 1, tenant="a", count=900), delivery(1, 2, tenant="b", count=100, gaps=1, gap_count=25)),
+        *(delivery(2, 3, tenant="b", selector="/b", count=50), delivery(3, 4, tenant="c", selector="/c", count=7)),
+    ]
+    times = [latency(0, 10, [0, 90] + [0] * 18 + [10]), latency(1, 10, [0, 5]) | {"selector": "/b"}]
+    burned = burn_rates(delivery_windows(frame(spark, DELIVERIES, handed), frame(spark, LATENCY, times)), 65_536, 0.9)
+    told = {row.tenant: (row.good, row.total, round(row.burn_1h, 6)) for row in burned.collect()}
+    assert told == {"a": (810, 900, 1.0), "b": (140, 175, 2.0), "c": (7, 7, 0.0)}

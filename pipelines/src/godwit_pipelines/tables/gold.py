@@ -48,8 +48,12 @@ SLO = Table(
     columns=table_of_columns(
         column("minute", TIME, "The minute."),
         TENANT,
-        column("good", LONG, "Deliveries that were fast enough."),
-        column("total", LONG, "Deliveries that were timed, and messages told missing."),
+        column(
+            "good",
+            LONG,
+            "Deliveries that were fast enough, by the share of such among what was timed of their selector.",
+        ),
+        column("total", LONG, "Deliveries, and messages told missing."),
         column("burn_5m", DOUBLE, "Burn rate over five minutes."),
         column("burn_1h", DOUBLE, "Burn rate over an hour."),
         column("burn_6h", DOUBLE, "Burn rate over six hours."),

@@ -108,15 +108,23 @@ def burn_rates(windows: DataFrame, target_us: int = 65_536, objective: float = 0
     """How fast each tenant's error budget burns: 1 uses it up exactly. A delivery is good when the kernel had it
     within `target_us` (rounded up to a power of two) of its acceptance; a message told missing is a bad one. By
     minute, over the 5 minutes, hour and 6 hours to its end.
+
+    A node times what it delivers of a selector, whosever it is: each tenant has the share of good ones that its selectors had, and of one
+    that nothing was timed of in its minute all are good.
     """
     good_to = max(1, (target_us - 1).bit_length()) + 1
+    lanes = windows.groupBy(F.window("start", "1 minute"), "node", "selector", "tenant").agg(
+        F.expr(f"sum(aggregate(slice(buckets, 1, {good_to}), 0L, (sum, each) -> sum + each)) as fast"),
+        *(F.sum(name).alias(name) for name in ("timed", "messages", "missed")),
+    )
+    lanes = lanes.withColumn("minute", F.col("window.start"))
+    of_lane = "over (partition by minute, node, selector)"
+    share = f"coalesce(try_divide(sum(fast) {of_lane}, sum(timed) {of_lane}), 1D) as share"
     minutes = (
-        windows.groupBy(F.window("start", "1 minute"), "tenant")
-        .agg(
-            F.expr(f"sum(aggregate(slice(buckets, 1, {good_to}), 0L, (sum, each) -> sum + each)) as good"),
-            F.expr("sum(timed) + sum(missed) as total"),
-        )
-        .select(F.col("window.start").alias("minute"), "tenant", "good", "total")
+        lanes.selectExpr("minute", "tenant", "messages", "missed", share)
+        .groupBy("minute", "tenant")
+        .agg(F.expr("cast(round(sum(messages * share)) as bigint) as good"), F.expr("sum(messages + missed) as total"))
+        .filter("total > 0")
     )
     spans = {"burn_5m": 5 * 60, "burn_1h": 3_600, "burn_6h": 6 * 3_600}
     rates = []
