@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.jobs import JOBS, Run
+from godwit_pipelines.jobs.bars import pick
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.settings import Config
 from tests.pipelines.journals import START, JournalWriter, message
@@ -49,6 +50,12 @@ def kept(lake: Lake) -> list[list[Any]]:
     table = table.sort_by([("node", "ascending"), ("start", "ascending")])
     names = ["node", "open", "high", "low", "close", "count", "to_offset"]
     return [[row[name] for name in names] for row in table.to_pylist()]
+
+
+def test_bars_are_made_of_all_but_bars(spark: SparkSession) -> None:
+    subjects = ["/prices/eur", "/p/prices/eur", "/p", "/pa/x", "/quotes"]
+    rows = spark.createDataFrame([(subject,) for subject in subjects], "subject string")
+    assert [row.subject for row in pick(rows, "/p", "/p").collect()] == ["/prices/eur", "/p", "/pa/x"]
 
 
 @pytest.mark.long

@@ -28,8 +28,7 @@ _TABLE_EVERY_S = 20.0
 def run(run: Run) -> Outcome:
     """Bars of the subjects below --option subjects=PREFIX."""
     width, prefix = width_of(run.options), run.options.get("publish", "")
-    rows = run.journal_stream("messages").filter(F.col("subject").startswith(run.options.get("subjects", "/")))
-    rows = rows.filter(~F.col("subject").startswith(prefix or "/bars/"))  # not bars of bars
+    rows = pick(run.journal_stream("messages"), run.options.get("subjects", "/"), prefix or "/bars")
     late, field = late_of(run.options), run.options.get("field", "$")
 
     def publish(changed: DataFrame, batch: int) -> None:
@@ -45,6 +44,12 @@ def run(run: Run) -> Outcome:
             rows.writeStream.foreachBatch(lambda new, _: keep(run.lake, values(new, width, field))), "bars-kept"
         )
     return Outcome()
+
+
+def pick(messages: DataFrame, beginning: str, bars_at: str) -> DataFrame:
+    """Those of subjects that begin so, but no bars: these are below their own subject."""
+    subject = F.col("subject")
+    return messages.filter(subject.startswith(beginning) & ~subject.startswith(f"{bars_at}/"))
 
 
 def keep(lake: Lake, new: DataFrame) -> None:
