@@ -43,6 +43,14 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         ("spark.conf", "a", "NAME=VALUE"),
         ("lake.path", "a%20b", "has '%' in it, which no folder of tables can have"),
         ("lake.path", "/a[1]", r"lake.path \(from a flag\): '/a\[1\]' has '\[' in it"),
+        (
+            "maintain.keep_days",
+            "bronze.access=3,bronze.acces=3",
+            "'bronze.acces' is no table; did you mean bronze.access?",
+        ),
+        ("maintain.keep_days", "bronze.access=-1", "'bronze.access=-1' must be days, from 0 to 100,000"),
+        ("maintain.keep_days", "gold.slo=nan", "'gold.slo=nan' must be days"),
+        ("maintain.keep_days", "ops.erased=9", "'ops.erased' has no days"),
         ("lake.pth", "x", "did you mean lake.path?"),
     ],
 )

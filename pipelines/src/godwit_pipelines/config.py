@@ -20,6 +20,7 @@ from .settings import Config
 CONFIG_VARIABLE = "GODWIT_PIPELINES_CONFIG"
 _PREFIX = "GODWIT_PIPELINES_"
 _NOT_IN_A_LAKE = "%\\[]^|"
+_DAYS_MAX = 100_000
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -63,7 +64,29 @@ def load_config(
         values[_known(key, "a flag")] = text, "a flag"
     config = build_config({key: (convert(key, *given), given[1]) for key, given in values.items()})
     check_lake(config)
+    check_keep_days(config)
     return config
+
+
+def check_keep_days(config: Config) -> None:
+    """Raises ConfigInvalid for a table that there is none of, or that has no days, and for what is no number of days."""
+    if not config.maintain.keep_days:
+        return
+    from .tables import TABLES
+
+    key, source = "maintain.keep_days", config.sources.get("maintain.keep_days", "")
+    dated = {name for name, table in TABLES.items() if table.day}
+    for name, text in config.maintain.keep_days.items():
+        if name not in TABLES:
+            raise ConfigInvalid(key, name, "is no table", hint=_nearest(name, dated), source=source)
+        if name not in dated:
+            raise ConfigInvalid(key, name, "has no days that could be let go of", source=source)
+        try:
+            days = float(text)
+        except ValueError:
+            days = -1.0
+        if not 0 <= days <= _DAYS_MAX:
+            raise ConfigInvalid(key, f"{name}={text}", f"must be days, from 0 to {_DAYS_MAX:,}", source=source)
 
 
 def check_lake(config: Config) -> None:

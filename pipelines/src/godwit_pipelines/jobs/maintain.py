@@ -6,6 +6,7 @@ One table after the other, outside of any streaming process; a stream that reads
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -80,7 +81,7 @@ def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> l
     table = DeltaTable(path)
     gone = set()
     for kept_hours, is_full in ((hours, False), (max(hours, orphan_hours), True)):
-        gone |= {*table.vacuum(int(kept_hours), dry_run=False, enforce_retention_duration=False, full=is_full)}
+        gone |= {*table.vacuum(math.ceil(kept_hours), dry_run=False, enforce_retention_duration=False, full=is_full)}
     table.create_checkpoint()
     return [f"{counted(len(gone), 'file')} removed"] if gone else []
 
