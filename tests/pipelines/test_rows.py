@@ -190,6 +190,23 @@ def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) 
         list(read_part(parts[0], READING))
 
 
+def test_who_may_lose_rows_passes_over_a_file_that_retention_removes_before_it_is_read(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 100, segments=1)
+    writer.seal()
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    parts = journals.parts({}, {"node-a": 100}, may_lose=True)
+    writer.retain(100)
+    assert [list(read_part(part, READING)) for part in parts] == [[] for _ in parts] != []
+    opened = Journals(str(tmp_path), "messages")
+    writer.write([message(offset) for offset in range(100, 120)])
+    opened.look()
+    parts = opened.parts({}, {"node-a": 120}, may_lose=True)
+    writer.seal()
+    writer.retain(120)
+    assert [list(read_part(part, READING)) for part in parts] == [[] for _ in parts] != []
+
+
 def test_a_segment_without_a_known_column_is_read_as_faults(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path)
     writer.schema = SCHEMA.remove(SCHEMA.get_field_index("epoch"))

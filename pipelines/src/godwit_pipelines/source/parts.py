@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import itertools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
@@ -105,7 +106,7 @@ class Journals:
             covered = high
             # Of what is gone as a whole there may be no file.
             if may_hold(segment, filters) and not is_gone(low, high, folder.holes):
-                parts += self._cut(folder, segment, low, high)
+                parts += [replace(part, may_lose=may_lose) for part in self._cut(folder, segment, low, high)]
         if covered < next and not is_gone(covered, next, folder.holes):
             raise JournalBroken(
                 f"node {folder.node}: {self.stream} ends at {covered}, before {next} that was there: was the journal replaced?"

@@ -2,7 +2,8 @@
 
 Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; a part of a file that cannot be
 read comes out as one such row for each of its offsets. Invariant: for every offset that was asked for, and that the
-manifest does not call a hole and the part does not leave out, exactly one row comes out.
+manifest does not call a hole and the part does not leave out, exactly one row comes out; where the part may lose rows and their
+file is gone, none.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Part:
     """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
     left_out: tuple[tuple[int, int], ...] = ()
     """Offsets that nobody is to be given."""
+    may_lose: bool = False
+    """Whether rows that retention lets go of before they are read are passed over."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,15 @@ class Reading:
 
 def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
     """The part's rows with the wanted columns."""
+    try:
+        yield from read_there(part, reading)
+    except JournalMissing:
+        if not part.may_lose:
+            raise
+
+
+def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The rows of a segment that is there: raises JournalMissing where it is not any more."""
     due = offsets_of(part.first, part.next, part.holes)
     done = 0
     for offsets, batch, why in gather(read_raw(part, reading.schema)):
