@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit_pipelines.jobs.ranges import (
-    Extent,
-    clipped,
-    compare,
-    count_offsets,
-    extents_of,
-    joined,
-    reached_by,
-    without,
-)
+from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined, reached_by
+from godwit_pipelines.ranges import clipped, count_offsets, without
 
 
 def kinds(

@@ -220,6 +220,30 @@ def test_what_was_erased_makes_no_fault_and_hides_none_as_proven(spark: SparkSes
     check_erased(run_audit(spark, {"drawn": erase(cases, random.Random(SEED))}), cases)
 
 
+def lose(cases: list[Case], lots: random.Random) -> Scene:
+    """The cases' scene, without messages that retention let go of before they landed: some stretches of the journal, each amid others."""
+    whole = scene_of(cases)
+    order = sorted(whole.messages, key=lambda row: (row["run"], row["arrival"]))
+    rows = [{**row, "offset": offset} for offset, row in enumerate(order)]
+    begins = [lots.randrange(1, len(rows) - 1) for _ in range(12)]
+    gone = {offset for begin in begins for offset in range(begin, min(begin + lots.choice((1, 3, 20)), len(rows) - 1))}
+    left = [row for row in rows if row["offset"] not in gone]
+    return Scene(whole.deliveries, left, access=whole.access, reigns=[{"run": "none", "kind": "began", "offset": 0}])
+
+
+def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:
+    check_erased(run_audit(spark, {"drawn": lose(cases, random.Random(SEED))}), cases)
+
+
+@pytest.mark.long
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_what_never_landed_makes_no_fault_in_many_more(spark: SparkSession, seed: int) -> None:
+    lots = random.Random(seed)
+    drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
+    check_erased(run_audit(spark, {"drawn": lose(drawn, lots)}), drawn)
+
+
 @pytest.mark.long
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))

@@ -9,7 +9,16 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import MESSAGES, REIGNS
 from godwit_pipelines.transforms.published import sum_messages
-from godwit_pipelines.transforms.runs import end_where_landed, know_runs, list_excuses, list_landed, list_lines
+from godwit_pipelines.transforms.runs import (
+    collect,
+    end_where_landed,
+    know_runs,
+    list_ends,
+    list_excuses,
+    list_landed,
+    list_lines,
+    list_reigns,
+)
 from tests.pipelines.transforms.checker import MICROS
 from tests.pipelines.transforms.rows import frame
 
@@ -80,7 +89,8 @@ def test_the_tables_hold_what_was_told(spark: SparkSession) -> None:
     ]
     reigns = [{"node": "n", "run": "a", "offset": 0, "kind": "began", "epoch": 1}]
     sums = sum_messages(frame(spark, MESSAGES, messages))
-    told = know_runs(sums, frame(spark, REIGNS, reigns))
+    said = collect(list_reigns(frame(spark, REIGNS, reigns)))
+    told = know_runs(spark, collect(list_ends(sums)), said)
     sums.unpersist()
     assert [tuple(row) for row in told.lines.collect()] == [("n", "a", "a", 4, 1)]
     assert [tuple(row)[:5] for row in told.ends.collect()] == [("n", "a", 3, 3, 4)]

@@ -80,7 +80,7 @@ def sum_up(verdict: DataFrame) -> Outcome:
         rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
         rest = f"{rest}, {sums.sure_told:,} that are missing were told to be" if sums.sure_told else rest
         return Outcome(
-            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about messages that were erased; "
+            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about messages that were erased or never landed; "
             f"no fault shows in them{rest if sums.sure_ranges else ''}"
         )
     told = f"; the {sums.told:,} that are missing were told to be" if sums.told else ""

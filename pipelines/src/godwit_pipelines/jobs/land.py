@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
+from ..ranges import Range, clipped, count_offsets
 from ..schemas import SCHEMAS
 from ..source.offsets import from_offset
 from ..source.parts import Journals, find_folders
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
-from .ranges import Range, clipped, count_offsets
 
 Erased = dict[str, list[Range]]
 _ENDS = "landed.json"

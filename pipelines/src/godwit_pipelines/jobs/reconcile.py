@@ -15,13 +15,14 @@ from pyspark.sql import functions as F
 from ..delta.columns import arrow_schema
 from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
+from ..ranges import Range, clipped, count_offsets, without
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
 from ..tables import TABLES
 from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
-from .ranges import Extent, Finding, Range, clipped, compare, count_offsets, extents_of, reached_by, without
+from .ranges import Extent, Finding, compare, extents_of, reached_by
 
 WERE_ERASED = (
     "were erased before their offsets were kept: what is MISSING may be these, and landing again would bring them back"

@@ -17,7 +17,10 @@ _PERSON = (
     column("is_pattern", BOOL, "Whether the selector is a pattern, whose places are arrivals."),
 )
 _ERASED = column(
-    "erased", LONG, "Erased messages that it may be about, at most, counted for each of its ranges.", null=True
+    "erased",
+    LONG,
+    "Messages that were erased or never landed and that it may be about, at most, counted for each of its ranges.",
+    null=True,
 )
 RANGES = Table(
     name="gold.audit_ranges",
@@ -101,8 +104,8 @@ VERDICT = Table(
         column(
             "verdict",
             TEXT,
-            "proven (all of it, in order, once), told (what is missing was told), unproven (messages that it may be about were erased, "
-            "and beside these nothing is wrong) or broken.",
+            "proven (all of it, in order, once), told (what is missing was told), unproven (messages that it may be about "
+            "were erased or never landed, and beside these nothing is wrong) or broken.",
         ),
     ),
     key=("hour", "node", "tenant", "selector", "is_pattern"),

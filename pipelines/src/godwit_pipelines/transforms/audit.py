@@ -205,8 +205,8 @@ def sum_hours(judged: DataFrame) -> DataFrame:
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be), unproven (it may be about messages that were erased), or broken. What was handed over
-    and is not known to have been published yet is none of it missing.
+    told (what was missing was said to be), unproven (it may be about messages that were erased or never landed), or broken. What was
+    handed over and is not known to have been published yet is none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     sums = handed.groupBy(*place).agg(

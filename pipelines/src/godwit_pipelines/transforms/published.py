@@ -9,8 +9,8 @@ Arrivals go on where a run follows another: the ruler of a pattern is that of al
 that who resumes across a restart stands on the same. What an unclean end cut off the journal may have been handed
 over all the same; where it lay, the next run gives the same arrivals again: a run's ranges end where the journal does.
 
-Of messages that were erased it is known where they stood, by run, arrival and epoch, and not of which subject they were. They are on no
-ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places.
+Of messages that were erased, or never landed, it is known where they stood, by run, arrival and epoch, and not of which subject they were.
+They are on no ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .runs import Told, know_runs
+from .lost import add_lost
+from .runs import Told, collect, know_runs, list_ends, list_reigns
 from .selector import match_subjects
 
 LANE = ("node", "selector", "is_pattern", "reign")
@@ -63,8 +64,8 @@ class Published:
     """Of `sum_messages`."""
     runs: Told
     erased: DataFrame | None = None
-    """Where messages stood that were erased: `node`, `run`, `epoch`, `offset` and `arrival` of the first of successive ones, and how many
-    `rows`."""
+    """Where messages stood that were erased, or that are not there for another reason (lost.py): `node`, `run`, `epoch`, `offset` and
+    `arrival` of the first of successive ones, and how many `rows`."""
 
 
 def sum_messages(messages: DataFrame) -> DataFrame:
@@ -73,7 +74,7 @@ def sum_messages(messages: DataFrame) -> DataFrame:
         messages.groupBy("node", "run", "subject", "epoch")
         .agg(
             *(F.expr(f"min({name}) as first_{name}") for name in ("offset", "arrival")),
-            *(F.expr(f"max({name}) as last_{name}") for name in ("arrival", "time")),
+            *(F.expr(f"max({name}) as last_{name}") for name in ("offset", "arrival", "time")),
             *(F.expr("min(sequence) as first"), F.expr("max(sequence) as last"), F.expr("count(*) as published")),
         )
         .persist()
@@ -83,8 +84,12 @@ def sum_messages(messages: DataFrame) -> DataFrame:
 def know_published(
     messages: DataFrame, reigns: DataFrame, sums: DataFrame, erased: DataFrame | None = None
 ) -> Published:
-    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell."""
-    return Published(messages, sums, know_runs(sums, reigns, erased), erased)
+    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell: two small queries, and two more where messages
+    are not there.
+    """
+    ends, said = collect(list_ends(sums)), collect(list_reigns(reigns))
+    gone = add_lost(messages, sums, ends, said, erased)
+    return Published(messages, sums, know_runs(messages.sparkSession, ends, said, gone), gone)
 
 
 def leave_out_unknown(

@@ -41,16 +41,12 @@ class Told:
     """The newest message of each node that is known."""
 
 
-def know_runs(sums: DataFrame, reigns: DataFrame, erased: DataFrame | None = None) -> Told:
-    """From the sums of the messages (published.py) and the journal's `reigns`: two small queries. What was `erased` had landed, too."""
-    ends = collect(list_ends(sums))
-    said = collect(
-        reigns.select("node", "run", "offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream")
-    )
+def know_runs(spark: SparkSession, ends: list[Row], said: list[Row], erased: DataFrame | None = None) -> Told:
+    """From the ends of the messages that are known and what the journal says of its reigns. What was `erased` had landed, too."""
     lines = end_where_landed(list_lines(said), [*ends, *([] if erased is None else list_erased_ends(erased))])
 
     def table(rows: Iterable[Row], schema: str) -> DataFrame:
-        return make_small(sums.sparkSession, rows, schema)
+        return make_small(spark, rows, schema)
 
     return Told(
         table(lines, _LINES), table(ends, _ENDS), table(list_excuses(said), _EXCUSES), table(list_landed(ends), _LANDED)
@@ -70,11 +66,17 @@ def make_small(spark: SparkSession, rows: Iterable[Row], schema: str) -> DataFra
 
 
 def list_ends(sums: DataFrame) -> DataFrame:
-    """The table of `ends`."""
+    """The table of `ends`, with the last row and how many there are, from the sums of the messages (published.py)."""
     return sums.groupBy("node", "run").agg(
         *(F.expr(f"min({name}) as {name}") for name in ("first_offset", "first_arrival")),
-        *(F.expr(f"max({name}) as {name}") for name in ("last_arrival", "last_time")),
+        *(F.expr(f"max({name}) as {name}") for name in ("last_offset", "last_arrival", "last_time")),
+        F.sum("published").alias("published"),
     )
+
+
+def list_reigns(reigns: DataFrame) -> DataFrame:
+    """What the journal says of its runs."""
+    return reigns.select("node", "run", "offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream")
 
 
 def list_erased_ends(erased: DataFrame) -> list[Row]:

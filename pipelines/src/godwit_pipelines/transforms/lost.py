@@ -1,0 +1,125 @@
+"""Messages that the journal had and that no table has: where they stood.
+
+Offsets of a node's messages follow each other. Where bronze.messages leaves some out, so many were let go by retention before they
+landed, are damaged, or were erased. Of which subjects they were nobody knows: they are given as those that were erased are
+(published.py), for each epoch that they may be of. Only where sums say that offsets are missing the messages are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ..ranges import Range, without
+from .runs import Row, collect, make_small
+
+ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
+_BUCKET = 1 << 16
+"""Offsets that are counted together."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a message stands that is there."""
+
+    offset: int
+    run: str
+    arrival: int
+
+
+def add_lost(
+    messages: DataFrame, sums: DataFrame, ends: list[Row], said: list[Row], erased: DataFrame | None
+) -> DataFrame | None:
+    """What was `erased`, and with it what is not there for another reason; `ends` and `said` as runs.py collects them."""
+    nodes = list_holed(ends, said)
+    if not nodes:
+        return erased
+    known = {node: list[Range]() for node in nodes}
+    for row in collect(erased.select("node", "offset", "rows")) if erased is not None else []:
+        known.get(row["node"], []).append((row["offset"], row["offset"] + row["rows"]))
+    epochs: dict[tuple[str, str], list[int]] = {}
+    for row in collect(sums.select("node", "run", "epoch").distinct()):
+        epochs.setdefault((row["node"], row["run"]), []).append(row["epoch"])
+    began = {
+        node: [row for row in sorted(said, key=_by_offset) if row["kind"] == "began" and row["node"] == node]
+        for node in nodes
+    }
+    lost = [
+        {"node": node, "run": run, "epoch": epoch, "offset": before.offset + 1, "arrival": arrival, "rows": rows}
+        for node, before, after in find_holes(messages, nodes)
+        for run, arrival, rows in place_hole(before, after, known[node], began[node])
+        for epoch in epochs.get((node, run), [None])
+    ]
+    if not lost:
+        return erased
+    found = make_small(messages.sparkSession, lost, ERASED)
+    return found if erased is None else erased.select(found.columns).unionByName(found)
+
+
+def _by_offset(row: Mapping[str, Any]) -> int:
+    return int(row["offset"])
+
+
+def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
+    """The nodes with fewer messages than offsets. Those that have no reigns are topics of Kafka, which leave offsets out."""
+    spans: dict[str, tuple[int, int, int]] = {}
+    for row in ends:
+        first, last, rows = spans.get(row["node"], (row["first_offset"], row["last_offset"], 0))
+        spans[row["node"]] = min(first, row["first_offset"]), max(last, row["last_offset"]), rows + row["published"]
+    keeping = {row["node"] for row in said}
+    return sorted(node for node, (first, last, rows) in spans.items() if node in keeping and rows <= last - first)
+
+
+def find_holes(messages: DataFrame, nodes: list[str]) -> Iterator[tuple[str, Place, Place]]:
+    """The messages on both sides of each hole. Buckets of offsets are counted, and those that lack some are read."""
+    held = messages.filter(F.col("node").isin(nodes)).withColumn("bucket", F.expr(f"offset div {_BUCKET}"))
+    sides = (("first", "min"), ("last", "max"))
+    ends = [F.expr(f"{which}(struct(offset, run, arrival)) as {name}") for name, which in sides]
+    whole, odd = list[Row](), list[Row]()
+    for row in collect(held.groupBy("node", "bucket").agg(*ends, F.expr("count(distinct offset) as rows"))):
+        is_whole = row["last"]["offset"] - row["first"]["offset"] < row["rows"]
+        (whole if is_whole else odd).append(row)
+    if odd:
+        named = make_small(messages.sparkSession, odd, "node string, bucket bigint")
+        rank = "offset - dense_rank() over (partition by node, bucket order by offset) as start"
+        rows = held.join(F.broadcast(named), ["node", "bucket"], "left_semi").selectExpr("*", rank)
+        whole += collect(rows.groupBy("node", "bucket", "start").agg(*ends))
+    runs = sorted((row["node"], row["first"]["offset"], Place(**row["first"]), Place(**row["last"])) for row in whole)
+    for before, after in pairwise(runs):
+        if before[0] == after[0] and before[3].offset + 1 < after[2].offset:
+            yield before[0], before[3], after[2]
+
+
+def place_hole(before: Place, after: Place, erased: list[Range], began: list[Row]) -> Iterator[tuple[str, int, int]]:
+    """Run, first arrival and number of what a hole lacks that was not erased. In one run arrivals follow each other as offsets do; a hole
+    over several holds all that each may have had, so far as the next one says where it ended.
+    """
+    left = without([(before.offset + 1, after.offset)], erased)
+    size = after.offset - before.offset - 1
+    if not left:
+        return
+    if before.run == after.run:
+        if after.arrival - before.arrival != size + 1:
+            left = [(before.offset + 1, before.offset + after.arrival - before.arrival)]
+        for first, next in left:
+            yield before.run, before.arrival + first - before.offset, next - first
+        return
+    names = [row["run"] for row in began]
+    if before.run in names and after.run in names:
+        names = names[names.index(before.run) : names.index(after.run) + 1]
+    else:
+        names = [before.run, after.run]
+    begins = {row["run"]: (row["follows_arrival"] or 0) + 1 for row in began}
+    ended = {row["follows_run"]: row["follows_arrival"] for row in began}
+    for run in names:
+        low = before.arrival + 1 if run == before.run else begins.get(run, 1)
+        end = ended.get(run)
+        high = after.arrival - 1 if run == after.run else low + size - 1 if end is None else min(end, low + size - 1)
+        low = max(low, high - size + 1)
+        if low <= high:
+            yield run, low, high - low + 1

@@ -1,0 +1,74 @@
+"""Where messages stood that no table has: by the offsets that are left out, and the arrivals on both sides."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.schemas import MESSAGES
+from godwit_pipelines.transforms import lost
+from godwit_pipelines.transforms.lost import Place, find_holes, list_holed, place_hole
+from tests.pipelines.transforms.rows import frame
+
+
+def rows_of(offsets: set[int], node: str) -> list[dict[str, Any]]:
+    return [{"node": node, "run": "a", "offset": offset, "arrival": offset + 7} for offset in offsets]
+
+
+def test_every_hole_is_found_wherever_buckets_end(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost, "_BUCKET", 8)
+    lots = random.Random(6)
+    kept = {
+        "few": {0, *(offset for offset in range(1, 199) if lots.random() > 0.03), 199},
+        "many": {*(offset for offset in range(200) if lots.random() > 0.7)},
+        "far": {3, 4, 90, 91},
+        "whole": {*range(5, 100)},
+        "landed twice": {*range(20), 30},
+    }
+    rows = [row for node, offsets in kept.items() for row in rows_of(offsets, node)]
+    rows += rows_of({*range(4, 12)}, "landed twice")
+    found: dict[str, list[tuple[Place, Place]]] = {node: [] for node in kept}
+    for node, before, after in find_holes(frame(spark, MESSAGES, rows), [*kept]):
+        found[node].append((before, after))
+    for node, offsets in kept.items():
+        order = sorted(offsets)
+        ends = [pair for pair in itertools.pairwise(order) if pair[1] > pair[0] + 1]
+        assert found[node] == [tuple(Place(at, "a", at + 7) for at in pair) for pair in ends], node
+
+
+def test_a_node_is_holed_that_has_fewer_messages_than_offsets_and_a_topic_never() -> None:
+    def end(node: str, first: int, last: int, published: int) -> dict[str, Any]:
+        return {"node": node, "first_offset": first, "last_offset": last, "published": published}
+
+    ends = [end("n", 5, 9, 5), end("n", 10, 19, 10), end("m", 0, 4, 5), end("m", 6, 9, 4), end("topic/0", 0, 99, 3)]
+    assert list_holed(ends, [{"node": "n"}, {"node": "m"}]) == ["m"]
+
+
+def test_what_was_erased_of_a_hole_is_placed_already() -> None:
+    hole = Place(9, "a", 109), Place(20, "a", 120)
+    assert [*place_hole(*hole, [], [])] == [("a", 110, 10)]
+    assert [*place_hole(*hole, [(0, 12), (15, 16)], [])] == [("a", 112, 3), ("a", 116, 4)]
+    assert [*place_hole(*hole, [(10, 20)], [])] == []
+
+
+def test_a_hole_over_several_runs_is_in_each_of_them_as_far_as_it_can_be() -> None:
+    began = [
+        {"run": "a", "follows_run": None, "follows_arrival": None},
+        {"run": "b", "follows_run": "a", "follows_arrival": 12},
+        {"run": "c", "follows_run": None, "follows_arrival": None},
+        {"run": "d", "follows_run": "c", "follows_arrival": 4},
+        {"run": "e", "follows_run": "d", "follows_arrival": 9},
+    ]
+    # a had 2 more, b at most 6, c 4, d the 2 before its first that is there
+    assert [*place_hole(Place(9, "a", 10), Place(16, "d", 7), [], began)] == [
+        ("a", 11, 2),
+        ("b", 13, 6),
+        ("c", 1, 4),
+        ("d", 5, 2),
+    ]
+    # of runs that nothing is known of: so many behind the one, and before the other
+    assert [*place_hole(Place(9, "x", 10), Place(12, "y", 3), [], began)] == [("x", 11, 2), ("y", 1, 2)]
