@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from godwit_pipelines.jobs.land import find_ends, keep_ends
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
 from godwit_pipelines.progress import translate
+from godwit_pipelines.settings import Config
 from godwit_pipelines.source.kafka import from_records
 from godwit_pipelines.tables import TABLES
-from tests.pipelines.journals import START, message, write_messages
+from tests.pipelines.journals import START, JournalWriter, message, write_messages
 from tests.pipelines.kafka.test_kafka import RECORD
 
 Runs = Callable[..., Outcome]
@@ -47,6 +49,27 @@ def landed(lake: Lake) -> dict[str, tuple[int, int]]:
     """Rows, and distinct offsets, of each node."""
     counts = lake.read("bronze.messages").groupBy("node").agg(F.count("*"), F.count_distinct("offset")).collect()
     return {row[0]: (row[1], row[2]) for row in counts}
+
+
+def test_days_that_are_let_go_of_are_not_missing(tmp_path: Path, config: Config, lake: Lake, run_job: Runs) -> None:
+    now = datetime.now(UTC)
+    writer = JournalWriter(tmp_path / "node-1", node="a")
+    writer.write([message(offset, time=now - timedelta(days=9)) for offset in range(30)])
+    writer.seal()
+    writer.write([message(offset, time=now) for offset in range(30, 50)])
+    run_job("land")
+    keeping = replace(config, maintain=replace(config.maintain, keep_days={"bronze.messages": "5"}))
+
+    def run(job: str) -> Outcome:
+        given = Run(spark=lake.spark, config=keeping, lake=lake, job=job, say=lambda text: None)
+        return JOBS[job].run(given) or Outcome()
+
+    assert "30 rows of days before" in run("maintain").text
+    assert run("reconcile").text == "messages of a: 20 rows landed, none missing"
+    writer.seal()
+    writer.write([message(offset, time=now) for offset in range(50, 53)])
+    assert run("reconcile").text.endswith("messages of a: 50 to 52 not landed yet")
+    assert "messages of a: 0 to 29 MISSING" in run_job("reconcile").text, "nobody said that they may go"
 
 
 def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: Path, lake: Lake, run_job: Runs) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -48,7 +48,7 @@ def maintain(run: Run, table: Table) -> str:
     path, settings, done = run.lake.path(table.name), run.config.maintain, []
     days = settings.keep_days.get(table.name)
     if days is not None and table.day:
-        oldest = (datetime.now(UTC) - timedelta(days=float(days))).date()
+        oldest = oldest_kept(days)
         removed = DeltaTable(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
         done += [f"{counted(removed, 'row')} of days before {oldest} let go"] if removed else []
     for day in small_days(path, settings.compact_files_min, settings.compact_bytes):
@@ -62,6 +62,11 @@ def maintain(run: Run, table: Table) -> str:
             )
     done += vacuum(path, settings.vacuum_hours)
     return ", ".join(done)
+
+
+def oldest_kept(days: str) -> date:
+    """The first of the days that a table keeps which keeps so many."""
+    return (datetime.now(UTC) - timedelta(days=float(days))).date()
 
 
 def small_days(path: str, files_min: int, bytes_max: int) -> list[str]:

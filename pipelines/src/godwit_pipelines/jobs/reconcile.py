@@ -1,13 +1,14 @@
 """`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
 
-Reads no rows: bounds and counts of the bronze files are in their table's log. Only where the files' bounds overlap or leave
-something out are the offsets themselves looked at. What was in a file that somebody removed is missing; what was erased is not.
+What `maintain` lets go of by its day is not looked for. Reads no rows: bounds and counts of the bronze files are in their table's log.
+Only where the files' bounds overlap or leave something out are the offsets themselves looked at. What was in a file that somebody
+removed is missing; what was erased is not.
 """
 
 from __future__ import annotations
 
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -18,10 +19,12 @@ from ..delta.writing import write_rows
 from ..ranges import Range, clipped, count_offsets, without
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
+from ..source.segments import StreamFolder, times_of
 from ..tables import TABLES
 from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
+from .maintain import oldest_kept
 from .ranges import Extent, Finding, compare, extents_of, reached_by
 
 WERE_ERASED = (
@@ -64,7 +67,8 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     findings: list[Finding] = []
     erased = erased_ranges(run.lake, stream)
     for node, folder in sorted(journals.folders.items()):
-        held = Extent(folder.first, folder.next, folder.next - folder.first)
+        first = first_kept(run, f"bronze.{stream}", folder)
+        held = Extent(first, folder.next, folder.next - first)
         taken_out = erased.get(node, [])
         extents = plain_extents(landed.get(node, []), taken_out)
         if extents is None:
@@ -72,6 +76,18 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
         quarantined = quarantined_offsets(run, stream, node)
         findings += compare(stream, node, held, folder.holes, extents, quarantined, reached_by(gone, node), taken_out)
     return findings
+
+
+def first_kept(run: Run, table: str, folder: StreamFolder) -> int:
+    """The first offset of a journal that is to be in its table: of those whose days `maintain` lets go of (maintain.keep_days) none is
+    looked for, segment by segment.
+    """
+    days = run.config.maintain.keep_days.get(table)
+    if days is None:
+        return folder.first
+    begin = datetime.combine(oldest_kept(days), time(), UTC).timestamp() * 1e6
+    kept = (each for each in folder.segments_of(folder.first, folder.next) if (times_of(each) or (begin,))[0] >= begin)
+    return next((max(segment.first, folder.first) for segment in kept), folder.next)
 
 
 def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | None:
