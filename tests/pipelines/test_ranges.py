@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined, reached_by
-from godwit_pipelines.ranges import clipped, count_offsets, without
+from godwit_pipelines.transforms.ranges import clipped, count_offsets, without
 
 
 def kinds(

@@ -25,8 +25,8 @@ from ..delta.commits import is_committed, is_table
 from ..delta.erasing import Note
 from ..delta.writing import write_rows
 from ..lake import Lake
-from ..ranges import Range, merged
 from ..tables import TABLES, Table
+from ..transforms.ranges import Range, merged
 
 _LANDS = "land"
 _MESSAGES = "bronze.messages"

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
-from ..ranges import Range, clipped, count_offsets
 from ..schemas import SCHEMAS
 from ..source.offsets import from_offset
 from ..source.parts import Journals, find_folders
+from ..transforms.ranges import Range, clipped, count_offsets
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run

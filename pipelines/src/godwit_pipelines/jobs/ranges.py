@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..ranges import Range, clipped, count_offsets, without
+from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 
 

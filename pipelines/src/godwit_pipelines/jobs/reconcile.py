@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from ..delta.columns import arrow_schema
 from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
-from ..ranges import Range, clipped, count_offsets, without
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
 from ..source.segments import StreamFolder, times_of
 from ..tables import TABLES
+from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run

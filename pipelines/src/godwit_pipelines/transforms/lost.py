@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..ranges import Range, without
+from .ranges import Range, without
 from .runs import Row, collect, make_small
 
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
