@@ -21,6 +21,8 @@ from .runs import Row, collect, make_small
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
 _BUCKET = 1 << 16
 """Offsets that are counted together."""
+_ROWS_MAX = 1 << 16
+"""Places of one row of what is lost."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,21 @@ def add_lost(
         for node in nodes
     }
     lost = [
-        {"node": node, "run": run, "epoch": epoch, "offset": before.offset + 1, "arrival": arrival, "rows": rows}
+        {"node": node, "run": run, "epoch": epoch, "offset": before.offset + 1, "arrival": at, "rows": rows}
         for node, before, after in find_holes(messages, nodes)
-        for run, arrival, rows in place_hole(before, after, known[node], began[node])
+        for run, first, all_rows in place_hole(before, after, known[node], began[node])
+        for at, rows in cut(first, all_rows)
         for epoch in epochs.get((node, run), [None])
     ]
     if not lost:
         return erased
     found = make_small(messages.sparkSession, lost, ERASED)
     return found if erased is None else erased.select(found.columns).unionByName(found)
+
+
+def cut(first: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Successive places in pieces that can be taken apart in memory."""
+    return ((at, min(_ROWS_MAX, first + rows - at)) for at in range(first, first + rows, _ROWS_MAX))
 
 
 def _by_offset(row: Mapping[str, Any]) -> int:
