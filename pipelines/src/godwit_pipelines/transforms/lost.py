@@ -2,7 +2,8 @@
 
 Offsets of a node's messages follow each other. Where bronze.messages leaves some out, so many were let go by retention before they
 landed, are damaged, or were erased. Of which subjects they were nobody knows: they are given as those that were erased are
-(published.py), for each epoch that they may be of. Only where sums say that offsets are missing the messages are looked at.
+(published.py), once by their arrivals, and once, without any, for each epoch that they may be of. Only where sums say that offsets are
+missing the messages are looked at.
 """
 
 from __future__ import annotations
@@ -51,13 +52,12 @@ def add_lost(
         node: [row for row in sorted(said, key=_by_offset) if row["kind"] == "began" and row["node"] == node]
         for node in nodes
     }
-    lost = [
-        {"node": node, "run": run, "epoch": epoch, "offset": before.offset + 1, "arrival": at, "rows": rows}
-        for node, before, after in find_holes(messages, nodes)
-        for run, first, all_rows in place_hole(before, after, known[node], began[node])
-        for at, rows in cut(first, all_rows)
-        for epoch in epochs.get((node, run), [None])
-    ]
+    lost = list[Row]()
+    for node, before, after in find_holes(messages, nodes):
+        for run, first, rows in place_hole(before, after, known[node], began[node]):
+            piece = {"node": node, "run": run, "offset": before.offset + 1}
+            lost += [{**piece, "arrival": at, "rows": some} for at, some in cut(first, rows)]
+            lost += [{**piece, "epoch": epoch, "rows": rows} for epoch in epochs.get((node, run), [])]
     if not lost:
         return erased
     found = make_small(messages.sparkSession, lost, ERASED)
