@@ -24,6 +24,7 @@ def test_what_was_asked_for_is_chosen(spark: SparkSession) -> None:
             "tenant": tenant,
             "kind": "text",
             "content": b"hey",
+            "flags": 4 + (number % 4 == 0),
         }
 
     every = frame(spark, MESSAGES, [row(n, f"/a/{n % 3}", "st"[n % 2]) for n in range(60)])
@@ -33,6 +34,7 @@ def test_what_was_asked_for_is_chosen(spark: SparkSession) -> None:
     keys = [{each.key for each in one.collect()} for one in (first, again, other)]
     assert len(keys[0]) == 15 and keys[0] == keys[1] and not keys[0] & keys[2]
     assert {each.subject for each in first.collect()} == {"/again/a/0", "/again/a/1", "/again/a/2"}
+    assert {(each.arrival, each.retain) for each in first.collect()} == {(n, n % 4 == 0) for n in range(10, 40, 2)}
     assert sum(each.messages for each in preview(chosen).collect()) == 15
 
 

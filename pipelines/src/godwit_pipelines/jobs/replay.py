@@ -45,7 +45,7 @@ def run(run: Run) -> Outcome:
         rows = replay_messages(chosen, options["name"], options.get("below", ""))
         order = ("time", "node", "run", "arrival")
         ordered = rows.orderBy(*order) if rate else rows.repartition("subject").sortWithinPartitions(*order)
-        lake.publish(ordered.select("subject", "content", "kind", "key"), app=f"replay-{options['name']}")
+        lake.publish(ordered.select("subject", "content", "kind", "key", "retain"), app=f"replay-{options['name']}")
         return Outcome(f"published {what}; those that were there already, once")
     finally:
         chosen.unpersist()

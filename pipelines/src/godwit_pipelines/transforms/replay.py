@@ -32,8 +32,8 @@ def choose(messages: DataFrame, selector: str, since: str = "", until: str = "",
 
 def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame:
     """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not
-    published twice, under another it is. `partition` keeps each subject's order; `node`, `time` and `arrival` sort
-    within it.
+    published twice, under another it is; what did not change its subject's state then does not now. `partition`
+    keeps each subject's order; `node`, `time` and `arrival` sort within it.
     """
     key = F.concat_ws("|", F.lit(name), "node", "subject", "epoch", "sequence")
     return chosen.select(
@@ -41,6 +41,7 @@ def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame
         "content",
         "kind",
         F.sha2(key, 256).alias("key"),
+        F.expr("flags & 1 = 1").alias("retain"),
         *("node", "time", "run", "arrival"),
     )
 
