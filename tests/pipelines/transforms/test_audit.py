@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -184,6 +185,9 @@ def test_a_subscription_is_in_order_unless_something_of_it_is_wrong(audited: Aud
     assert in_order == {case.number: all(key[2] for key in find(case)) for case in cases if case.rows}
 
 
+TakeOut = Callable[[list[Case], random.Random], Scene]
+
+
 def erase(cases: list[Case], lots: random.Random) -> Scene:
     """The cases' scene, without messages of whom was erased: of a few cases all, of others some, of most none. Of subjects whose numbering
     skips nothing is erased.
@@ -240,18 +244,10 @@ def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("take_out", [erase, lose])
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
-def test_what_never_landed_makes_no_fault_in_many_more(spark: SparkSession, seed: int) -> None:
+def test_what_is_not_there_makes_no_fault_in_many_more(spark: SparkSession, take_out: TakeOut, seed: int) -> None:
     lots = random.Random(seed)
     drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
-    check_erased(run_audit(spark, {"drawn": lose(drawn, lots)}), drawn)
-
-
-@pytest.mark.long
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32))
-def test_what_was_erased_makes_no_fault_in_many_more(spark: SparkSession, seed: int) -> None:
-    lots = random.Random(seed)
-    drawn = [draw_case(number, lots) for number in range(1, CASES + 1)]
-    check_erased(run_audit(spark, {"drawn": erase(drawn, lots)}), drawn)
+    check_erased(run_audit(spark, {"drawn": take_out(drawn, lots)}), drawn)

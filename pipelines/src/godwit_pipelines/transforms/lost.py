@@ -8,16 +8,15 @@ missing the messages are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from .ranges import Range, without
-from .runs import Row, collect, make_small
+from .runs import Row, collect, list_began, make_small
 
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
 _BUCKET = 1 << 16
@@ -48,13 +47,10 @@ def add_lost(
     epochs: dict[tuple[str, str], list[int]] = {}
     for row in collect(sums.select("node", "run", "epoch").distinct()):
         epochs.setdefault((row["node"], row["run"]), []).append(row["epoch"])
-    began = {
-        node: [row for row in sorted(said, key=_by_offset) if row["kind"] == "began" and row["node"] == node]
-        for node in nodes
-    }
+    began = list_began(said)
     lost = list[Row]()
     for node, before, after in find_holes(messages, nodes):
-        for run, first, rows in place_hole(before, after, known[node], began[node]):
+        for run, first, rows in place_hole(before, after, known[node], began.get(node, [])):
             piece = {"node": node, "run": run, "offset": before.offset + 1}
             lost += [{**piece, "arrival": at, "rows": some} for at, some in cut(first, rows)]
             lost += [{**piece, "epoch": epoch, "rows": rows} for epoch in epochs.get((node, run), [])]
@@ -67,10 +63,6 @@ def add_lost(
 def cut(first: int, rows: int) -> Iterator[tuple[int, int]]:
     """Successive places in pieces that can be taken apart in memory."""
     return ((at, min(_ROWS_MAX, first + rows - at)) for at in range(first, first + rows, _ROWS_MAX))
-
-
-def _by_offset(row: Mapping[str, Any]) -> int:
-    return int(row["offset"])
 
 
 def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:

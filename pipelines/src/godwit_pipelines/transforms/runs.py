@@ -84,14 +84,19 @@ def list_erased_ends(erased: DataFrame) -> list[Row]:
     return collect(erased.groupBy("node", "run").agg(F.expr("max(arrival + rows) - 1 as last_arrival")))
 
 
-def list_lines(reigns: Iterable[Row]) -> list[Row]:
-    """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
+def list_began(reigns: Iterable[Row]) -> dict[str, list[Row]]:
+    """How each run began, in order, by node."""
     by_node: dict[str, list[Row]] = {}
     for row in sorted(reigns, key=lambda row: row["offset"]):
         if row["kind"] == "began":
             by_node.setdefault(row["node"], []).append(row)
+    return by_node
+
+
+def list_lines(reigns: Iterable[Row]) -> list[Row]:
+    """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
     lines: list[Row] = []
-    for node, began in by_node.items():
+    for node, began in list_began(reigns).items():
         number, line = 0, None
         held = [after["follows_arrival"] if after["follows_run"] is not None else None for _, after in pairwise(began)]
         for row, held_to in zip(began, [*held, None], strict=True):
