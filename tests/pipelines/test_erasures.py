@@ -193,7 +193,7 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
     run_job("maintain", erase="mallory")
     after = run_job("audit")
     assert after.found == 0 and after.text == (
-        "UNPROVEN: 2 of 3 hours of selectors may be about messages that were erased or never landed; no fault shows in them; "
+        "UNPROVEN: 2 of 3 hours of selectors may be about what was erased or never landed; no fault shows in them; "
         "of the others 4 messages in 1 ranges came in order, once, without a hole"
     )
     verdicts = lake.read("gold.audit_verdict").select("selector", "verdict", "erased").orderBy("selector").collect()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, joined, reached_by
-from godwit_pipelines.transforms.ranges import clipped, count_offsets, without
+from godwit_pipelines.transforms.ranges import clipped, count_offsets, widened, without
 
 
 def kinds(
@@ -93,3 +94,16 @@ def test_ranges_without_others_are_the_offsets_without_the_others(kept: set[int]
 @given(st.sets(st.integers(0, 60)), st.integers(0, 60), st.integers(0, 60))
 def test_ranges_between_two_offsets_are_the_offsets_between_them(kept: set[int], low: int, high: int) -> None:
     assert clipped(joined(sorted(kept)), low, high) == joined(sorted(kept & set(range(low, high))))
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(1, 9))
+def test_widened_ranges_are_no_more_than_asked_for_and_leave_out_the_widest_between(
+    places: set[int], most: int
+) -> None:
+    ranges = [(place * 2, place * 2 + 1) for place in sorted(places)]
+    found = widened(ranges, most)
+    assert len(found) == min(most, len(ranges)) and {place for pair in ranges for place in pair} >= {*sum(found, ())}
+    assert all(any(low <= first and next <= high for low, high in found) for first, next in ranges)
+    between = sorted(after[0] - before[1] for before, after in pairwise(ranges))
+    left = sorted(after[0] - before[1] for before, after in pairwise(found))
+    assert left == between[len(between) - len(left) :]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from godwit_pipelines.lake import Lake
@@ -55,3 +56,14 @@ def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, ru
     }
     page = build_page(build_document(lake.folder, START + timedelta(hours=1)))
     assert "BROKEN" in page and "handed over again" in page
+
+
+@pytest.mark.long
+def test_rows_of_deliveries_that_are_not_there_make_no_fault(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
+    Play(tmp_path / "node-1", seconds=12).write()
+    run_job("land")
+    DeltaTable(lake.path("bronze.deliveries")).delete("offset % 5 = 2")
+    outcome = run_job("audit")
+    assert outcome.found == 0 and outcome.text.startswith("UNPROVEN")
+    assert "MISSING from bronze.deliveries" in run_job("reconcile").text
+    assert "was erased or never landed" in build_page(build_document(lake.folder, START + timedelta(hours=1)))

@@ -54,7 +54,7 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
     assert "2 were handed over before they were on the disk" in early
     unproven = build_page(a_document(tmp_path, state="unproven", unproven=2))
-    assert "UNPROVEN" in unproven and "2 hours of these may be about messages that were erased" in unproven
+    assert "UNPROVEN" in unproven and "2 hours of these may be about what was erased" in unproven
     broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
     assert "BROKEN" in broken and "Twice something was wrong" in broken and "✗ 1" in broken
 

@@ -38,7 +38,7 @@ def test_hours_from_a_time_on_are_judged_whole(spark: SparkSession, lake: Lake, 
     # the first lacks a message at nine, the second is under way from nine to ten, the third lacks one at ten
     handed = [range_of(0, 1, -40, 1, 2), range_of(1, 1, -30, 4, 5), range_of(2, 2, -20, 1, 3)]
     handed += [range_of(3, 3, 10, 1, 2), range_of(4, 2, 20, 4, 5), range_of(6, 3, 50, 4, 5)]
-    lake.append("bronze.deliveries", frame(spark, DELIVERIES, handed))
+    lake.append("bronze.deliveries", frame(spark, DELIVERIES, [*handed, range_of(5, 4, 30, 1, 1)]))
     assert run_job("audit").found == 2
     every = tables(lake)
     assert run_job("audit", since="2026-11-21 10:30").found == 2 and tables(lake) == every
@@ -46,6 +46,10 @@ def test_hours_from_a_time_on_are_judged_whole(spark: SparkSession, lake: Lake, 
     assert run_job("audit", since="2026-11-21T11:30+01:00").found == 1, "what is whole by now is no fault any more"
     since = tables(lake)
     assert run_job("audit").found == 1 and tables(lake) == since
+    lake.replace("bronze.deliveries", frame(spark, DELIVERIES, handed))
+    assert run_job("audit").found == 1
+    unproven = lake.read("gold.audit_verdict").where("verdict = 'unproven'").select("selector", "erased").collect()
+    assert [tuple(row) for row in unproven] == [("/3", 1)], "one row of deliveries is not there any more"
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import conclude, judge
 from godwit_pipelines.transforms.folding import fold
 from godwit_pipelines.transforms.published import know_published, sum_messages
+from godwit_pipelines.transforms.torn import find_torn
 from tests.pipelines.transforms.checker import Case, message_rows
 from tests.pipelines.transforms.rows import frame
 
@@ -49,7 +50,9 @@ class Audited:
     ranges: dict[str, list[SparkRow]]
 
 
-def run_audit(spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool = True) -> Audited:
+def run_audit(
+    spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool = True, is_torn: bool = False
+) -> Audited:
     def rows(name: str) -> Rows:
         return [{**row, "node": node} for node, scene in scenes.items() for row in getattr(scene, name)]
 
@@ -67,7 +70,8 @@ def run_audit(spark: SparkSession, scenes: dict[str, Scene], *, is_folded: bool 
     folded = fold(handed, sums, access) if is_folded else None
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
-    judged = judge(rest, known, access, counts=counts).localCheckpoint()
+    torn = find_torn(handed, access, {}, {}) if is_torn else None
+    judged = judge(rest, known, access, counts=counts, torn=torn).localCheckpoint()
     sums.unpersist()
     found = conclude(judged, folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]

@@ -13,9 +13,11 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..lake import Lake
 from ..transforms.audit import audited, whole_since
+from ..transforms.torn import find_torn
 from ..words import counted
-from .erasures import erased_arrivals
+from .erasures import erased_arrivals, erased_ranges
 from .job import Job, Outcome, Run
 from .options import time_of
 
@@ -23,6 +25,7 @@ WERE_ERASED = (
     "were erased before it was kept where they stood: what was handed over of them is not proven; a fault may be these"
 )
 _IN_ORDER = "came in order, once, without a hole"
+_TEARING = ("deliveries", "access")
 _STREAMS = ("deliveries", "messages", "access", "reigns")
 
 
@@ -41,7 +44,7 @@ def run(run: Run) -> Outcome:
             lake.replace_since(table, rows, since)
 
     erased, unplaced = erased_arrivals(lake)
-    with audited(deliveries, messages, access, reigns, erased) as found:
+    with audited(deliveries, messages, access, reigns, erased, lambda: look_for_torn(lake)) as found:
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
@@ -50,6 +53,12 @@ def run(run: Run) -> Outcome:
         return outcome
     said = "UN" * outcome.text.startswith("PROVEN") + outcome.text
     return replace(outcome, text=f"{said}\n{counted(unplaced, 'message')} {WERE_ERASED}")
+
+
+def look_for_torn(lake: Lake) -> DataFrame | None:
+    """What has not landed, of tables as they are: they lack nothing for what an audit leaves out."""
+    deliveries, access = (lake.read(f"bronze.{stream}") for stream in _TEARING)
+    return find_torn(deliveries, access, *(erased_ranges(lake, stream) for stream in _TEARING))
 
 
 def sum_up(verdict: DataFrame) -> Outcome:
@@ -80,7 +89,7 @@ def sum_up(verdict: DataFrame) -> Outcome:
         rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
         rest = f"{rest}, {sums.sure_told:,} that are missing were told to be" if sums.sure_told else rest
         return Outcome(
-            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about messages that were erased or never landed; "
+            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about what was erased or never landed; "
             f"no fault shows in them{rest if sums.sure_ranges else ''}"
         )
     told = f"; the {sums.told:,} that are missing were told to be" if sums.told else ""

@@ -25,6 +25,8 @@ from .erasures import erased_ranges
 from .job import Job, Outcome, Run
 
 Erased = dict[str, list[Range]]
+_FIRST = "deliveries"
+"""Lands before all that an audit holds it against: one of the others that is behind looks like a fault."""
 _ENDS = "landed.json"
 """In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
 
@@ -171,9 +173,10 @@ def streams_of(run: Run) -> list[str]:
     if named:
         return named
     written = [stream for stream in SCHEMAS if find_folders(",".join(run.config.journal.paths), stream)]
-    return (
+    landed = (
         written if run.every_s is None else [stream for stream in SCHEMAS if stream in written or stream != "feedback"]
     )
+    return sorted(landed, key=lambda stream: stream != _FIRST)
 
 
 def named_streams(options: Mapping[str, str]) -> list[str]:

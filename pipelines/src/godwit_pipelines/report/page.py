@@ -69,8 +69,8 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any]) -> str:
     if audit["state"] == "broken":
         return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
     if audit["state"] == "unproven":
-        sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about messages that "
-        sentence += "were erased or never landed, so that nobody can tell any more."
+        sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about what "
+        sentence += "was erased or never landed, so that nobody can tell any more."
     else:
         sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if told["messages"]:

@@ -9,7 +9,11 @@ _WHO = (
     column("run", TEXT, "The node's run."),
     column("connection", LONG, "The connection."),
     column("selector", TEXT, "The subject or pattern."),
-    column("chain", LONG, "Which subscription of the connection to the selector, from 0."),
+    column(
+        "chain",
+        LONG,
+        "Which subscription of the connection to the selector, from 0; one of which rows never landed goes on as the next.",
+    ),
 )
 _PERSON = (
     column("identity", TEXT, "Who it is; empty: nobody in particular."),
@@ -19,7 +23,8 @@ _PERSON = (
 _ERASED = column(
     "erased",
     LONG,
-    "Messages that were erased or never landed and that it may be about, at most, counted for each of its ranges.",
+    "Messages that it may be about and that were erased or never landed, at most, or that may have been handed over by rows of deliveries "
+    "that never landed; counted for each of its ranges.",
     null=True,
 )
 RANGES = Table(
@@ -104,8 +109,8 @@ VERDICT = Table(
         column(
             "verdict",
             TEXT,
-            "proven (all of it, in order, once), told (what is missing was told), unproven (messages that it may be about "
-            "were erased or never landed, and beside these nothing is wrong) or broken.",
+            "proven (all of it, in order, once), told (what is missing was told), unproven (what it may be about "
+            "was erased or never landed, and beside that nothing is wrong) or broken.",
         ),
     ),
     key=("hour", "node", "tenant", "selector", "is_pattern"),

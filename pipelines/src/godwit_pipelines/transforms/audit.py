@@ -8,7 +8,7 @@ undeclared fault, whatever happened to its clients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,10 @@ from .faults import find_faults
 from .folding import Folded, fold, list_plain_chains, list_plain_hours
 from .published import Published, know_published, measure_ranges, sum_messages
 from .runs import Told
+from .torn import tear_chains
 
 _EPOCH, _HOUR = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=1)
+FindTorn = Callable[[], DataFrame | None]
 CHAIN = ("node", "run", "connection", "selector", "chain")
 
 
@@ -36,10 +38,15 @@ class Audit:
 
 @contextmanager
 def audited(
-    deliveries: DataFrame, messages: DataFrame, access: DataFrame, reigns: DataFrame, erased: DataFrame | None = None
+    deliveries: DataFrame,
+    messages: DataFrame,
+    access: DataFrame,
+    reigns: DataFrame,
+    erased: DataFrame | None = None,
+    find_torn: FindTorn | None = None,
 ) -> Iterator[Audit]:
-    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). What it
-    keeps in memory is let go of at the end.
+    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). Where
+    something is wrong, `find_torn` is asked whether rows are missing (torn.py). What it keeps in memory is let go of at the end.
     """
     with ExitStack() as kept:
         sums = sum_messages(messages)
@@ -47,12 +54,21 @@ def audited(
         folded = fold(deliveries, sums, access)
         kept.callback(folded.release)
         published = know_published(messages, reigns, sums, erased)
-        judged = judge(folded.rest, published, access, counts=folded.counts).persist()
-        kept.callback(judged.unpersist)
-        found = conclude(judged, folded)
-        found.faults.persist()  # the other tables are made of them, too
-        kept.callback(found.faults.unpersist)
-        yield found
+
+        def find(torn: DataFrame | None = None) -> Audit:
+            judged = judge(folded.rest, published, access, counts=folded.counts, torn=torn).persist()
+            kept.callback(judged.unpersist)
+            found = conclude(judged, folded)
+            found.faults.persist()  # the other tables are made of them, too
+            kept.callback(found.faults.unpersist)
+            return found
+
+        found = find()
+        torn = find_torn() if find_torn and not found.faults.filter(_MAY_BE_TORN).isEmpty() else None
+        yield found if torn is None else find(torn)
+
+
+_MAY_BE_TORN = "not declared and kind in ('gap', 'repeat', 'reorder', 'epoch_regress')"
 
 
 def whole_since(deliveries: DataFrame, since: datetime) -> datetime:
@@ -71,12 +87,20 @@ def whole_since(deliveries: DataFrame, since: datetime) -> datetime:
     return found
 
 
-def judge(deliveries: DataFrame, published: Published, access: DataFrame, *, counts: bool = True) -> DataFrame:
+def judge(
+    deliveries: DataFrame,
+    published: Published,
+    access: DataFrame,
+    *,
+    counts: bool = True,
+    torn: DataFrame | None = None,
+) -> DataFrame:
     """Every range as it stands to those before it. All tables of an audit are made of it: worth keeping in memory.
-    `counts` as in `measure_ranges`.
+    `counts` as in `measure_ranges`, `torn` as torn.py finds it.
     """
     ranges = number_chains(measure_ranges(deliveries, published, counts=counts), access)
-    return judge_ranges(excuse_runs(ranges, published.runs))
+    chains = ranges.withColumn("torn_by", F.lit(0).cast("long")) if torn is None else tear_chains(ranges, torn)
+    return judge_ranges(excuse_runs(chains, published.runs))
 
 
 def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
@@ -123,7 +147,7 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
     Of a pattern whose messages are merged these may hold what was handed over before the range, which is no repeat.
     `across`: at the first range of a later island, messages of either reign that nobody was handed; `regressed`: it
     went back to a reign it had left. `gone_inside`: messages of the range that may have been erased; `erased`: with those of the places
-    before it that its chain had not come to.
+    before it that its chain had not come to, and those by which it is torn.
     """
     key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
     chain = Window.partitionBy("connection", "chain_key").orderBy("offset")
@@ -159,7 +183,7 @@ _STANDING = {
     "before": "greatest(0L, coalesce(lo - reached - 1, 0L))",
     "inside": f"if(confirmed, 0L, if(is_pattern and {_LACKING} < 0, least(0L, {_LACKING} + conflated), {_LACKING}))",
     "gone_inside": "least(gone_most, greatest(0L, gone_to - gone_from))",
-    "erased": """case when other and last is not null and not regressed
+    "erased": """torn_by + case when other and last is not null and not regressed
             then least(gone_most, gone_to) + greatest(0L, last.gone_all - last.gone_to)
         else least(gone_most, greatest(0L, gone_to - if(changed, gone_from, least(gone_from, last.gone_to)))) end""",
     "across": """if(other and last is not null and not regressed,
@@ -205,8 +229,8 @@ def sum_hours(judged: DataFrame) -> DataFrame:
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be), unproven (it may be about messages that were erased or never landed), or broken. What was
-    handed over and is not known to have been published yet is none of it missing.
+    told (what was missing was said to be), unproven (it may be about what was erased or never landed), or broken. What was handed over
+    and is not known to have been published yet is none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     sums = handed.groupBy(*place).agg(

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from .holes import find_holes
 from .ranges import Range, without
 from .runs import Row, collect, list_began, make_small
 
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
-_BUCKET = 1 << 16
-"""Offsets that are counted together."""
+_SIDES = ("run", "arrival")
 _ROWS_MAX = 1 << 16
 """Places of one row of what is lost."""
 
@@ -49,7 +47,8 @@ def add_lost(
         epochs.setdefault((row["node"], row["run"]), []).append(row["epoch"])
     began = list_began(said)
     lost = list[Row]()
-    for node, before, after in find_holes(messages, nodes):
+    for node, left, right in find_holes(messages, nodes, _SIDES):
+        before, after = Place(**left), Place(**right)
         for run, first, rows in place_hole(before, after, known[node], began.get(node, [])):
             piece = {"node": node, "run": run, "offset": before.offset + 1}
             lost += [{**piece, "arrival": at, "rows": some} for at, some in cut(first, rows)]
@@ -73,26 +72,6 @@ def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
         spans[row["node"]] = min(first, row["first_offset"]), max(last, row["last_offset"]), rows + row["published"]
     keeping = {row["node"] for row in said}
     return sorted(node for node, (first, last, rows) in spans.items() if node in keeping and rows <= last - first)
-
-
-def find_holes(messages: DataFrame, nodes: list[str]) -> Iterator[tuple[str, Place, Place]]:
-    """The messages on both sides of each hole. Buckets of offsets are counted, and those that lack some are read."""
-    held = messages.filter(F.col("node").isin(nodes)).withColumn("bucket", F.expr(f"offset div {_BUCKET}"))
-    sides = (("first", "min"), ("last", "max"))
-    ends = [F.expr(f"{which}(struct(offset, run, arrival)) as {name}") for name, which in sides]
-    whole, odd = list[Row](), list[Row]()
-    for row in collect(held.groupBy("node", "bucket").agg(*ends, F.expr("count(distinct offset) as rows"))):
-        is_whole = row["last"]["offset"] - row["first"]["offset"] < row["rows"]
-        (whole if is_whole else odd).append(row)
-    if odd:
-        named = make_small(messages.sparkSession, odd, "node string, bucket bigint")
-        rank = "offset - dense_rank() over (partition by node, bucket order by offset) as start"
-        rows = held.join(F.broadcast(named), ["node", "bucket"], "left_semi").selectExpr("*", rank)
-        whole += collect(rows.groupBy("node", "bucket", "start").agg(*ends))
-    runs = sorted((row["node"], row["first"]["offset"], Place(**row["first"]), Place(**row["last"])) for row in whole)
-    for before, after in pairwise(runs):
-        if before[0] == after[0] and before[3].offset + 1 < after[2].offset:
-            yield before[0], before[3], after[2]
 
 
 def place_hole(before: Place, after: Place, erased: list[Range], began: list[Row]) -> Iterator[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 Range = tuple[int, int]
 """Offsets from the first up to, not including, the second."""
@@ -47,6 +48,13 @@ def without(ranges: Iterable[Range], others: Iterable[Range]) -> list[Range]:
         if at < next:
             left.append((at, next))
     return left
+
+
+def widened(ranges: Sequence[Range], most: int) -> list[Range]:
+    """At most so many ranges: of those in order that share none, the nearest as one, with what lies between them."""
+    apart = sorted(range(1, len(ranges)), key=lambda at: ranges[at][0] - ranges[at - 1][1], reverse=True)
+    begins = [0, *sorted(apart[: most - 1]), len(ranges)]
+    return [(ranges[begin][0], ranges[end - 1][1]) for begin, end in pairwise(begins) if begin < end]
 
 
 def count_offsets(ranges: Iterable[Range]) -> int:

@@ -1,0 +1,74 @@
+"""Subscriptions of which rows may be missing: torn in two where they do not simply go on.
+
+Rows of deliveries that the journal had and that no table has (retention let go of them before they landed, or they are damaged) leave a gap
+in each subscription that they were of, or a repeat where they said that it was set back; rows of access may have said that it began anew.
+What such a subscription was handed in between nobody knows: behind it another chain begins, of which nothing is held against what came
+before, and `torn_by` says of how many messages that may be. Where a row goes on at the place where the one before it ended, nothing of it
+is missing. Looked for only where an audit has found something wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from .holes import find_holes
+from .ranges import Range, merged, widened, without
+from .runs import collect, make_small
+
+Erased = Mapping[str, list[Range]]
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_MOST = 1000
+"""Stretches of a node that every row which does not simply go on is held against; those next to each other become one if there are more."""
+_STRETCHES = "array<struct<first: bigint, next: bigint>>"
+TORN = f"node string, unlanded {_STRETCHES}, unheard {_STRETCHES}"
+"""Of each node the offsets of deliveries that are not there, and the times, in microseconds since 1970, of access."""
+
+
+def find_torn(deliveries: DataFrame, access: DataFrame, erased: Erased, erased_access: Erased) -> DataFrame | None:
+    """What is missing of whole tables and was not erased, by the offsets; None where nothing is."""
+    unlanded = dict(find_stretches(deliveries, erased, "offset"))
+    unheard = dict(find_stretches(access, erased_access, "time"))
+    rows = [
+        {"node": node, "unlanded": unlanded.get(node, []), "unheard": unheard.get(node, [])}
+        for node in sorted({*unlanded, *unheard})
+    ]
+    return make_small(deliveries.sparkSession, rows, TORN) if rows else None
+
+
+def find_stretches(table: DataFrame, erased: Erased, by: str) -> Iterator[tuple[str, list[dict[str, int]]]]:
+    """Node by node the stretches in which rows are missing: of offsets, or of times, ends included."""
+    spans = table.groupBy("node").agg(F.expr("max(offset) - min(offset) as span"), F.expr("count(*) as rows"))
+    holed = [row["node"] for row in collect(spans) if row["rows"] <= row["span"]]
+    found: dict[str, list[Range]] = {}
+    for node, before, after in find_holes(table, holed, ("time",)) if holed else ():
+        gone = without([(before["offset"] + 1, after["offset"])], erased.get(node, []))
+        if gone and by == "time":
+            low, high = sorted((each["time"] - _EPOCH) // _MICROSECOND for each in (before, after))
+            gone = [(low, high + 1)]
+        found[node] = found.get(node, []) + gone
+    for node, ranges in found.items():
+        if ranges:
+            yield node, [{"first": first, "next": next} for first, next in widened(merged(ranges), _MOST)]
+
+
+def tear_chains(ranges: DataFrame, torn: DataFrame) -> DataFrame:
+    """Ranges with another chain behind each tear. Chains of a connection and selector stay in order, and each has its own number."""
+    key = F.xxhash64("node", "run", "selector", "is_pattern")
+    before = Window.partitionBy("connection", "key").orderBy("offset")
+    known = ranges.join(F.broadcast(torn), "node", "left").withColumn("key", key)
+    known = known.withColumn("ahead", F.lag(F.struct("chain", "reign", "hi", "offset", "time")).over(before))
+    marked = known.withColumn("is_torn", F.expr(f"coalesce({_IS_TORN}, false)"))
+    told = marked.withColumn("tears", F.sum(F.expr("int(is_torn)")).over(before))
+    kept = [name for name in ranges.columns if name != "chain"]
+    return told.selectExpr(*kept, "chain + tears as chain", f"if(is_torn, {_TORN_BY}, 0L) as torn_by")
+
+
+_IS_TORN = """ahead.chain = chain and not (ahead.reign = reign and lo = ahead.hi + 1) and (
+    exists(unlanded, each -> each.first < offset and each.next > ahead.offset + 1)
+    or exists(unheard, each -> each.first <= unix_micros(time) and each.next > unix_micros(ahead.time)))"""
+_TORN_BY = """greatest(1L, case when ahead.reign != reign then count
+    when lo > ahead.hi then lo - ahead.hi - 1 else hi - lo + 1 end)"""

@@ -1,0 +1,40 @@
+"""Every hole of a table is found, between the rows on both sides of it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit_pipelines.schemas import MESSAGES
+from godwit_pipelines.transforms import holes
+from godwit_pipelines.transforms.holes import find_holes
+from tests.pipelines.transforms.rows import frame
+
+
+def rows_of(offsets: set[int], node: str) -> list[dict[str, Any]]:
+    return [{"node": node, "run": "a", "offset": offset, "arrival": offset + 7} for offset in offsets]
+
+
+def test_every_hole_is_found_wherever_buckets_end(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holes, "_BUCKET", 8)
+    lots = random.Random(6)
+    kept = {
+        "few": {0, *(offset for offset in range(1, 199) if lots.random() > 0.03), 199},
+        "many": {*(offset for offset in range(200) if lots.random() > 0.7)},
+        "far": {3, 4, 90, 91},
+        "whole": {*range(5, 100)},
+        "landed twice": {*range(20), 30},
+    }
+    rows = [row for node, offsets in kept.items() for row in rows_of(offsets, node)]
+    rows += rows_of({*range(4, 12)}, "landed twice")
+    found: dict[str, list[tuple[dict[str, Any], ...]]] = {node: [] for node in kept}
+    for node, before, after in find_holes(frame(spark, MESSAGES, rows), [*kept], ("arrival",)):
+        found[node].append((before, after))
+    for node, offsets in kept.items():
+        order = sorted(offsets)
+        ends = [pair for pair in itertools.pairwise(order) if pair[1] > pair[0] + 1]
+        assert found[node] == [tuple({"offset": at, "arrival": at + 7} for at in pair) for pair in ends], node
