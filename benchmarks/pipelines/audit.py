@@ -29,6 +29,7 @@ from godwit_pipelines.schemas import ACCESS, REIGNS
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
 from godwit_pipelines.transforms.audit import audited
+from godwit_pipelines.transforms.torn import find_torn
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
 GOAL, WARM, ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 24, 3, 2_000, 100, 30
@@ -70,7 +71,7 @@ def make_messages(spark: SparkSession) -> DataFrame:
 def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
     begin = time.perf_counter()
     access, reigns = spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)
-    with audited(deliveries, messages, access, reigns) as found:
+    with audited(deliveries, messages, access, reigns, None, lambda: find_torn(deliveries, access, {}, {})) as found:
         kinds = {
             row.kind: row.messages
             for row in found.faults.groupBy("kind").sum("messages").toDF("kind", "messages").collect()

@@ -5,6 +5,7 @@ Planning an audit costs far more than running it over some hundred rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from godwit_pipelines.transforms.audit import conclude, judge
 from godwit_pipelines.transforms.folding import fold
 from godwit_pipelines.transforms.published import know_published, sum_messages
 from godwit_pipelines.transforms.torn import find_torn
-from tests.pipelines.transforms.checker import Case, message_rows
+from tests.pipelines.transforms.checker import Case, Found, message_rows
 from tests.pipelines.transforms.rows import frame
 
 Rows = Sequence[Mapping[str, Any]]
@@ -81,3 +82,10 @@ def run_audit(
     if folded:
         folded.release()
     return Audited(*kept)
+
+
+def read_faults(rows: list[SparkRow]) -> dict[int, Found]:
+    found: dict[int, Found] = {}
+    for row in rows:
+        found.setdefault(row.connection, Counter())[row.offset, row.kind, row.declared] += row.messages
+    return found

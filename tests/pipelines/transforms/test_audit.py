@@ -13,7 +13,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.transforms import lost
-from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
+from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find
 
 CASES = 250
@@ -130,13 +130,6 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
         (2, "unpublished", 2, "not landed yet"),
     ]
     assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
-
-
-def read_faults(rows: list[SparkRow]) -> dict[int, Found]:
-    found: dict[int, Found] = {}
-    for row in rows:
-        found.setdefault(row.connection, Counter())[row.offset, row.kind, row.declared] += row.messages
-    return found
 
 
 def check(cases: list[Case], rows: list[SparkRow]) -> None:

@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.schemas import ACCESS, DELIVERIES
 from godwit_pipelines.transforms import torn
 from godwit_pipelines.transforms.torn import find_torn
-from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
+from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, Row, draw_case, find
 from tests.pipelines.transforms.rows import frame
-from tests.pipelines.transforms.test_audit import read_faults
 
 CASES, SEED, SECOND = 200, 41, 1_000_000
 
