@@ -138,6 +138,13 @@ def test_files_that_a_job_has_not_committed_yet_are_left_to_it(tmp_path: Path) -
     assert offsets_of(tmp_path) == list(range(20))
 
 
+def test_what_was_replaced_is_kept_for_a_part_of_an_hour_too(tmp_path: Path) -> None:
+    write(tmp_path, range(10))
+    write(tmp_path, range(10, 20), batch=1)
+    DeltaTable(str(tmp_path)).optimize.compact()
+    assert vacuum(str(tmp_path), 0.5) == [] and vacuum(str(tmp_path), 0.0) == ["2 files removed"]
+
+
 def test_who_is_erased_is_in_no_file_that_was_compacted_either(tmp_path: Path) -> None:
     for batch, publisher in enumerate(("ann", "mallory", None)):
         write(tmp_path, range(batch * 10, batch * 10 + 10), batch=batch, publisher=publisher)

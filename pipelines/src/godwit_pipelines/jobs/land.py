@@ -164,13 +164,10 @@ def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
 
 
 def streams_of(run: Run) -> list[str]:
-    """The streams to land: a run that ends leaves out those that no node has written."""
-    named = named_streams(run.options)
-    if not run.config.journal.paths and run.config.kafka.topics:
-        return []
+    """The streams of journals to land, if there are any: a run that ends leaves out those that no node has written."""
     if not run.config.journal.paths:
-        raise ConfigInvalid("journal.paths", "", "must name a node's data directory", hint="--journal DATA")
-    if named:
+        return []
+    if named := named_streams(run.options):
         return named
     written = [stream for stream in SCHEMAS if find_folders(",".join(run.config.journal.paths), stream)]
     landed = (
