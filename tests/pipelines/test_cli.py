@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.errors import StreamingQueryException
+from rich.console import Console
 
 from godwit_pipelines import progress
 from godwit_pipelines.cli import main, parse_time
@@ -118,6 +119,11 @@ def call(*words: str) -> Result:
         (("run", "audit", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
         (("run", "land", "--journal", "none-*"), 3, "none-* matches nothing: there is no data directory of a node"),
         (("run", "all", "--once", "--journal", "none"), 3, "none is no data directory of a node (nor its journal)"),
+        (
+            ("run", "land", "--journal", "/proc/self"),
+            3,
+            "/proc/self is no data directory of a node (nor its journal): it",
+        ),
         (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none is no folder yet"),
     ],
 )
@@ -171,7 +177,7 @@ def test_an_interrupted_command_does_not_mind_that_java_is_gone(recwarn: pytest.
     assert len(recwarn) == 1
 
 
-def test_who_asks_twice_does_not_wait_for_the_batch() -> None:
+def test_who_asks_twice_does_not_wait_for_the_batch(capfd: pytest.CaptureFixture[str]) -> None:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     stop = Stopping()
@@ -179,6 +185,7 @@ def test_who_asks_twice_does_not_wait_for_the_batch() -> None:
         stop.listen(goes_on=True)
         signal.raise_signal(signal.SIGTERM)
         assert stop.is_asked() and stop.wait(60)
+        assert capfd.readouterr().err == "godwit-pipelines: ends after the batch at work; ^C again ends it at once\n"
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     finally:
@@ -204,6 +211,21 @@ def test_queries_on_a_cluster_that_is_gone_end_together(monkeypatch: pytest.Monk
     progress.wait_all(queries, lambda: True, lambda: active.append(sum(query.isActive for query in queries)))
     assert active == [7] and not any(query.isActive for query in queries)
     assert next(clock) < 60, "the unit's TimeoutStopSec"
+
+
+def test_a_query_that_ends_by_itself_ends_before_that_where_somebody_asks(capfd: pytest.CaptureFixture[str]) -> None:
+    class Long(Hung):
+        name, recentProgress, status = "land-messages", (), {"isTriggerActive": False}  # type: ignore[misc]  # as the class above
+
+        def awaitTermination(self, seconds: float) -> bool:
+            return not self.isActive
+
+        def exception(self) -> None:
+            return None
+
+    query: Any = Long()
+    progress.watcher(Console(), {}, lambda: True)(query)
+    assert not query.isActive and "land-messages: 0 rows in 0.0 s" in capfd.readouterr().out
 
 
 class Failing(Hung):

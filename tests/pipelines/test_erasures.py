@@ -143,7 +143,7 @@ def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
     assert offsets(lake) == kept() and not lake.exists("ops.erasures")
     assert erased_ranges(lake, "messages") == {"a": MALLORY[1:]}
     again = run_job("maintain", erase="nobody")
-    assert "bronze.messages: 0 rows removed" in again.text
+    assert "bronze.messages: 0 rows removed" in again.text and again.text.endswith("letter by letter")
     proof = lake.read("ops.erasures").where("table = 'bronze.messages'").orderBy("rows").collect()
     assert [(row["rows"], bool(row["erasure"])) for row in proof] == [(0, False), (9, True)]
     assert proof[0]["person"] != proof[1]["person"], "each has the proof of their own"

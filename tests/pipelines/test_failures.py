@@ -87,6 +87,14 @@ def test_a_file_that_is_refused_is_told_in_the_words_of_who_was_refused(line: st
     assert str(raised) == f"a file of the lake or of a journal: {line}"
 
 
+def test_a_checkpoint_that_lost_a_part_is_told_with_what_to_do() -> None:
+    text = (
+        "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location file:/lake/_checkpoints/land-stats is in an "
+    )
+    raised = translate(StreamingQueryException(f"{FAILED}{text}inconsistent state: the metadata file is missing but"))
+    assert isinstance(raised, TableMissing) and str(raised).startswith("/lake/_checkpoints/land-stats is not whole")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -121,6 +129,7 @@ def test_a_master_that_does_not_answer_is_told_before_spark_waits_for_it() -> No
 
 
 def test_java_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
     words = [
         sys.executable,
         "-m",
@@ -151,6 +160,7 @@ def test_java_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_flags_that_java_does_not_take_are_told_in_a_sentence(
     options: str, code: int, said: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "journal").mkdir()
     words = [
         "run",
         "land",
@@ -200,11 +210,12 @@ def test_a_job_that_runs_on_the_lake_already_is_left_alone(config: Config, tmp_p
         "--lake",
         config.lake.path,
     ]
-    with holding(config, ["usage"]):
+    (tmp_path / "journal").mkdir()
+    with holding(config, ["audit"]):
         done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == LakeBusy.exit_code
-    assert f": usage runs on this lake already: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
-    with holding(config, ["usage", "land"]):
+    assert f": audit runs on this lake already: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
+    with holding(config, ["audit", "land"]):
         pass  # who has ended holds nothing
 
 

@@ -276,6 +276,40 @@ def test_ends_of_kafka_are_kept_until_the_query_has_come_to_them(tmp_path: Path,
     assert keep_ends(run, "land-kafka", {}) == {}, "a topic that is made anew begins at 0 again"
 
 
+def test_a_table_that_somebody_removed_is_told_and_lands_again_without_its_checkpoint(
+    tmp_path: Path, lake: Lake, run_job: Runs
+) -> None:
+    write_messages(tmp_path / "node-1", 20, node="a")
+    run_job("land", streams="messages")
+    shutil.rmtree(Path(lake.path("bronze.messages"), "_delta_log"))
+    found = run_job("reconcile")
+    assert found.found == 1 and "messages of a: 0 to 19 MISSING from bronze.messages" in found.text
+    with pytest.raises(
+        TableMissing, match=r"bronze\.messages is not in .* any more; .*land-messages says .* remove that as well"
+    ):
+        run_job("land", streams="messages")
+    shutil.rmtree(lake.checkpoint("land-messages"))
+    run_job("land", streams="messages")
+    assert landed(lake) == {"a": (20, 20)} and run_job("reconcile").found == 0
+
+
+def test_what_a_query_at_work_keeps_its_place_in_is_missed(lake: Lake) -> None:
+    run, place = Run(lake.spark, lake.config, lake), Path(lake.checkpoint("land-messages"))
+    run.places.append(place)
+    place.mkdir(parents=True)
+    (place / "metadata").touch()
+    run.check_places()
+    shutil.rmtree(lake.checkpoint("land-messages"))
+    with pytest.raises(TableMissing, match="land-messages was removed, or a part of it, while its query was at work"):
+        run.check_places()
+
+
+def test_all_begins_nothing_once_it_is_asked_to_end(lake: Lake) -> None:
+    said = list[str]()
+    run = Run(lake.spark, lake.config, lake, job="all", say=said.append, is_asked=lambda: len(said) > 0)
+    assert JOBS["all"].run(run) and len(said) == 1 and said[0].startswith("1 of 7: land")
+
+
 @pytest.mark.parametrize("query", ["land-messages", "land-kafka"])
 def test_a_checkpoint_without_a_batch_is_none(query: str, tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     write_messages(tmp_path / "node-1", 20, node="a")

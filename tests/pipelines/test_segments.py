@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from godwit_pipelines.errors import ConfigInvalid, JournalBroken, JournalMissing
-from godwit_pipelines.source.columns import stream_columns
+from godwit_pipelines.source.columns import stream_columns, stream_schema
 from godwit_pipelines.source.journal import JournalSource, JournalStreamReader, Options
 from godwit_pipelines.source.offsets import to_offset
 from godwit_pipelines.source.parts import Journals, check_paths, find_folders
+from godwit_pipelines.source.rows import Reading, read_part
 from godwit_pipelines.source.segments import StreamFolder
 from tests.pipelines.journals import START, JournalWriter, message, write_messages
 
@@ -148,6 +149,43 @@ def test_a_segment_that_is_gone_with_its_file_is_passed_over(tmp_path: Path) -> 
     assert gone["file"] not in {part.file for part in parts}
 
 
+def test_a_journal_without_its_manifest_is_told_as_that(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    path = tmp_path / "journal/messages/manifest.json"
+    kept = path.read_bytes()
+    path.unlink()
+    with pytest.raises(JournalBroken, match=r"manifest.json is not there, and 3 sealed segments are, from 0{20}-"):
+        Journals(str(tmp_path), "messages").look()
+    for sealed in path.parent.glob("*.arrow"):
+        sealed.unlink()
+    folder = StreamFolder(path.parent, "messages")
+    folder.look()
+    assert (folder.first, folder.next) == (0, 400), "what is left begins with an open segment: nothing was sealed yet"
+    open_first = folder.open[0].first
+    path.with_name(f"{open_first:020}-{400:020}.arrow").write_bytes(b"being sealed")
+    folder.look()
+    path.write_bytes(kept)
+    folder.look()
+    assert len(folder.sealed) == 3
+    writer.close()
+
+
+def test_a_segment_that_somebody_removed_is_not_told_as_retention(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path, 400, segments=3)
+    folder = tmp_path / "journal/messages"
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    part = journals.parts({}, {"node-a": 200})[-1]
+    (folder / part.file).unlink()
+    reading = Reading(stream_schema("messages"), stream_schema("messages"), verify=True)
+    with pytest.raises(JournalMissing, match=r"somebody removed it, .* goes on without its rows, 100 to 199"):
+        list(read_part(part, reading))
+    (folder / part.file).touch()
+    writer.retain(200)
+    with pytest.raises(JournalMissing, match="retention moved past offset 100 before it was read"):
+        list(read_part(part, reading))
+
+
 def test_rows_that_no_segment_has_are_an_error(tmp_path: Path) -> None:
     writer = write_messages(tmp_path, 400, segments=3)
     writer.close()
@@ -239,7 +277,9 @@ def test_tasks_cover_every_offset_once(tmp_path: Path) -> None:
 def test_two_journals_of_one_node_are_refused(tmp_path: Path) -> None:
     write_messages(tmp_path / "one", 20)
     write_messages(tmp_path / "two", 20)
-    with pytest.raises(ConfigInvalid, match="two journals of the node node-a"):
+    with pytest.raises(
+        ConfigInvalid, match="journal.paths: .* has two journals of the node node-a, .*; name one of them"
+    ):
         Journals(str(tmp_path / "*"), "messages").look()
 
 
@@ -255,6 +295,11 @@ def test_paths_are_data_directories_journals_lists_and_globs(tmp_path: Path) -> 
     check_paths([str(tmp_path / "*"), str(tmp_path / "one")])
     with pytest.raises(JournalMissing, match="none-\\* matches nothing"):
         check_paths([str(tmp_path / "*"), str(tmp_path / "none-*")])
+    for wrong in ("one/journal/messages", "."):
+        with pytest.raises(JournalMissing, match="is no data directory of a node .*: it has no folder `journal`"):
+            check_paths([str(tmp_path / wrong)])
+    (tmp_path / "new" / "journal").mkdir(parents=True)
+    check_paths([str(tmp_path / "new"), str(tmp_path / "one/journal")])
 
 
 @pytest.mark.parametrize(

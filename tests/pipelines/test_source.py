@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.metrics import lost_rows, rows_taken
 from godwit_pipelines.source.journal import JournalStreamReader, Options
 from godwit_pipelines.source.tasks import TASKS
 from godwit_pipelines.source.worker import settle
@@ -113,7 +114,25 @@ def test_rows_that_retention_let_go_of_are_not_counted_as_read(tmp_path: Path) -
     options = {"path": str(tmp_path / "one"), "asTasks": "true", "failOnDataLoss": "false"}
     reader = JournalStreamReader(Options(options), TASKS)
     end = reader.latestOffset({"stream": "messages", "nodes": {"one": 100}}, ReadMaxRows(20))
-    assert (end["begun"], end["nodes"]) == ({"one": 400}, {"one": 420})
+    assert (end["begun"], end["nodes"], end["lost"]) == ({"one": 400}, {"one": 420}, 300) and "absent" not in end
+
+
+def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: Path) -> None:
+    writer = write_messages(tmp_path / "one", 400, segments=3, node="one")
+    options = {"path": str(tmp_path / "one"), "asTasks": "true", "leftOut": '{"one": [[90, 110]]}'}
+    start = {"stream": "messages", "nodes": {"one": 0}}
+
+    def batch(**more: str) -> tuple[int, int]:
+        reader = JournalStreamReader(Options(options | more), TASKS)
+        end = reader.latestOffset(start, ReadMaxRows(1000))
+        told = {"numInputRows": 4, "sources": [{"endOffset": end}]}
+        return rows_taken(told), lost_rows(told)
+
+    assert batch() == (380, 0)
+    (tmp_path / "one/journal/messages" / f"{100:020}-{200:020}.arrow").unlink()
+    assert batch() == (380, 0), "it will not be read to its end"
+    assert batch(failOnDataLoss="false") == (290, 100)
+    writer.close()
 
 
 def test_a_worker_looks_no_more_through_what_is_loaded_but_through_what_comes_later() -> None:

@@ -156,8 +156,8 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     late: dict[str, int] = {}
-    queried = [name for name in (job.name, *job.parts) if JOBS[name].kind == "stream"]
-    with holding(config, queried), serving(figures, config.metrics.address):
+    writing = [name for name in (job.name, *job.parts) if any(each in TABLES for each in JOBS[name].writes)]
+    with holding(config, writing), serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start(), stop.starting():
             spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
         try:
@@ -171,13 +171,16 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 job=job.name,
                 options=options,
                 say=lambda text: console.print(text, highlight=False),
-                watch=watcher(console, late),
+                watch=watcher(console, late, stop.is_asked),
+                is_asked=stop.is_asked,
             )
             with watching_executors(spark, given.say):
                 outcome = job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
                     given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
-                    wait_all(given.queries, stop.is_asked, hush)  # a source that ends with its query says so in a trace
+                    wait_all(
+                        given.queries, stop.is_asked, hush, given.check_places
+                    )  # a source that ends with its query says so in a trace
                 while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
                     outcome = job.run(given) or Outcome()
             return replace(outcome, found=outcome.found + sum(late.values()))

@@ -143,7 +143,15 @@ def rows_taken(progress: dict[str, Any]) -> int:
         return int(progress.get("numInputRows", 0))
     if not progress.get("numInputRows", 0):
         return 0  # a batch without anything new still names the last one's offset
-    return sum(max(0, next - end["begun"].get(node, next)) for end in ends for node, next in end["nodes"].items())
+    offsets = sum(max(0, next - end["begun"].get(node, next)) for end in ends for node, next in end["nodes"].items())
+    return int(offsets - sum(end.get("absent", 0) for end in ends))
+
+
+def lost_rows(progress: dict[str, Any]) -> int:
+    """What a batch passed over because it was let go of, or removed, before it was read."""
+    if not progress.get("numInputRows", 0):
+        return 0
+    return sum(int(_read(source.get("endOffset")).get("lost", 0)) for source in progress.get("sources", []))
 
 
 def _nodes(offset: Any) -> dict[str, int]:

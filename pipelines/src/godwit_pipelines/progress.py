@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors, words
-from .metrics import ahead_rows, behind, late_rows, rows_taken
+from .metrics import ahead_rows, behind, late_rows, lost_rows, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -27,18 +27,21 @@ _REFUSED = re.compile(
 )
 _SHARED = re.compile(r"Multiple streaming queries are concurrently using (\S+?)\.?(?:\s|$)")
 _GONE = re.compile(r"(?:Path does not exist: |File |reading file )(?:file:(?://)?)?(/.*?\.parquet)\b")
+_PLACE = re.compile(r"Checkpoint location (?:file:(?://)?)?(\S+) is in an inconsistent state")
 _LOOK_S = 0.25
 _ARE = ("are", "is")
 _STOP_S = 30.0
 
 
-def watcher(console: Console, late: dict[str, int]) -> Callable[[StreamingQuery], None]:
+def watcher(
+    console: Console, late: dict[str, int], is_asked_to_stop: Callable[[], bool] = lambda: False
+) -> Callable[[StreamingQuery], None]:
     """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late, or are of a day to
-    come.
+    come. Asked to stop, it ends after its batch.
     """
 
     def wait(query: StreamingQuery) -> None:
-        counted = watch(query, console)
+        counted = watch(query, console, is_asked_to_stop)
         for count, least, what, entry in (
             (counted.late, "at least ", "came too late and", "came too late"),
             (counted.ahead, "", "of a day to come", "a day to come"),
@@ -47,11 +50,14 @@ def watcher(console: Console, late: dict[str, int]) -> Callable[[StreamingQuery]
                 late[query.name] = late.get(query.name, 0) + count
                 said = f"{least}{words.counted(count, 'row')} {what} {_ARE[count == 1]} not counted"
                 console.print(f"{query.name}: {said}; see `{entry}` in the runbook", highlight=False)
+        if counted.lost:
+            said = f"{words.counted(counted.lost, 'row')} {_ARE[counted.lost == 1]} not in the journals any more"
+            console.print(f"{query.name}: {said}, and passed over (journal.fail_on_data_loss)", highlight=False)
 
     return wait
 
 
-def watch(query: StreamingQuery, console: Console) -> Counted:
+def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[], bool] = lambda: False) -> Counted:
     """Wait until the query has worked off what there was; raises what it failed with."""
     columns = (
         TextColumn("[bold]{task.description}"),
@@ -70,6 +76,8 @@ def watch(query: StreamingQuery, console: Console) -> Counted:
                 progress.update(
                     task, completed=counted.rows, total=counted.rows + counted.behind or None, rate=counted.rate
                 )
+                if is_asked_to_stop() and (failure := stop_gently(query)) is not None:
+                    raise translate(failure) from failure
         except StreamingQueryException as error:
             raise translate(error) from error
         counted.take(query.recentProgress)
@@ -87,6 +95,7 @@ class Counted:
         self.behind = 0
         self.late = 0
         self.ahead = 0
+        self.lost = 0
         self.seconds = 0.0
         self.rate = 0.0
         self.last = -1
@@ -100,16 +109,24 @@ class Counted:
             self.rows += rows_taken(told)
             self.late += late_rows(told)
             self.ahead += ahead_rows(told)
+            self.lost += lost_rows(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)
             self.rate = self.rows / self.seconds if self.seconds else 0.0
 
 
-def wait_all(queries: list[StreamingQuery], is_asked_to_stop: Callable[[], bool], stopping: Callable[[], None]) -> None:
+def wait_all(
+    queries: list[StreamingQuery],
+    is_asked_to_stop: Callable[[], bool],
+    stopping: Callable[[], None],
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Wait while queries go on; when asked to stop, `stopping` is told, and each finishes its batch, if all do in `_STOP_S`: on a
-    cluster that is gone none would. Raises what the first of them failed with, were it in its very last batch.
+    cluster that is gone none would. Raises what the first of them failed with, were it in its very last batch, and what `check` does,
+    which is called again and again.
     """
     while queries and not is_asked_to_stop():
+        check()
         for query in queries:
             if not query.isActive:
                 failure = query.exception()
@@ -157,6 +174,16 @@ def explain_busy(text: str) -> errors.LakeBusy | None:
     return errors.LakeBusy(f"another process runs this query with {found[1]}, and did this batch") if found else None
 
 
+def explain_place(text: str) -> errors.TableMissing | None:
+    """What Spark says of a checkpoint of which somebody removed a part."""
+    found = _PLACE.search(text)
+    if found is None:
+        return None
+    return errors.TableMissing(
+        f"{found[1]} is not whole, a part of it was removed: remove all of it; see `A checkpoint was lost` in the runbook"
+    )
+
+
 def explain_gone(text: str) -> errors.TableMissing | None:
     """What Spark says of a table's file that somebody removed."""
     found = _GONE.search(text) if "does not exist" in text else None
@@ -171,7 +198,7 @@ def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
     if not found:
-        for tell in (explain, explain_disk, explain_busy, explain_gone):
+        for tell in (explain, explain_disk, explain_busy, explain_place, explain_gone):
             if failed := tell(str(error)):
                 return failed
         return error if isinstance(error, Exception) else RuntimeError(str(error))

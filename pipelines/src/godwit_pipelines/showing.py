@@ -22,7 +22,7 @@ from .settings import Config
 from .tables import Table
 from .words import counted
 
-_CELL = 60
+_CELL = 64  # a SHA-256
 _INDENT = 2
 _COLUMN = 12  # narrower columns cannot be read: then each row is shown downwards
 
@@ -72,7 +72,12 @@ def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
         return pa.table(QueryBuilder().register("shown", DeltaTable(path)).execute(query).read_all())
     except Exception as error:  # what the engine raises has no narrower kind
         if not where:
-            raise TableMissing(f"{table.name} cannot be read: {error}") from error
+            hint = (
+                "; `godwit-pipelines run reconcile` names rows that are missing"
+                if table.name.startswith("bronze.")
+                else ""
+            )
+            raise TableMissing(f"{table.name} cannot be read: {error}{hint}") from error
         raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {error}") from error
 
 

@@ -51,6 +51,9 @@ def end_children(of: int | None = None) -> None:
                 os.kill(child, signal.SIGKILL)
 
 
+_ENDING = b"godwit-pipelines: ends after the batch at work; ^C again ends it at once\n"
+
+
 class Stopping:
     """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
 
@@ -84,6 +87,7 @@ class Stopping:
         if self.asked:
             self._interrupt()  # who asks twice does not wait for the batch either
         self.asked = True
+        os.write(2, _ENDING)  # whoever was writing when the signal came holds the buffer
 
     def _interrupt(self, *_: object) -> None:
         from .quiet import hush

@@ -8,12 +8,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from godwit_pipelines.config import load_config
+from godwit_pipelines.delta.columns import arrow_schema
+from godwit_pipelines.delta.writing import write_rows
 from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.report import build_document, build_page
 from godwit_pipelines.report.charts import TICK_STEPS, Chart, Series
+from godwit_pipelines.report.command import write_report
 from godwit_pipelines.report.document import _audit, _faults_over_time, _told, read_quantile
+from godwit_pipelines.tables import DATE, TABLES
 from tests.pipelines.journals import START
 from tests.pipelines.test_delta import write
 
@@ -29,6 +35,21 @@ def a_document(folder: Path, **audit: Any) -> dict[str, Any]:
 def test_a_lake_without_tables_makes_a_page_that_says_so(tmp_path: Path) -> None:
     page = build_page(build_document(tmp_path, NOW))
     assert "NOTHING YET" in page and "Run land, then audit" in page
+
+
+def test_what_was_audited_before_the_time_of_the_report_is_told(tmp_path: Path) -> None:
+    table, hour = TABLES["gold.audit_verdict"], datetime(2026, 11, 19, 23, tzinfo=UTC)
+    row = {field.name: 0 for field in table.schema} | {"hour": hour, "node": "n", "tenant": "", "selector": "/a"}
+    row |= {"is_pattern": False, "verdict": "proven", "ranges": 1, DATE: hour.date()}
+    write_rows(str(tmp_path / "gold/audit_verdict"), pa.Table.from_pylist([row], arrow_schema(table.schema)), table)
+    said = "the last that was is of 2026-11-19 23:00 UTC"
+    assert said in build_page(build_document(tmp_path, NOW)) and said not in build_page(
+        build_document(tmp_path, NOW, 72)
+    )
+    config = load_config(None, {}, {"lake.path": str(tmp_path)})
+    now_and_then = [write_report(config, tmp_path / "page.html", None, hours) for hours in (0.01, 24 * 366)]
+    assert now_and_then[0].startswith(f"nothing of the last 0.01 hours was audited; {said}, see --hours: file:")
+    assert now_and_then[1].startswith("PROVEN: file:")
 
 
 @pytest.mark.parametrize("damaged", ["_delta_log/*.json", "date=*/*.parquet"])

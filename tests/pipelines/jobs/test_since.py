@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from godwit_pipelines.errors import TableMissing
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.schemas import DELIVERIES, MESSAGES
 from tests.pipelines.conftest import Runs
@@ -50,6 +51,18 @@ def test_hours_from_a_time_on_are_judged_whole(spark: SparkSession, lake: Lake, 
     assert run_job("audit").found == 1
     unproven = lake.read("gold.audit_verdict").where("verdict = 'unproven'").select("selector", "erased").collect()
     assert [tuple(row) for row in unproven] == [("/3", 1)], "one row of deliveries is not there any more"
+
+
+def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Runs) -> None:
+    lake.append("bronze.deliveries", frame(spark, DELIVERIES, [range_of(0, 1, 5, 1, 5)]))
+    with pytest.raises(TableMissing, match="there is nothing to hold bronze.deliveries against"):
+        run_job("audit")
+    lake.append("bronze.messages", frame(spark, MESSAGES, [message_of(n, 1, n + 1, 0) for n in range(5)]))
+    assert run_job("audit", since="2030-01-01").text == (
+        "nothing was handed over since 2030-01-01: the newest row of bronze.deliveries is of 2026-11-21 10:05:00 UTC"
+    )
+    assert run_job("audit").text.startswith("PROVEN: 5 messages")
+    assert run_job("audit", since="2026-11-21 10:06").text.startswith("nothing was handed over")
 
 
 @pytest.mark.long

@@ -13,9 +13,11 @@ _JOBS = (land.JOB, reconcile.JOB, audit.JOB, delivery.JOB, sessions.JOB, usage.J
 
 
 def run(run: Run) -> Outcome:
-    """Each to its end, in order."""
+    """Each to its end, in order, until somebody asks to end."""
     texts, found = [], 0
     for number, job in enumerate(_JOBS, 1):
+        if run.is_asked():
+            break
         run.say(f"{number} of {len(_JOBS)}: {job.name}, {job.about}")
         outcome = job.run(replace(run, job=job.name, every_s=None, options={}, queries=[])) or Outcome()
         found += outcome.found

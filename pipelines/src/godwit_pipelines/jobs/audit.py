@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..errors import TableMissing
 from ..lake import Lake
 from ..transforms.audit import audited, whole_since
+from ..transforms.runs import collect
 from ..transforms.torn import find_torn
 from ..words import counted
 from .erasures import erased_arrivals, erased_ranges
@@ -32,8 +35,14 @@ _STREAMS = ("deliveries", "messages", "access", "reigns")
 def run(run: Run) -> Outcome:
     """Judge all that has landed, or the hours from --option since=TIME on."""
     lake, since = run.lake, time_of(run.options, "since")
+    if lake.exists("bronze.deliveries") and not lake.exists("bronze.messages"):
+        raise TableMissing(
+            f"bronze.messages is not in {lake.folder}: there is nothing to hold bronze.deliveries against; run land"
+        )
     deliveries, messages, access, reigns = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
+    newest = ""
     if since is not None:
+        newest = tell_newest(deliveries, since)
         since = whole_since(deliveries, since)
         deliveries = deliveries.filter(F.col("time") >= F.lit(since))
 
@@ -48,11 +57,21 @@ def run(run: Run) -> Outcome:
         write("gold.audit_faults", found.faults)
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
+    if newest:
+        return Outcome(f"nothing was handed over since {run.options['since']}: {newest}")
     outcome = sum_up(lake.read("gold.audit_verdict"))
     if not unplaced:
         return outcome
     said = "UN" * outcome.text.startswith("PROVEN") + outcome.text
     return replace(outcome, text=f"{said}\n{counted(unplaced, 'message')} {WERE_ERASED}")
+
+
+def tell_newest(deliveries: DataFrame, since: datetime) -> str:
+    """Of when the last delivery is, where that is before the time; nothing where there is none at all."""
+    newest = collect(deliveries.agg(F.max("time").alias("time")))[0]["time"]
+    return (
+        f"the newest row of bronze.deliveries is of {newest:%Y-%m-%d %H:%M:%S} UTC" if newest and newest < since else ""
+    )
 
 
 def look_for_torn(lake: Lake) -> DataFrame | None:

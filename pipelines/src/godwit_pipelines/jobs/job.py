@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from ..errors import TableMissing
 from ..lake import Lake
 from ..settings import Config
 from ..tables import TABLES
@@ -46,7 +48,11 @@ class Run:
     """What the command line gave this job with --option NAME=VALUE."""
     say: Callable[[str], None] = print
     watch: Callable[[StreamingQuery], None] = StreamingQuery.awaitTermination  # type: ignore[assignment]  # waits, and may show progress
+    is_asked: Callable[[], bool] = lambda: False
+    """Whether somebody asked a run that goes on to end: what is done is left as it is, and nothing is begun."""
     queries: list[StreamingQuery] = field(default_factory=list)
+    places: list[Path] = field(default_factory=list)
+    """The checkpoints of queries that go on."""
 
     def journal(self, stream: str, where: str = "") -> DataFrame:
         """A stream of the journals as it stands, or the rows for which a condition in SQL holds."""
@@ -65,7 +71,18 @@ class Run:
             started = run_to_end(writer, self.watch)
         else:
             started = writer.trigger(processingTime=f"{int(self.every_s * 1000)} milliseconds").start()
+            self.places.append(Path(self.lake.checkpoint(query)))
         self.queries.append(started)
+
+    def check_places(self) -> None:
+        """Raises TableMissing where somebody removed what a query that goes on keeps its place in, as with the whole lake: it would go on
+        into a table without all that it had landed there.
+        """
+        for place in self.places:
+            if not (place / "metadata").exists():
+                raise TableMissing(
+                    f"{place} was removed, or a part of it, while its query was at work: all queries end"
+                )
 
 
 def run_to_end(writer: DataStreamWriter, watch: Callable[[StreamingQuery], None]) -> StreamingQuery:

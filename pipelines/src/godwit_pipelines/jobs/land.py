@@ -10,19 +10,18 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..errors import ConfigInvalid
+from ..errors import ConfigInvalid, TableMissing
 from ..schemas import SCHEMAS
-from ..source.offsets import from_offset
 from ..source.parts import Journals, find_folders
 from ..transforms.ranges import Range, clipped, count_offsets
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
+from .places import find_kafka_place, find_place, has_taken_rows, last_batch
 
 Erased = dict[str, list[Range]]
 _FIRST = "deliveries"
@@ -47,6 +46,7 @@ def run(run: Run) -> Outcome:
 def land_stream(run: Run, stream: str) -> str:
     """A stream's query; returns what there is to say of rows that it leaves out, which one that goes on says at once."""
     query, erased = f"land-{stream}", erased_ranges(run.lake, stream)
+    check_table(run, stream, query, erased)
     ends = find_ends(run, stream, query, erased)
     ahead = find_ahead(run, stream, ends or find_place(Path(run.lake.checkpoint(query)), stream), erased)
     options = {"startingOffsets": json.dumps(ends) if ends else "earliest"}
@@ -60,6 +60,25 @@ def land_stream(run: Run, stream: str) -> str:
     return line
 
 
+def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
+    """Raises TableMissing where a query has landed rows in a table that somebody removed: they would not land again. Where all of them may
+    have been damaged, erased or passed over, there may be none.
+    """
+    table, checkpoint = f"bronze.{stream}", run.lake.checkpoint(query)
+    if (
+        run.lake.exists(table)
+        or erased
+        or not run.config.journal.fail_on_data_loss
+        or not has_taken_rows(Path(checkpoint))
+    ):
+        return
+    if run.lake.read("bronze.quarantine").where(F.col("stream") == stream).isEmpty():
+        raise TableMissing(
+            f"{table} is not in {run.lake.folder} any more; {checkpoint} says that its rows have landed: "
+            "remove that as well, and they land again"
+        )
+
+
 def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:
     """What of the erased ranges the journals still hold, and a query has yet to come upon, by node."""
     if not erased:
@@ -71,16 +90,6 @@ def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) 
         for node, folder in journals.folders.items()
     }
     return {node: ranges for node, ranges in ahead.items() if ranges}
-
-
-def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
-    """Where a query goes on from its checkpoint, by node: after the last batch, or where that began if it was cut short."""
-    last = last_batch(checkpoint, "offsets")
-    if last is None:
-        return {}
-    told = offset_of(checkpoint, last)
-    is_done = (checkpoint / "commits" / str(last)).exists()
-    return from_offset(stream, told if is_done else {**told, "nodes": told.get("begun", {})})
 
 
 def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, int]:
@@ -116,25 +125,6 @@ def keep_ends(run: Run, query: str, erased: Erased) -> dict[str, int]:
             os.fsync(opened.fileno())
         made.replace(file)
     return ahead
-
-
-def find_kafka_place(checkpoint: Path) -> dict[str, int]:
-    """Up to which offset a query of Kafka has come, by node, which is a topic's partition: after the last batch that is done."""
-    last = last_batch(checkpoint, "commits")
-    topics = {} if last is None else offset_of(checkpoint, last)
-    partitions = {topic: told for topic, told in topics.items() if isinstance(told, dict)}
-    return {f"{topic}/{number}": int(next) for topic, told in partitions.items() for number, next in told.items()}
-
-
-def last_batch(checkpoint: Path, of: str) -> int | None:
-    """The last batch that a checkpoint has begun (`offsets`) or done (`commits`)."""
-    return max((int(file.name) for file in checkpoint.glob(f"{of}/*") if file.name.isdecimal()), default=None)
-
-
-def offset_of(checkpoint: Path, batch: int) -> dict[str, Any]:
-    """Where a batch ends, as the source of its query says it."""
-    told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
-    return told
 
 
 def after(offset: int, ranges: Sequence[Range]) -> int:

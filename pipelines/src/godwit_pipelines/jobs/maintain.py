@@ -113,6 +113,8 @@ def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outc
             found += len(left)
     proof = TABLES["ops.erasures"]
     write_rows(run.lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
+    if lines and not found and not any(row["rows"] for row in rows if row["person"] == digest):
+        lines.append(f"no row names {person!r}, or none any more: a name counts as nodes write it, letter by letter")
     return Outcome("\n".join(lines) or "no table that names persons is there", found)
 
 

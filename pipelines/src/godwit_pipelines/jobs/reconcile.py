@@ -1,14 +1,15 @@
 """`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
 
 What `maintain` lets go of by its day is not looked for. Reads no rows: bounds and counts of the bronze files are in their table's log.
-Only where the files' bounds overlap or leave something out are the offsets themselves looked at. What was in a file that somebody
-removed is missing; what was erased is not.
+Only where the files' bounds overlap or leave something out are the offsets themselves looked at. What was in a file or a table that
+somebody removed is missing, for `land` has gone past it; what was erased is not.
 """
 
 from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, time
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -25,6 +26,7 @@ from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
 from .maintain import oldest_kept
+from .places import find_place
 from .ranges import Extent, Finding, compare, extents_of, reached_by
 
 WERE_ERASED = (
@@ -60,6 +62,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     """What is whole, behind, missing, repeated or quarantined of a stream, node by node."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
+    come = find_place(Path(run.lake.checkpoint(f"land-{stream}")), stream)  # before what is there: land may be at work
     path = run.lake.path(f"bronze.{stream}")
     files = live_files(path)
     there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))
@@ -74,7 +77,8 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
         if extents is None:
             extents = read_extents(run, stream, node)
         quarantined = quarantined_offsets(run, stream, node)
-        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached_by(gone, node), taken_out)
+        reached = max(reached_by(gone, node), come.get(node, 0))
+        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached, taken_out)
     return findings
 
 

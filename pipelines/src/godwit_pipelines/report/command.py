@@ -8,11 +8,12 @@ import sys
 import webbrowser
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ..config import find_lake
 from ..settings import Config
 from .document import build_document
-from .page import build_page
+from .page import build_page, hour_of
 
 
 def write_report(config: Config, page: Path, data: Path | None, hours: float) -> str:
@@ -22,9 +23,14 @@ def write_report(config: Config, page: Path, data: Path | None, hours: float) ->
     page.write_text(build_page(document), encoding="utf-8")
     if data is not None:
         data.write_text(json.dumps(document, default=str, separators=(",", ":")) + "\n", encoding="utf-8")
+    return f"{_state(document, hours)}: {page.resolve().as_uri()}"
+
+
+def _state(document: dict[str, Any], hours: float) -> str:
+    if document["audit"]["state"] == "none" and document["audited"]:
+        return f"nothing of the last {hours:g} hours was audited; the last that was is of {hour_of(document['audited'])}, see --hours"
     states = {"none": "nothing audited yet", "broken": "BROKEN", "unproven": "UNPROVEN"}
-    state = states.get(document["audit"]["state"], "PROVEN")
-    return f"{state}: {page.resolve().as_uri()}"
+    return states.get(document["audit"]["state"], "PROVEN")
 
 
 def open_page(page: Path) -> None:

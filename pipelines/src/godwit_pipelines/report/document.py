@@ -13,6 +13,7 @@ Document = dict[str, Any]
 STEPS = (1, 2, 5, 10, 30, 60, 300, 600, 1_800, 3_600)
 POINTS_MAX = 240
 SHOWN = 15
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document:
@@ -42,6 +43,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "step_s": step_s,
         "width_s": width_s,
         "audit": audit,
+        "audited": None if audit["ranges"] else _last_audited(folder, begin),
         "told": _told(windows, audit),
         "published": _without_holes(tables.count_over_time("bronze.messages", step_s), step_s),
         "delivered": _sum_over_time(windows, "messages"),
@@ -54,6 +56,12 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "tenants": _tenants(usage),
         "worst": _worst(faults),
     }
+
+
+def _last_audited(folder: Path, until: datetime) -> str | None:
+    """The last hour of before that was audited."""
+    hours = [row["hour"] for row in Tables(folder, _LONG_AGO, until).rows("gold.audit_verdict", "hour", ["hour"])]
+    return max(hours).isoformat() if hours else None
 
 
 def _audit(verdict: list[Row], faults: list[Row]) -> Row:

@@ -61,7 +61,13 @@ def _span(document: dict[str, Any]) -> str:
     )
 
 
-def _sentence(audit: dict[str, Any], told: dict[str, Any]) -> str:
+def hour_of(time: str) -> str:
+    return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) -> str:
+    if audit["state"] == "none" and audited:
+        return f"No delivery of this time has been audited; the last that was is of {hour_of(audited)}. Look further back with --hours."
     if audit["state"] == "none":
         return "No delivery has been audited in this time. Run land, then audit, then make the report again."
     carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches "
@@ -92,7 +98,7 @@ def _verdict(document: dict[str, Any], name: str) -> str:
     )
     return (
         f"<h1>What was delivered: {escape(nodes) or 'no node'}, {_span(document)}</h1>"
-        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit, document["told"]))}</p></section>'
+        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit, document["told"], document["audited"]))}</p></section>'
     )
 
 

@@ -32,6 +32,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid, JournalBroken
+from ..transforms.ranges import clipped, count_offsets, merged
 from .columns import stream_columns, stream_schema
 from .filters import take_filters
 from .offsets import from_offset, share, to_offset
@@ -234,8 +235,17 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         nodes = {**starts, **ends}
         if not self.options.as_tasks:
             return to_offset(self.options.stream, nodes)
-        # what Spark counts are tasks: the offset says how many rows they are; one that brings nothing new stays as it is
-        return to_offset(self.options.stream, nodes, {**starts, **begun}) if nodes != starts else start
+        if nodes == starts:
+            return start  # one that brings nothing new stays as it is
+        # what Spark counts are tasks: the offset says how many rows they are
+        lost = sum(begun[node] - starts.get(node, begun[node]) for node in begun)
+        absent = 0
+        for node in ends:
+            gone = self.journals.missing_files(node, begun[node], ends[node]) if self.options.may_lose else []
+            lost += count_offsets(gone)
+            holes = merged([*gone, *self.journals.folders[node].holes, *self.options.left_out.get(node, [])])
+            absent += count_offsets(clipped(holes, begun[node], ends[node]))
+        return to_offset(self.options.stream, nodes, {**starts, **begun}, absent=absent, lost=lost)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.journals.look()

@@ -1,7 +1,8 @@
 """Where a streaming query stands in the journals: an offset for each node, and how much of what is new it takes next.
 
 Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet. `begun`,
-where it is there, is where the batch up to it began.
+where it is there, is where the batch up to it began; `absent` is how many of its rows do not come (holes, what is left out, lost files),
+`lost` how many rows of it, or before it, were let go of or removed before they were read.
 Invariant: a share never goes past what is there, and of what is there the oldest rows are taken, whichever node's they are: who sums up
 by time is not brought what is long past because one node has more to catch up with than another.
 """
@@ -15,9 +16,13 @@ from typing import Any, NamedTuple
 from ..errors import JournalBroken
 
 
-def to_offset(stream: str, nodes: Mapping[str, int], begun: Mapping[str, int] | None = None) -> dict[str, Any]:
-    offset = {"stream": stream, "nodes": dict(sorted(nodes.items()))}
-    return offset if begun is None else {**offset, "begun": dict(sorted(begun.items()))}
+def to_offset(
+    stream: str, nodes: Mapping[str, int], begun: Mapping[str, int] | None = None, *, absent: int = 0, lost: int = 0
+) -> dict[str, Any]:
+    offset: dict[str, Any] = {"stream": stream, "nodes": dict(sorted(nodes.items()))}
+    if begun is not None:
+        offset["begun"] = dict(sorted(begun.items()))
+    return offset | {name: rows for name, rows in (("absent", absent), ("lost", lost)) if rows}
 
 
 def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
+from ..schemas import SCHEMAS
 from .filters import Filter, may_hold
 from .offsets import Span
 from .rows import Part
@@ -40,9 +41,10 @@ class Journals:
                 known = self.folders.setdefault(found.node, found)
                 if known is not found:
                     raise ConfigInvalid(
-                        "path",
+                        "journal.paths",
                         self.paths,
-                        f"has two journals of the node {found.node}: {known.folder} and {found.folder}",
+                        f"has two journals of the node {found.node}, {known.folder} and {found.folder}",
+                        hint="name one of them",
                     )
 
     def firsts(self) -> dict[str, int]:
@@ -65,6 +67,15 @@ class Journals:
         if not found or covered < next:
             found.append(Span(covered if found else first, next, before_us, before_us))
         return found
+
+    def missing_files(self, node: str, first: int, next: int) -> list[tuple[int, int]]:
+        """The offsets, of some, of sealed segments whose files are not there."""
+        folder = self.folders[node]
+        return [
+            (max(first, each.first), min(next, each.next))
+            for each in folder.segments_of(first, next)
+            if isinstance(each, Segment) and not (folder.folder / each.file).exists()
+        ]
 
     def parts(
         self,
@@ -157,15 +168,20 @@ def find_folders(paths: str, stream: str) -> list[Path]:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raises JournalMissing for a path that is no node's, and for a glob that nothing matches: who does not wait for a node to come would
+    """Raises JournalMissing for a path that is no node's, and for a glob that matches none: who does not wait for a node to come would
     read nothing there.
     """
     for path in paths:
         matches = match_path(path)
         if not matches:
             raise JournalMissing(f"{path} matches nothing: there is no data directory of a node")
-        for match in matches:
-            journal_of(match)
+        if not any(is_journal(journal_of(match)) for match in matches):
+            raise JournalMissing(f"{path} is no data directory of a node (nor its journal): it has no folder `journal`")
+
+
+def is_journal(folder: Path) -> bool:
+    """Whether it is called what a node calls it, or has a folder of one of its streams."""
+    return folder.name == "journal" or any((folder / stream).is_dir() for stream in SCHEMAS)
 
 
 def match_path(path: str) -> list[Path]:

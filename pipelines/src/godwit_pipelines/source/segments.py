@@ -25,7 +25,9 @@ from .checksum import CHECKSUM, checksums
 from .ipc import Found, FramingBroken, list_batches
 
 FORMAT = 1
+MANIFEST = "manifest.json"
 _OPEN = re.compile(r"(\d{20})\.arrows")
+_SEALED = re.compile(r"\d{20}-\d{20}\.arrow")
 
 
 class Segment(NamedTuple):
@@ -94,6 +96,7 @@ class StreamFolder:
         self._manifest_is: tuple[int, ...] = ()
         self._folder_was = -1
         self._open_names: list[str] = []
+        self._sealed_names: list[str] = []
 
     @property
     def next(self) -> int:
@@ -108,6 +111,7 @@ class StreamFolder:
                 self._read_manifest()
                 self._list_open()
                 if not self._read_manifest():  # what was sealed between the two would be in neither
+                    self._miss_manifest()
                     return
             except FileNotFoundError:
                 self._folder_was, self._manifest_is = -1, ()
@@ -117,7 +121,7 @@ class StreamFolder:
 
     def _read_manifest(self) -> bool:
         """True where it is another one than before."""
-        path = self.folder / "manifest.json"
+        path = self.folder / MANIFEST
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -131,10 +135,23 @@ class StreamFolder:
         self._manifest_is = is_now
         return True
 
+    def _miss_manifest(self) -> None:
+        """Raises JournalBroken where there is none and sealed segments are that no open one stands beside: they had been in it."""
+        if not self._manifest_is:
+            opened = {name[:20] for name in self._open_names}
+            alone = [name for name in self._sealed_names if name[:20] not in opened]
+            if alone:
+                raise JournalBroken(
+                    f"{self.folder / MANIFEST} is not there, and {len(alone)} sealed segments are, from {alone[0]} on: "
+                    "the node makes it anew when it starts again"
+                )
+
     def _list_open(self) -> None:
         modified = self.folder.stat().st_mtime_ns
         if modified != self._folder_was:
-            self._open_names = sorted(name for name in os.listdir(self.folder) if _OPEN.fullmatch(name))
+            names = sorted(os.listdir(self.folder))
+            self._open_names = [name for name in names if _OPEN.fullmatch(name)]
+            self._sealed_names = [name for name in names if _SEALED.fullmatch(name)]
             self._folder_was = modified
         known = {segment.path.name: segment for segment in self.open}
         sealed_firsts = {segment.first for segment in self.sealed}
@@ -189,6 +206,15 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
     return Manifest(node, first, following, segments, holes)
 
 
+def tells_of(path: Path) -> bool:
+    """Whether the manifest beside a sealed segment names it: then it was not retention that took it."""
+    try:
+        table = json.loads((path.parent / MANIFEST).read_bytes())
+        return any(entry["file"] == path.name for entry in table["segments"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def is_gone(first: int, next: int, holes: Sequence[tuple[int, int]]) -> bool:
     """Whether the holes take all of these offsets; they are in order."""
     for start, end in holes:
@@ -201,7 +227,7 @@ def _segment(entry: dict[str, Any]) -> Segment:
     holes = tuple((int(first), int(next)) for first, next in entry.get("holes") or ())
     bounds = {name: entry.get(name) for name in ("time_min", "time_max", "arrival_min", "arrival_max")}
     file, first, following = entry["file"], int(entry["first"]), int(entry["next"])
-    if not re.fullmatch(r"\d{20}-\d{20}\.arrow", file) or first >= following:
+    if not _SEALED.fullmatch(file) or first >= following:
         raise ValueError(f"{file} with offsets {first} to {following}")
     return Segment(file, first, following, **bounds, holes=holes)
 

@@ -1,0 +1,46 @@
+"""How far queries have come, as their checkpoints say it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..source.offsets import from_offset
+
+
+def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
+    """Where a query goes on from its checkpoint, by node: after the last batch, or where that began if it was cut short."""
+    last = last_batch(checkpoint, "offsets")
+    if last is None:
+        return {}
+    told = offset_of(checkpoint, last)
+    is_done = (checkpoint / "commits" / str(last)).exists()
+    return from_offset(stream, told if is_done else {**told, "nodes": told.get("begun", {})})
+
+
+def has_taken_rows(checkpoint: Path) -> bool:
+    """Whether the last batch that is done brought rows of the journals."""
+    last = last_batch(checkpoint, "commits")
+    told = {} if last is None else offset_of(checkpoint, last)
+    begun = told.get("begun", {})
+    return any(next > begun.get(node, next) for node, next in told.get("nodes", {}).items())
+
+
+def find_kafka_place(checkpoint: Path) -> dict[str, int]:
+    """Up to which offset a query of Kafka has come, by node, which is a topic's partition: after the last batch that is done."""
+    last = last_batch(checkpoint, "commits")
+    topics = {} if last is None else offset_of(checkpoint, last)
+    partitions = {topic: told for topic, told in topics.items() if isinstance(told, dict)}
+    return {f"{topic}/{number}": int(next) for topic, told in partitions.items() for number, next in told.items()}
+
+
+def last_batch(checkpoint: Path, of: str) -> int | None:
+    """The last batch that a checkpoint has begun (`offsets`) or done (`commits`)."""
+    return max((int(file.name) for file in checkpoint.glob(f"{of}/*") if file.name.isdecimal()), default=None)
+
+
+def offset_of(checkpoint: Path, batch: int) -> dict[str, Any]:
+    """Where a batch ends, as the source of its query says it."""
+    told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
+    return told
