@@ -304,10 +304,13 @@ def test_what_a_query_at_work_keeps_its_place_in_is_missed(lake: Lake) -> None:
         run.check_places()
 
 
-def test_all_begins_nothing_once_it_is_asked_to_end(lake: Lake) -> None:
+def test_nothing_is_begun_once_somebody_asked_to_end(tmp_path: Path, lake: Lake) -> None:
+    write_messages(tmp_path / "node-1", 20, node="a")
     said = list[str]()
     run = Run(lake.spark, lake.config, lake, job="all", say=said.append, is_asked=lambda: len(said) > 0)
     assert JOBS["all"].run(run) and len(said) == 1 and said[0].startswith("1 of 7: land")
+    JOBS["land"].run(run)
+    assert run.queries == [] and not lake.exists("bronze.messages")
 
 
 @pytest.mark.parametrize("query", ["land-messages", "land-kafka"])

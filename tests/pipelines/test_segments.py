@@ -147,6 +147,8 @@ def test_a_segment_that_is_gone_with_its_file_is_passed_over(tmp_path: Path) -> 
     found = {offset for part in parts for offset in range(part.first, part.next)}
     assert found == set(range(400)) - set(range(gone["first"], gone["next"]))
     assert gone["file"] not in {part.file for part in parts}
+    journals.check_there("node-a", 0, 400)
+    assert journals.missing_files("node-a", 0, 400) == []
 
 
 def test_a_journal_without_its_manifest_is_told_as_that(tmp_path: Path) -> None:
@@ -178,10 +180,17 @@ def test_a_segment_that_somebody_removed_is_not_told_as_retention(tmp_path: Path
     part = journals.parts({}, {"node-a": 200})[-1]
     (folder / part.file).unlink()
     reading = Reading(stream_schema("messages"), stream_schema("messages"), verify=True)
-    with pytest.raises(JournalMissing, match=r"somebody removed it, .* goes on without its rows, 100 to 199"):
+    with pytest.raises(JournalMissing, match="any more: somebody removed it"):
         list(read_part(part, reading))
+    with pytest.raises(
+        JournalMissing, match=r"rows 100 to 199 of messages was removed, .*; failOnDataLoss=false .* goes on"
+    ):
+        journals.check_there("node-a", 50, 210)
+    journals.check_there("node-a", 200, 400)
     (folder / part.file).touch()
     writer.retain(200)
+    with pytest.raises(JournalMissing, match="rows 100 to 199 of messages was let go by retention before it was read"):
+        journals.check_there("node-a", 100, 210)
     with pytest.raises(JournalMissing, match="retention moved past offset 100 before it was read"):
         list(read_part(part, reading))
 

@@ -64,8 +64,10 @@ class Run:
 
     def start(self, writer: DataStreamWriter, query: str) -> None:
         """Start a query of this job under its name and checkpoint. A run that ends waits for it, one that goes on does not:
-        the command waits for all of them.
+        the command waits for all of them. Once somebody has asked to end none is started.
         """
+        if self.is_asked():
+            return
         writer = writer.queryName(query).option("checkpointLocation", self.lake.checkpoint(query))
         if self.every_s is None:
             started = run_to_end(writer, self.watch)

@@ -232,12 +232,18 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if rows is not None
             else {node: max(end, begun[node]) for node, end in ends.items()}
         )
+        if not self.options.may_lose:
+            for node, end in ends.items():
+                self.journals.check_there(node, begun[node], end)
         nodes = {**starts, **ends}
         if not self.options.as_tasks:
             return to_offset(self.options.stream, nodes)
         if nodes == starts:
             return start  # one that brings nothing new stays as it is
-        # what Spark counts are tasks: the offset says how many rows they are
+        return self.count(starts, begun, ends)
+
+    def count(self, starts: dict[str, int], begun: dict[str, int], ends: dict[str, int]) -> dict[str, Any]:
+        """The offset of a batch of tasks. What Spark counts are these: the offset says how many rows they bring."""
         lost = sum(begun[node] - starts.get(node, begun[node]) for node in begun)
         absent = 0
         for node in ends:
@@ -245,7 +251,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lost += count_offsets(gone)
             holes = merged([*gone, *self.journals.folders[node].holes, *self.options.left_out.get(node, [])])
             absent += count_offsets(clipped(holes, begun[node], ends[node]))
-        return to_offset(self.options.stream, nodes, {**starts, **begun}, absent=absent, lost=lost)
+        return to_offset(self.options.stream, {**starts, **ends}, {**starts, **begun}, absent=absent, lost=lost)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.journals.look()

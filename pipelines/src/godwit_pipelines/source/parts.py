@@ -17,7 +17,9 @@ from ..schemas import SCHEMAS
 from .filters import Filter, may_hold
 from .offsets import Span
 from .rows import Part
-from .segments import OpenSegment, Segment, StreamFolder, is_gone, times_of
+from .segments import OpenSegment, Segment, StreamFolder, is_gone, tells_of, times_of
+
+GO_ON = "failOnDataLoss=false (journal.fail_on_data_loss) goes on without them"
 
 
 class Journals:
@@ -68,13 +70,38 @@ class Journals:
             found.append(Span(covered if found else first, next, before_us, before_us))
         return found
 
+    def check_there(self, node: str, first: int, next: int) -> None:
+        """Raises JournalMissing where some of these rows are not there any more: before they become a batch, whose offsets
+        stay as they are.
+        """
+        folder = self.folders[node]
+        self._check_kept(folder, first, next)
+        for segment in self._without_file(folder, first, next):
+            is_known = tells_of(folder.folder / segment.file)
+            why = "was removed, and not by retention" if is_known else "was let go by retention before it was read"
+            rows = f"rows {segment.first} to {segment.next - 1} of {self.stream}"
+            raise JournalMissing(f"node {node}: the segment with {rows} {why}; {GO_ON}")
+
+    def _check_kept(self, folder: StreamFolder, first: int, next: int) -> None:
+        if first < min(next, folder.first):
+            raise JournalMissing(
+                f"node {folder.node}: rows {first} to {min(next, folder.first) - 1} of {self.stream} were let go by "
+                f"retention before they were read; {GO_ON}"
+            )
+
     def missing_files(self, node: str, first: int, next: int) -> list[tuple[int, int]]:
         """The offsets, of some, of sealed segments whose files are not there."""
-        folder = self.folders[node]
+        gone = self._without_file(self.folders[node], first, next)
+        return [(max(first, segment.first), min(next, segment.next)) for segment in gone]
+
+    def _without_file(self, folder: StreamFolder, first: int, next: int) -> list[Segment]:
+        """Of what is gone as a whole, as the manifest says, there may be none."""
         return [
-            (max(first, each.first), min(next, each.next))
-            for each in folder.segments_of(first, next)
-            if isinstance(each, Segment) and not (folder.folder / each.file).exists()
+            segment
+            for segment in folder.segments_of(first, next)
+            if isinstance(segment, Segment)
+            and not is_gone(segment.first, segment.next, folder.holes)
+            and not (folder.folder / segment.file).exists()
         ]
 
     def parts(
@@ -99,13 +126,9 @@ class Journals:
     def _parts_of(
         self, folder: StreamFolder, first: int, next: int, filters: tuple[Filter, ...], may_lose: bool
     ) -> list[Part]:
-        if first < folder.first and first < next:
-            if not may_lose:
-                raise JournalMissing(
-                    f"node {folder.node}: rows {first} to {min(next, folder.first) - 1} of {self.stream} were let go by "
-                    "retention before they were read; failOnDataLoss=false (journal.fail_on_data_loss) goes on without them"
-                )
-            first = folder.first
+        if not may_lose:
+            self._check_kept(folder, first, next)
+        first = max(first, min(next, folder.first))
         parts: list[Part] = []
         covered = first
         for segment in folder.segments_of(first, next):

@@ -151,19 +151,12 @@ def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
                         _without_holes(_checked(offsets, batch), due) if placed is not due else _checked(offsets, batch)
                     )
     except FileNotFoundError:
-        raise JournalMissing(f"{path} is not there any more: {why_missing(path, part)}") from None
+        why = (
+            "somebody removed it" if tells_of(path) else f"retention moved past offset {part.first} before it was read"
+        )
+        raise JournalMissing(f"{path} is not there any more: {why}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         yield due[np.searchsorted(due, placed[at]) :] if at < len(placed) else due[:0], None, f"unreadable: {error}"
-
-
-def why_missing(path: Path, part: Part) -> str:
-    """Whether retention took a segment, and how to go on without it."""
-    if not tells_of(path):
-        return f"retention moved past offset {part.first} before it was read"
-    return (
-        f"somebody removed it, for the manifest has it; failOnDataLoss=false (journal.fail_on_data_loss) goes on without its rows, "
-        f"{part.segment_first} to {part.segment_next - 1}"
-    )
 
 
 def _count_rows(reader: pa.RecordBatchFileReader) -> int:
