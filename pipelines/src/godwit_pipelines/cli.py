@@ -178,9 +178,8 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 outcome = job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
                     given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
-                    wait_all(
-                        given.queries, stop.is_asked, hush, given.check_places
-                    )  # a source that ends with its query says so in a trace
+                    # a source that ends with its query says so in a trace: hush
+                    wait_all(given.queries, stop.is_asked, hush, given.check_places)
                 while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
                     outcome = job.run(given) or Outcome()
             return replace(outcome, found=outcome.found + sum(late.values()))

@@ -247,10 +247,11 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lost = sum(begun[node] - starts.get(node, begun[node]) for node in begun)
         absent = 0
         for node in ends:
-            gone = self.journals.missing_files(node, begun[node], ends[node]) if self.options.may_lose else []
+            low, high = begun[node], ends[node]
+            gone = self.journals.missing_files(node, low, high) if self.options.may_lose else []
             lost += count_offsets(gone)
-            holes = merged([*gone, *self.journals.folders[node].holes, *self.options.left_out.get(node, [])])
-            absent += count_offsets(clipped(holes, begun[node], ends[node]))
+            known = (self.journals.folders[node].holes, self.options.left_out.get(node, []))
+            absent += count_offsets(merged([*gone, *(each for ranges in known for each in clipped(ranges, low, high))]))
         return to_offset(self.options.stream, {**starts, **ends}, {**starts, **begun}, absent=absent, lost=lost)
 
     def prepareForTriggerAvailableNow(self) -> None:
