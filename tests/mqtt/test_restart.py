@@ -32,16 +32,20 @@ def kill(served: Served) -> None:
     served.process.wait()
 
 
-def await_note(folder: Path, *words: str, end_is: str = "") -> None:
-    """Until a line of the notes has all of these words, and this end; the node has no way to tell that they are written."""
+def await_note(folder: Path, name: str, *, says: str = "", not_yet: str = "", is_over: bool = False) -> None:
+    """Until the last note of this name, the one that counts, says this and not that (any more), or is over. No node tells of it."""
     end = time.monotonic() + DEADLINE_S
     path = folder / "journal" / "notes"
+    last = None
     while time.monotonic() < end:
-        lines = path.read_text().splitlines() if path.exists() else []
-        if any(all(word in line for word in words) and line.endswith(end_is) for line in lines):
+        text = path.read_text() if path.exists() else ""
+        lines = text.split("\n")[:-1]  # behind the last end of line may be half of one
+        notes = [line.split("\t")[2:] for line in lines if line.split("\t")[1] == name]
+        last = notes[-1] if notes else None
+        if last == [] if is_over else last and says in last[0] and not (not_yet and not_yet in last[0]):
             return
         time.sleep(0.02)  # until the interval of the notes has passed
-    raise AssertionError(f"no note of {words}")
+    raise AssertionError(f"the last note of {name!r} is {last}")
 
 
 def come(peer: Peer, name: str, *, clean: bool = False, expiry_s: int = 100) -> bool:
@@ -70,7 +74,7 @@ def test_a_client_that_was_away_when_the_node_was_killed_gets_what_it_missed(
             assert [message.payload for message in peer.drain()] == [b"0", b"1", b"2"]
             peer.send(DISCONNECT)
             peer.ended()
-        await_note(tmp_path, "device", '"expires_ms":1')
+        await_note(tmp_path, "session device", says='"expires_ms":1')
         send(first.mqtt, "r/a", range(3, 20))
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt, version) as peer:
@@ -90,7 +94,8 @@ def test_a_connected_client_of_a_killed_node_finds_its_session_and_what_it_had_n
         got = [peer.message() for _ in range(5)]
         peer.send(ack(4, got[0].packet_id), ack(4, got[1].packet_id))
         peer.quiet()
-        await_note(tmp_path, "device", f'"packet_id":{got[2].packet_id}')
+        unsettled, settled = (f'"packet_id":{got[number].packet_id},' for number in (2, 1))
+        await_note(tmp_path, "session device", says=unsettled, not_yet=settled)
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt, version) as peer:
         assert come(peer, "device")
@@ -106,7 +111,7 @@ def test_what_a_client_sent_at_qos_2_and_did_not_release_is_no_message_twice(tmp
         come(peer, "sender")
         peer.send(publish("r/b", b"once", 2, 9))
         assert peer.receive()[0] >> 4 == 5
-        await_note(tmp_path, "sender", '"received":[9]')
+        await_note(tmp_path, "session sender", says='"received":[9]')
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt) as peer, Peer(second.mqtt) as listener:
         listener.join(connect("listener"))
@@ -127,11 +132,11 @@ def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
         properties = b"\x11" + expiry_s.to_bytes(4) if version == V5 else b""
         peer.join(connect("lost", version, clean=not expiry_s, properties=properties, **will))
         left.join(connect("left", version, will=("r/will/left", b"never")))
-        await_note(tmp_path, "will lost", '"due_ms":0')
+        await_note(tmp_path, "will lost", says='"due_ms":0')
         await_note(tmp_path, "will left")
         left.send(DISCONNECT)
         left.ended()
-        await_note(tmp_path, "will left", end_is="will left")
+        await_note(tmp_path, "will left", is_over=True)
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt, version) as watcher:
         watcher.join(connect("watcher", version))
@@ -139,7 +144,7 @@ def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
         got = watcher.message()
         assert (got.topic, got.payload, got.qos) == ("r/will/\u00e9", b"\0gone\xff", 1)
         watcher.send(ack(4, got.packet_id))
-        await_note(tmp_path, "will lost", end_is="will lost")
+        await_note(tmp_path, "will lost", is_over=True)
         send(second.mqtt, "r/other", range(1))  # what was accepted before its answer is on the disk
         kill(second)
     with node(tmp_path) as third, Peer(third.mqtt, version) as watcher:
@@ -156,7 +161,7 @@ def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, re
     with node(tmp_path) as first, Peer(first.mqtt) as peer:
         # Retained: it reaches a watcher who comes after it, too.
         peer.join(connect("delayed", clean=False, will=("r/delayed", b"late"), will_flags=0x20, **delayed))
-        await_note(tmp_path, "will delayed", '"due_ms":0')
+        await_note(tmp_path, "will delayed", says='"due_ms":0')
         await_note(tmp_path, "session delayed")
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt) as watcher, Peer(second.mqtt) as peer:
@@ -164,7 +169,7 @@ def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, re
         watcher.granted(("r/delayed", 0))
         if returns:
             assert peer.join(connect("delayed", clean=False, properties=b"\x11\0\0\0\x64"))[2] & 1
-            await_note(tmp_path, "will delayed", end_is="will delayed")
+            await_note(tmp_path, "will delayed", is_over=True)
             watcher.quiet()
         else:
             assert watcher.message().payload == b"late"
@@ -178,12 +183,13 @@ def test_a_session_that_was_ended_or_ran_out_does_not_come_back(tmp_path: Path) 
                 peer.granted(("r/c", 1))
                 peer.send(DISCONNECT)
                 peer.ended()
-        await_note(tmp_path, "ended", "expires_ms")
+        for name in ("ended", "short"):
+            await_note(tmp_path, f"session {name}", not_yet='"expires_ms":0')
         with Peer(first.mqtt) as peer:
             assert come(peer, "ended")
-            await_note(tmp_path, "ended", '"expires_ms":0')
+            await_note(tmp_path, "session ended", says='"expires_ms":0')
             assert not come_again_clean(first, "ended")
-            await_note(tmp_path, end_is="\tsession ended")
+            await_note(tmp_path, "session ended", is_over=True)
         kill(first)
     with node(tmp_path) as second:
         for name in ("ended", "short"):
