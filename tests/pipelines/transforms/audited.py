@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import conclude, judge
-from godwit_pipelines.transforms.folding import fold
+from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
 from godwit_pipelines.transforms.torn import find_torn
 from tests.pipelines.transforms.checker import Case, Found, message_rows
@@ -38,7 +38,8 @@ class Scene:
 
 def scene_of(cases: list[Case]) -> Scene:
     rows = [row for case in cases for row in case.rows]
-    access = [row for case in cases for row in case.access]
+    heard = (row for case in cases for row in case.access)
+    access = [{**row, "offset": offset} for offset, row in enumerate(heard)]
     return Scene(rows, [row for case in cases for row in message_rows(case)], access=access)
 
 
@@ -68,11 +69,12 @@ def run_audit(
     erased = spark.createDataFrame(gone, "node string, run string, epoch long, offset long, arrival long, rows long")
     known = know_published(published, began, sums, erased if gone else None)
     handed = frame(spark, DELIVERIES, deliveries)
-    folded = fold(handed, sums, access) if is_folded else None
+    again = list_again(handed, access)
+    folded = fold(handed, sums, again) if is_folded else None
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
     torn = find_torn(handed, access, {}, {}) if is_torn else None
-    judged = judge(rest, known, access, counts=counts, torn=torn).localCheckpoint()
+    judged = judge(rest, known, again, counts=counts, torn=torn).localCheckpoint()
     sums.unpersist()
     found = conclude(judged, folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]

@@ -35,6 +35,9 @@ def audited(session: SparkSession, cases: list[Case]) -> Audited:
         "retained": what_is_left(first_offset=5),
         "never published": what_is_left(first_offset=0),
         "not landed": half_landed(),
+        "one damaged": around_a_hole(),
+        "few of many": among_standard_messages(),
+        "rows lost": without_rows_that_the_disk_lost(),
     }
     return run_audit(session, scenes)
 
@@ -132,6 +135,95 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
     assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
 
 
+def around_a_hole() -> Scene:
+    """Of a subject whose message 110 is damaged, and of which retention let go of those up to 100, what is known is 101 to 120."""
+    messages = [
+        {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": place, "arrival": place}
+        | {"offset": place - 1, "time": MICROS + place}
+        for place in range(101, 121)
+        if place != 110
+    ]
+    whose = {"run": "a", "gap_count": 0, "gaps": 0, "epoch": 1, "connection": 1, "selector": "/a/x"}
+    deliveries = [
+        whose | {"from_sequence": begin, "to_sequence": end, "count": count, "offset": begin, "time": MICROS + 200}
+        for begin, end, count in ((80, 90, 11), (91, 105, 15), (106, 115, 10), (116, 120, 4), (121, 125, 5))
+    ]
+    deliveries.append(deliveries[2] | {"connection": 2, "offset": 200, "count": 12})
+    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
+
+
+def test_of_a_subject_with_a_damaged_message_the_places_outside_of_what_is_known_count_as_they_are(
+    audited: Audited,
+) -> None:
+    found = audited.faults["one damaged"]
+    assert sorted((row.offset, row.kind, row.messages, row.cause) for row in found) == [
+        (116, "hole", 1, ""),
+        (121, "unpublished", 4, "not landed yet"),  # one of them may be the one that is damaged
+        (200, "repeat", 2, ""),
+    ]
+
+
+def among_standard_messages() -> Scene:
+    """One message is lost amid a thousand standard ones, which take arrivals and are not written down."""
+    places = [1, 2, 3, 1003, 1004, 1005]
+    messages = [
+        {"run": "a", "subject": subject, "epoch": 1, "sequence": at + 1, "arrival": place, "offset": at + at // 3}
+        | {"time": MICROS}
+        for subject in ("/a/x",)
+        for at, place in enumerate(places)
+    ]
+    whose = {
+        "run": "a",
+        "gap_count": 0,
+        "gaps": 0,
+        "time": MICROS,
+        "selector": "/a/*",
+        "is_pattern": True,
+        "mark_run": "a",
+    }
+    deliveries = [
+        whose | {"connection": connection, "offset": connection, "from_arrival": 1, "to_arrival": 1005, "count": count}
+        for connection, count in ((1, 6), (2, 7), (3, 9))
+    ]
+    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
+
+
+def test_no_more_may_be_missing_than_there_were_messages(audited: Audited) -> None:
+    found = audited.faults["few of many"]
+    assert [(row.connection, row.kind, row.messages) for row in found] == [(3, "repeat", 2)]
+
+
+def without_rows_that_the_disk_lost() -> Scene:
+    """Rows of access were lost to the disk, of one of two runs."""
+    reigns = [
+        {"run": run, "offset": number * 2, "kind": "began", "epoch": number + 1, "time": MICROS}
+        for number, run in enumerate("ab")
+    ]
+    reigns.append({"run": "a", "offset": 1, "kind": "lost", "stream": "access", "epoch": 1, "time": MICROS})
+    messages = [
+        {"run": run, "subject": "/a/x", "epoch": epoch, "sequence": place, "arrival": place, "offset": offset}
+        | {"time": MICROS + 200}
+        for offset, (epoch, run, place) in enumerate((e, r, p) for e, r in ((1, "a"), (2, "b")) for p in range(1, 11))
+    ]
+    whose = {"gap_count": 0, "gaps": 0, "connection": 1, "selector": "/a/x", "time": MICROS}
+    deliveries = [
+        whose
+        | {"run": run, "epoch": epoch, "offset": epoch * 10 + begin, "count": end - begin + 1}
+        | {"from_sequence": begin, "to_sequence": end}
+        for epoch, run in ((1, "a"), (2, "b"))
+        for begin, end in ((1, 4), (3, 10))
+    ]
+    return Scene(deliveries, messages, reigns)
+
+
+def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> None:
+    found = audited.faults["rows lost"]
+    assert sorted((row.run, row.kind, row.messages, row.cause) for row in found) == [
+        ("a", "repeat", 2, "the journal lost rows"),
+        ("b", "repeat", 2, ""),
+    ]
+
+
 def check(cases: list[Case], rows: list[SparkRow]) -> None:
     found = read_faults(rows)
     wrong = [case for case in cases if found.get(case.number, Counter()) != find(case)]
@@ -181,16 +273,17 @@ def test_a_subscription_is_in_order_unless_something_of_it_is_wrong(audited: Aud
 TakeOut = Callable[[list[Case], random.Random], Scene]
 
 
+def list_skipping(cases: list[Case]) -> list[Case]:
+    """Those of a subject whose numbering skips."""
+    subjects = [case for case in cases if not case.is_pattern]
+    return [case for case in subjects if any(each != [*range(1, len(each) + 1)] for each in case.published.values())]
+
+
 def erase(cases: list[Case], lots: random.Random) -> Scene:
     """The cases' scene, without messages of whom was erased: of a few cases all, of others some, of most none. Of subjects whose numbering
     skips nothing is erased.
     """
-    whole = scene_of(cases)
-    skipping = {
-        case.selector
-        for case in cases
-        if not case.is_pattern and any(places != [*range(1, len(places) + 1)] for places in case.published.values())
-    }
+    whole, skipping = scene_of(cases), {case.selector for case in list_skipping(cases)}
     parts = {case.number: lots.choice((0, 0, 0.1, 0.4, 1)) for case in cases}
     gone = [
         row["subject"] not in skipping and lots.random() < parts[int(str(row["subject"]).split("/")[2])]
@@ -219,13 +312,21 @@ def test_what_was_erased_makes_no_fault_and_hides_none_as_proven(spark: SparkSes
 
 
 def lose(cases: list[Case], lots: random.Random) -> Scene:
-    """The cases' scene, without messages that retention let go of before they landed: some stretches of the journal, each amid others."""
+    """The cases' scene, without messages that retention let go of before they landed: some stretches of the journal, each amid others. Of
+    subjects whose numbering skips the ends are there: how many there were outside of them nobody could tell.
+    """
     whole = scene_of(cases)
+    ends = {
+        (case.selector, reign, places[at])
+        for case in list_skipping(cases)
+        for reign, places in case.published.items()
+        for at in (0, -1)
+    }
     order = sorted(whole.messages, key=lambda row: (row["run"], row["arrival"]))
     rows = [{**row, "offset": offset} for offset, row in enumerate(order)]
     begins = [lots.randrange(1, len(rows) - 1) for _ in range(12)]
     gone = {offset for begin in begins for offset in range(begin, min(begin + lots.choice((1, 3, 20)), len(rows) - 1))}
-    left = [row for row in rows if row["offset"] not in gone]
+    left = [row for row in rows if row["offset"] not in gone or (row["subject"], row["epoch"], row["sequence"]) in ends]
     return Scene(whole.deliveries, left, access=whole.access, reigns=[{"run": "none", "kind": "began", "offset": 0}])
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import judge
-from godwit_pipelines.transforms.folding import fold
+from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
 from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Row, draw_case
@@ -74,7 +74,8 @@ def test_what_is_in_order_is_folded_and_nothing_else(spark: SparkSession) -> Non
     ]
     pattern = handed(1, 3) | {"epoch": None, "selector": "/*", "is_pattern": True, "node": "n", "run": "a"}
     sums = sum_messages(frame(spark, MESSAGES, messages))
-    folded = fold(frame(spark, DELIVERIES, [*deliveries, pattern]), sums, frame(spark, ACCESS, access))
+    given = frame(spark, DELIVERIES, [*deliveries, pattern])
+    folded = fold(given, sums, list_again(given, frame(spark, ACCESS, access)))
     found = {row.selector: row.is_plain for row in folded.subscribers.collect()}
     rest = [row.selector for row in folded.rest.collect()]
     folded.release()
@@ -95,9 +96,11 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     sums = sum_messages(messages)
     published = know_published(messages, frame(spark, REIGNS, []), sums)
     access = frame(spark, ACCESS, [])
-    folded = fold(frame(spark, DELIVERIES, [*scene.deliveries, pattern]), sums, access)
+    given = frame(spark, DELIVERIES, [*scene.deliveries, pattern])
+    again = list_again(given, access)
+    folded = fold(given, sums, again)
     rest = [row.selector for row in folded.rest.collect()]
-    judged = judge(folded.rest.filter("not is_pattern"), published, access, counts=False)
+    judged = judge(folded.rest.filter("not is_pattern"), published, again, counts=False)
     judged.explain()
     folded.release()
     sums.unpersist()

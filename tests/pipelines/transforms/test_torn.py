@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES
+from godwit_pipelines.schemas import ACCESS, DELIVERIES, REIGNS
+from godwit_pipelines.schemas import MESSAGES as MESSAGES_OF
 from godwit_pipelines.transforms import torn
+from godwit_pipelines.transforms.audit import audited as judged
 from godwit_pipelines.transforms.torn import find_torn
 from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, Row, draw_case, find
@@ -124,6 +126,7 @@ def audited(session: SparkSession) -> Audited:
         "twice torn": scene(
             [row | {"offset": row["offset"] * 2} for row in (TWICE[0], TWICE[2], TWICE[3])], ACCESS_ROWS[:2]
         ),
+        "first one unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["offset"]]),
         "another epoch": scene([handed(0, 1, 8), handed(2, 1, 4, epoch=2), handed(4, 9, 12)], []),
     }
     return run_audit(session, scenes, is_torn=True)
@@ -139,6 +142,7 @@ def told(audited: Audited, scene: str) -> tuple[str, list[str], list[tuple[int, 
 def test_a_second_subscription_of_which_nothing_landed_makes_no_repeat(audited: Audited) -> None:
     assert told(audited, "heard") == ("proven", [], [(1, 1, 0), (2, 3, 0)])
     assert told(audited, "unheard") == ("unproven", [], [(0, 1, 0), (1, 3, 7)])
+    assert told(audited, "first one unheard") == ("proven", [], [(0, 1, 0), (1, 3, 0)])
     broken = ("broken", ["repeat", "repeat"], [(0, 1, 0)])
     assert told(audited, "nothing missing") == told(audited, "missing elsewhere") == broken
 
@@ -150,6 +154,16 @@ def test_chains_are_numbered_across_tears_and_what_comes_back_behind_one_is_no_f
         [(0, 1, 0), (1, 3, 7)],
     )  # the last row goes on where its chain stood
     assert told(audited, "another epoch") == ("unproven", [], [(0, 1, 0), (1, 1, 4), (2, 9, 4)])
+
+
+def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_look_like(spark: SparkSession) -> None:
+    """A told gap of five is spent on the five that lie ahead of the row, so that what it was of looks like a hole."""
+    deliveries = frame(spark, DELIVERIES, [handed(0, 1, 5), handed(2, 11, 20, count=5, gaps=1, gap_count=5)])
+    messages, access, reigns = frame(spark, MESSAGES_OF, MESSAGES), frame(spark, ACCESS, []), frame(spark, REIGNS, [])
+    for find_missing, verdict in ((None, "broken"), (lambda: find_torn(deliveries, access, {}, {}), "unproven")):
+        with judged(deliveries, messages, access, reigns, None, find_missing) as found:
+            assert [row.verdict for row in found.verdict.collect()] == [verdict]
+            assert found.faults.filter("not declared").count() == int(verdict == "broken")
 
 
 def test_rows_that_were_erased_tear_nothing(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .faults import find_faults
-from .folding import Folded, fold, list_plain_chains, list_plain_hours
+from .folding import SUBSCRIBER, Folded, fold, list_again, list_plain_chains, list_plain_hours
 from .published import Published, know_published, measure_ranges, sum_messages
 from .runs import Told, collect
 from .torn import tear_chains
@@ -51,12 +51,13 @@ def audited(
     with ExitStack() as kept:
         sums = sum_messages(messages)
         kept.callback(sums.unpersist)
-        folded = fold(deliveries, sums, access)
+        again = list_again(deliveries, access)
+        folded = fold(deliveries, sums, again)
         kept.callback(folded.release)
         published = know_published(messages, reigns, sums, erased)
 
         def find(torn: DataFrame | None = None) -> Audit:
-            judged = judge(folded.rest, published, access, counts=folded.counts, torn=torn).persist()
+            judged = judge(folded.rest, published, again, counts=folded.counts, torn=torn).persist()
             kept.callback(judged.unpersist)
             found = conclude(judged, folded)
             found.faults.persist()  # the other tables are made of them, too
@@ -64,16 +65,15 @@ def audited(
             return found
 
         found = find()
-        torn = find_torn() if find_torn and count_doubtful(found.faults) else None
+        torn = find_torn() if find_torn and count_undeclared(found.faults) else None
         yield found if torn is None else find(torn)
 
 
-def count_doubtful(faults: DataFrame) -> int:
-    """The faults that rows which are not there may look like. All are counted: to look for one takes one core after the other."""
-    asked = faults.selectExpr(
-        "count_if(not declared and kind in ('gap', 'repeat', 'reorder', 'epoch_regress')) as doubtful"
-    )
-    return int(collect(asked)[0]["doubtful"])
+def count_undeclared(faults: DataFrame) -> int:
+    """The faults that nobody was told of. All are counted: to look for one takes one core after the other. Rows that are not there may look
+    like any kind: where a told gap is spent on what is missing ahead of a row, what is missing inside is left for a hole.
+    """
+    return int(collect(faults.selectExpr("count_if(not declared) as undeclared"))[0]["undeclared"])
 
 
 def whole_since(deliveries: DataFrame, since: datetime) -> datetime:
@@ -95,15 +95,15 @@ def whole_since(deliveries: DataFrame, since: datetime) -> datetime:
 def judge(
     deliveries: DataFrame,
     published: Published,
-    access: DataFrame,
+    again: DataFrame,
     *,
     counts: bool = True,
     torn: DataFrame | None = None,
 ) -> DataFrame:
     """Every range as it stands to those before it. All tables of an audit are made of it: worth keeping in memory.
-    `counts` as in `measure_ranges`, `torn` as torn.py finds it.
+    `again` as folding.py lists it, `counts` as in `measure_ranges`, `torn` as torn.py finds it.
     """
-    ranges = number_chains(measure_ranges(deliveries, published, counts=counts), access)
+    ranges = number_chains(measure_ranges(deliveries, published, counts=counts), again)
     chains = ranges.withColumn("torn_by", F.lit(0).cast("long")) if torn is None else tear_chains(ranges, torn)
     return judge_ranges(excuse_runs(chains, published.runs))
 
@@ -118,20 +118,14 @@ def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
     return Audit(ranges, faults, reach_verdict(hours, faults))
 
 
-def number_chains(ranges: DataFrame, access: DataFrame) -> DataFrame:
+def number_chains(ranges: DataFrame, again: DataFrame) -> DataFrame:
     """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces
     the first and stands elsewhere; the row that names where it stands is the first of the new chain, all else of
     that instant is the old one's.
     """
-    again = (
-        access.filter(F.col("kind") == "subscribed")
-        .groupBy("node", "run", "connection", "selector")
-        .agg(F.sort_array(F.collect_list("time")).alias("began"))
-        .filter(F.size("began") > 1)
-    )
     # In SQL: a lambda of Python's gets another name each time, so that what Java made of the stage before is of no use.
     earlier = "filter(began, each -> each < time or (confirmed and each = time))"
-    numbered = ranges.join(F.broadcast(again), ["node", "run", "connection", "selector"], "left")
+    numbered = ranges.join(F.broadcast(again), [*SUBSCRIBER], "left")
     return numbered.withColumn("chain", F.expr(f"coalesce(size({earlier}), 0)")).drop("began")
 
 

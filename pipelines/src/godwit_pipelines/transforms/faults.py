@@ -54,9 +54,10 @@ _NAMES = (
     ("gap", "told_ahead + told_inside + told_unseen", "'told'"),
     ("gap", "ahead - told_ahead", "lost"),
     ("hole", "lacking - told_inside", "lost"),
-    ("repeat", "repeated + greatest(0L, -inside - gone_inside)", "''"),
-    ("reorder", "reordered", "''"),
-    ("epoch_regress", "if(regressed, greatest(count, 1L), 0L)", "''"),
+    ("repeat", "if(lost_rows, repeated, 0L)", "lost"),
+    ("repeat", "if(lost_rows, 0L, repeated) + greatest(0L, -inside - gone_inside)", "''"),
+    ("reorder", "reordered", "lost"),
+    ("epoch_regress", "if(regressed, greatest(count, 1L), 0L)", "lost"),
     ("miscount", "excess", "''"),
     ("unpublished", "over", "unknown"),
 )

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .published import measure_subjects
+from .runs import collect
 
 WHOSE = ("node", "run", "connection", "selector", "tenant", "identity", "client")
 SUBSCRIBER = WHOSE[:4]
@@ -55,10 +56,12 @@ class Folded:
             frame.unpersist()
 
 
-def fold(deliveries: DataFrame, sums: DataFrame, access: DataFrame) -> Folded:
-    """Fold what is in order. What was published (`sums` of published.py) is held against rows that are a hundred times fewer."""
+def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
+    """Fold what is in order. What was published (`sums` of published.py) is held against rows that are a hundred times fewer, and so is
+    who subscribed `again`.
+    """
     known = sum_subscribers(sum_hours(deliveries.filter("not is_pattern")))
-    told = known.join(list_lanes(sums), "lane", "left").join(list_again(access), "key", "left")
+    told = known.join(list_lanes(sums), "lane", "left").join(again.selectExpr(_KEY, "true as again"), "key", "left")
     subscribers = told.selectExpr("*", f"{_PLAIN} as is_plain").drop(*_ASKED).persist()
     found = subscribers.selectExpr(
         "count(*) as all", "count_if(not is_plain) as odd", "count_if(skips) as skipping"
@@ -122,10 +125,20 @@ def list_lanes(sums: DataFrame) -> DataFrame:
     )
 
 
-def list_again(access: DataFrame) -> DataFrame:
-    """Subscribers that subscribed more than once, which is more than one chain."""
-    subscribed = access.filter("kind = 'subscribed'").groupBy(F.expr(_KEY)).agg(F.count("*").alias("times"))
-    return subscribed.filter("times > 1").selectExpr("key", "true as again")
+def list_again(deliveries: DataFrame, access: DataFrame) -> DataFrame:
+    """Who subscribed more than once, which is more than one chain, and when (`began`). Where rows of access are not there, so did who was
+    handed anything before the one time that is known.
+    """
+    subscribed = (
+        access.filter("kind = 'subscribed'")
+        .groupBy(*SUBSCRIBER)
+        .agg(F.sort_array(F.collect_list("time")).alias("began"))
+    )
+    spans = access.groupBy("node").agg(F.expr("max(offset) + 1 as next"), F.expr("count(*) as rows"))
+    if all(row["rows"] == row["next"] for row in collect(spans)):
+        return subscribed.filter("size(began) > 1")
+    handed = deliveries.groupBy(*SUBSCRIBER).agg(F.min("time").alias("first"))
+    return subscribed.join(handed, [*SUBSCRIBER]).filter("size(began) > 1 or began[0] > first").drop("first")
 
 
 def list_plain_chains(folded: Folded) -> DataFrame:

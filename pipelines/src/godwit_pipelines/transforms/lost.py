@@ -2,19 +2,20 @@
 
 Offsets of a node's messages follow each other. Where bronze.messages leaves some out, so many were let go by retention before they
 landed, are damaged, or were erased. Of which subjects they were nobody knows: they are given as those that were erased are
-(published.py), once by their arrivals, and once, without any, for each epoch that they may be of. Only where sums say that offsets are
-missing the messages are looked at.
+(published.py), once by the arrivals that they may have had, without an epoch; and, without arrivals, how many they are at most, of their
+run and of each epoch of it. Only where sums say that offsets are missing the messages are looked at.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from .holes import find_holes
-from .ranges import Range, without
+from .ranges import Range, clipped, count_offsets, merged, without
 from .runs import Row, collect, list_began, make_small
 
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
@@ -42,6 +43,7 @@ def add_lost(
     known = {node: list[Range]() for node in nodes}
     for row in collect(erased.select("node", "offset", "rows")) if erased is not None else []:
         known.get(row["node"], []).append((row["offset"], row["offset"] + row["rows"]))
+    known = {node: merged(ranges) for node, ranges in known.items()}
     epochs: dict[tuple[str, str], list[int]] = {}
     for row in collect(sums.select("node", "run", "epoch").distinct()):
         epochs.setdefault((row["node"], row["run"]), []).append(row["epoch"])
@@ -49,10 +51,18 @@ def add_lost(
     lost = list[Row]()
     for node, left, right in find_holes(messages, nodes, _SIDES):
         before, after = Place(**left), Place(**right)
-        for run, first, rows in place_hole(before, after, known[node], began.get(node, [])):
-            piece = {"node": node, "run": run, "offset": before.offset + 1}
-            lost += [{**piece, "arrival": at, "rows": some} for at, some in cut(first, rows)]
-            lost += [{**piece, "epoch": epoch, "rows": rows} for epoch in epochs.get((node, run), [])]
+        hole = (before.offset + 1, after.offset)
+        gone = without([hole], clipped(known[node], *hole))
+        missing, places = count_offsets(gone), Counter[str]()
+        for run, first, rows in place_hole(before, after, gone, began.get(node, [])):
+            lost += [
+                {"node": node, "run": run, "offset": hole[0], "arrival": at, "rows": some}
+                for at, some in cut(first, rows)
+            ]
+            places[run] += rows
+        for run, rows in places.items():
+            most = {"node": node, "run": run, "offset": hole[0], "rows": min(rows, missing)}
+            lost += [most, *({**most, "epoch": epoch} for epoch in epochs.get((node, run), []))]
     if not lost:
         return erased
     found = make_small(messages.sparkSession, lost, ERASED)
@@ -65,7 +75,9 @@ def cut(first: int, rows: int) -> Iterator[tuple[int, int]]:
 
 
 def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
-    """The nodes with fewer messages than offsets. Those that have no reigns are topics of Kafka, which leave offsets out."""
+    """The nodes with fewer messages than offsets, each row counted: one that landed twice, as `reconcile` says, may hide one that is
+    missing. Those that have no reigns are topics of Kafka, which leave offsets out.
+    """
     spans: dict[str, tuple[int, int, int]] = {}
     for row in ends:
         first, last, rows = spans.get(row["node"], (row["first_offset"], row["last_offset"], 0))
@@ -74,18 +86,18 @@ def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
     return sorted(node for node, (first, last, rows) in spans.items() if node in keeping and rows <= last - first)
 
 
-def place_hole(before: Place, after: Place, erased: list[Range], began: list[Row]) -> Iterator[tuple[str, int, int]]:
-    """Run, first arrival and number of what a hole lacks that was not erased. In one run arrivals follow each other as offsets do; a hole
-    over several holds all that each may have had, so far as the next one says where it ended.
+def place_hole(before: Place, after: Place, gone: list[Range], began: list[Row]) -> Iterator[tuple[str, int, int]]:
+    """Run, first arrival and number of the places that messages may have had which a hole lacks: the offsets `gone`, those of it that were
+    not erased. In one run arrivals follow each other as offsets do, unless standard messages took some; a hole over several holds all that
+    each may have had, from where it began to where the next one says that it ended.
     """
-    left = without([(before.offset + 1, after.offset)], erased)
     size = after.offset - before.offset - 1
-    if not left:
+    if not gone:
         return
     if before.run == after.run:
         if after.arrival - before.arrival != size + 1:
-            left = [(before.offset + 1, before.offset + after.arrival - before.arrival)]
-        for first, next in left:
+            gone = [(before.offset + 1, before.offset + after.arrival - before.arrival)]
+        for first, next in gone:
             yield before.run, before.arrival + first - before.offset, next - first
         return
     names = [row["run"] for row in began]
@@ -96,9 +108,10 @@ def place_hole(before: Place, after: Place, erased: list[Range], began: list[Row
     begins = {row["run"]: (row["follows_arrival"] or 0) + 1 for row in began}
     ended = {row["follows_run"]: row["follows_arrival"] for row in began}
     for run in names:
-        low = before.arrival + 1 if run == before.run else begins.get(run, 1)
-        end = ended.get(run)
-        high = after.arrival - 1 if run == after.run else low + size - 1 if end is None else min(end, low + size - 1)
-        low = max(low, high - size + 1)
+        if run == after.run:  # of one that does not say how it began, as if nothing but these had been there
+            low, high = begins.get(run, max(1, after.arrival - size)), after.arrival - 1
+        else:
+            low = before.arrival + 1 if run == before.run else begins[run]
+            high = low + size - 1 if ended.get(run) is None else ended[run]
         if low <= high:
             yield run, low, high - low + 1

@@ -2,15 +2,17 @@
 
 A *lane* is a run of numbers that a range is measured on: the sequences of a subject in one epoch, or the arrivals
 of one run that a pattern matches. Here ranges are put on rulers without holes, so that whatever judges them only
-subtracts. Sequences are such a ruler already, by protocol; arrivals, and sequences that skip (Kafka's), are
-counted: place n becomes the number of messages up to n.
+subtracts. Sequences are such a ruler already, by protocol; arrivals, and sequences that skip (Kafka's, and where
+messages are not there), are counted: place n becomes the number of messages up to n. Of a subject the places before
+the first message that is known, and behind the last, count as they are: of these nothing says that any was skipped.
 
 Arrivals go on where a run follows another: the ruler of a pattern is that of all the runs which follow each other, so
 that who resumes across a restart stands on the same. What an unclean end cut off the journal may have been handed
 over all the same; where it lay, the next run gives the same arrivals again: a run's ranges end where the journal does.
 
 Of messages that were erased, or never landed, it is known where they stood, by run, arrival and epoch, and not of which subject they were.
-They are on no ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places.
+They are on no ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places, and
+at most as many as there were messages.
 """
 
 from __future__ import annotations
@@ -64,8 +66,8 @@ class Published:
     """Of `sum_messages`."""
     runs: Told
     erased: DataFrame | None = None
-    """Where messages stood that were erased, or that are not there for another reason (lost.py): `node`, `run`, `epoch`, `offset` and
-    `arrival` of the first of successive ones, and how many `rows`."""
+    """Where messages stood that were erased: `node`, `run`, `epoch`, `offset` and `arrival` of the first of successive ones, and how many
+    `rows`; and of those that are not there for another reason what lost.py knows of that."""
 
 
 def sum_messages(messages: DataFrame) -> DataFrame:
@@ -84,7 +86,7 @@ def sum_messages(messages: DataFrame) -> DataFrame:
 def know_published(
     messages: DataFrame, reigns: DataFrame, sums: DataFrame, erased: DataFrame | None = None
 ) -> Published:
-    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell: two small queries, and two more where messages
+    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell: two small queries, and some more where messages
     are not there.
     """
     ends, said = collect(list_ends(sums)), collect(list_reigns(reigns))
@@ -116,13 +118,13 @@ def leave_out_unknown(
 
 
 def measure_subjects(sums: DataFrame) -> DataFrame:
-    """The lanes of subjects: the last place published, and whether the numbering skips."""
+    """The lanes of subjects: the first and last place that is known to have been published, and whether the numbering skips."""
     lanes = sums.groupBy("node", F.col("subject").alias("selector"), F.col("epoch").alias("reign")).agg(
         F.min("first").alias("first"), F.max("last").alias("published_to"), F.sum("published").alias("published")
     )
     skips = F.col("published") < F.col("published_to") - F.col("first") + 1
     return lanes.select(
-        "node", "selector", F.lit(False).alias("is_pattern"), "reign", "published_to", skips.alias("skips")
+        "node", "selector", F.lit(False).alias("is_pattern"), "reign", "first", "published_to", skips.alias("skips")
     )
 
 
@@ -150,16 +152,25 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
 
 
 def list_erased_places(erased: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
-    """What was erased, on the lanes of all patterns of its node, place by place: it may have been of any of them."""
-    places = erased.select("node", "run", F.explode(F.expr("sequence(arrival, arrival + rows - 1)")).alias("place"))
-    known = places.distinct().join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
+    """What was erased, on the lanes of all patterns of its node, place by place: it may have been of any of them. Successive places are
+    taken apart in two steps, each of which fits in memory.
+    """
+    begins = F.explode(F.expr(f"sequence(arrival, arrival + rows - 1, {_PLACES_MAX})")).alias("place")
+    pieces = erased.filter("arrival is not null").select("node", "run", begins, F.expr("arrival + rows").alias("next"))
+    each = F.explode(F.expr(f"sequence(place, least(place + {_PLACES_MAX}, next) - 1)")).alias("place")
+    known = (
+        pieces.select("node", "run", each)
+        .distinct()
+        .join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
+    )
     known = known.select("node", F.xxhash64(F.coalesce("line", "run")).alias("reign"), "place")
     return known.join(F.broadcast(ranges.select(*LANE).distinct()), ["node", "reign"]).select(*LANE, "place")
 
 
 def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None = None) -> DataFrame:
     """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane, where the
-    journal holds them; and how many places of its lane were erased before it, up to its end, and in all. One sort.
+    journal holds them; and how many places of its lane were erased before it, up to its end, and in all. One sort. Of a subject
+    `first` and `last` say where it is known (else null).
     """
     held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
@@ -191,21 +202,32 @@ def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None
             *(F.max(F.when(F.col("end") == end, F.col("gone"))).alias(name) for end, name in enumerate(_GONE)),
         )
     )
-    return ranges.join(ends_of, ["node", "offset"], "inner").withColumn("hi", F.expr(_BEYOND))
+    counted = ranges.join(ends_of, ["node", "offset"], "inner").withColumns(
+        {name: F.expr(sql) for name, sql in _OUTSIDE.items()}
+    )
+    return counted.withColumn("hi", F.expr(_BEYOND))
 
 
+_PLACES_MAX = 1 << 16
 _END = (1 << 63) - 1
 _MESSAGE, _ERASED = -1, -2
 _GONE = ("gone_from", "gone_to", "gone_all")
 _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 1, count + conflated), hi)"
 """Past what the journal held, whatever was handed over counts as published there."""
+_UNKNOWN = "if(first is null, 0L, least({place}, first - 1) + greatest(0L, {place} - last))"
+_OUTSIDE = {
+    "lo": f"lo + {_UNKNOWN.format(place='from_place - 1')}",
+    "hi": f"hi + {_UNKNOWN.format(place='to_place')}",
+    "published_to": "published_to + coalesce(first - 1, 0L)",
+}
+"""Places of a subject of which nothing is known, as they are."""
 
 
 def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool = True) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1. `counts` is false where no range is of a
     pattern or of a subject that skips, so that no message has to be counted. `gone_from`, `gone_to` and `gone_all`: places of the
-    lane that may have been erased, before the range, up to its end, and in all; `gone_most`: no more than that of any stretch.
+    lane that may have been erased, before the range, up to its end, and in all; `gone_most`: no more messages than that of any stretch.
     """
     lanes, lines = measure_subjects(published.sums), published.runs.lines
     ranges = place_ranges(deliveries, lines)
@@ -215,33 +237,41 @@ def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool 
         *RANGE, "from_place as lo", "to_place as hi", "published_to", *(f"0L as {name}" for name in _GONE)
     )
     if not counts:
-        return know_erased(straight, published.erased)
+        return know_erased(straight, published.erased, lines)
     # a look-up of its own: where no lane skips, which is nearly always, the ranges are not looked at again
-    skipping = subjects.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
+    known = lanes.filter("skips").select(*LANE, "first", F.col("published_to").alias("last"))
+    skipping = subjects.join(F.broadcast(known), [*LANE])
     patterns = leave_out_unknown(ranges.filter("is_pattern"), published.runs.ends, lines, published.erased)
+    unbounded = patterns.selectExpr("*", *(f"cast(null as bigint) as {name}" for name in ("first", "last")))
     places = list_pattern_places(published.messages, published.sums, patterns, lines)
     places = places.unionByName(list_skipping_places(published.messages, lanes))
     erased = None if published.erased is None else list_erased_places(published.erased, patterns, lines)
-    counted = count_through(patterns.unionByName(skipping), places, erased)
-    return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased)
+    counted = count_through(unbounded.unionByName(skipping), places, erased)
+    return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased, lines)
 
 
-def know_erased(ranges: DataFrame, erased: DataFrame | None) -> DataFrame:
-    """Ranges with what of a subject may have been erased: places that no message is known of, and no more than were erased of its
-    epoch. Those behind the last that is known cannot be told: they may be all of them.
+def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -> DataFrame:
+    """Ranges with what may have been erased: of a subject places that no message is known of, and no more than were erased of its
+    epoch; of a pattern no more than were erased of its runs. Those of a subject behind the last that is known cannot be told: they may be
+    all of them.
     """
     if erased is None:
         return ranges.withColumn("gone_most", F.lit(0).cast("long"))
-    of_epoch = erased.groupBy("node", F.col("epoch").alias("reign")).agg(F.sum("rows").alias("of_epoch"))
-    known = ranges.join(F.broadcast(of_epoch), ["node", "reign"], "left").fillna(0, ["of_epoch"])
+    most = F.broadcast(sum_erased(erased, lines))
+    known = ranges.join(most, ["node", "is_pattern", "reign"], "left").fillna(0, ["gone_most"])
     absent = known.selectExpr(
-        *(*RANGE, "lo", "hi", "published_to", "of_epoch"),
+        *(*RANGE, "lo", "hi", "published_to", "gone_most", "gone_all"),
         "if(is_pattern, gone_from, from_place - 1 - least(lo - 1, published_to)) as gone_from",
         "if(is_pattern, gone_to, to_place - least(hi, published_to)) as gone_to",
-        "gone_all",
     )
-    return absent.selectExpr(
-        *(*RANGE, "lo", "hi", "published_to", "gone_from", "gone_to"),
-        "if(is_pattern, gone_all, gone_to + of_epoch) as gone_all",
-        "if(is_pattern, gone_all, of_epoch) as gone_most",
-    )
+    return absent.withColumn("gone_all", F.expr("if(is_pattern, gone_all, gone_to + gone_most)"))
+
+
+def sum_erased(erased: DataFrame, lines: DataFrame) -> DataFrame:
+    """`gone_most`: how many messages of an epoch, and of runs that follow each other, are not there."""
+    of = ("node", "is_pattern", "reign")
+    epochs = erased.filter("epoch is not null").selectExpr("node", "false as is_pattern", "epoch as reign", "rows")
+    runs = erased.filter("(epoch is null) = (arrival is null)").join(F.broadcast(lines), ["node", "run"], "left")
+    reign = F.xxhash64(F.coalesce("line", "run")).alias("reign")
+    lanes = epochs.unionByName(runs.select("node", F.lit(True).alias("is_pattern"), reign, "rows"))
+    return lanes.groupBy(*of).agg(F.sum("rows").alias("gone_most"))

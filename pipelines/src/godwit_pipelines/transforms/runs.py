@@ -35,8 +35,8 @@ class Told:
     ends: DataFrame
     """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
     excuses: DataFrame
-    """`lost_rows` where the node's disk made it lose rows of deliveries, `cut_short` where the run did not end in order: what it
-    accepted last may not be in the journal."""
+    """`lost_rows` where the node's disk made it lose rows of deliveries or access, `cut_short` where the run did not end in order: what
+    it accepted last may not be in the journal."""
     landed: DataFrame
     """The newest message of each node that is known."""
 
@@ -134,7 +134,7 @@ def list_excuses(reigns: Iterable[Row]) -> list[Row]:
     for row in reigns:
         if row["kind"] == "lost":
             excuse = excused.setdefault((row["node"], row["run"]), {"lost_rows": False, "cut_short": False})
-            excuse["lost_rows"] |= row["stream"] == "deliveries"
+            excuse["lost_rows"] |= row["stream"] in ("deliveries", "access")
             excuse["cut_short"] |= row["stream"] == "messages"
         elif row["kind"] == "began" and row["follows_clean"] is False:
             place = (row["node"], row["follows_run"])
