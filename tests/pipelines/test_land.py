@@ -69,6 +69,8 @@ def test_days_that_are_let_go_of_are_not_missing(tmp_path: Path, config: Config,
     writer.seal()
     writer.write([message(offset, time=now) for offset in range(50, 53)])
     assert run("reconcile").text.endswith("messages of a: 50 to 52 not landed yet")
+    keeping = replace(config, maintain=replace(config.maintain, keep_days={"bronze.quarantine": "5"}))
+    assert "MISSING" not in run("reconcile").text, "they may have been damaged, and been let go of with the quarantine"
     assert "messages of a: 0 to 29 MISSING" in run_job("reconcile").text, "nobody said that they may go"
 
 
@@ -291,6 +293,29 @@ def test_a_table_that_somebody_removed_is_told_and_lands_again_without_its_check
     shutil.rmtree(lake.checkpoint("land-messages"))
     run_job("land", streams="messages")
     assert landed(lake) == {"a": (20, 20)} and run_job("reconcile").found == 0
+
+
+def test_a_table_that_somebody_removed_is_told_also_where_some_of_its_rows_were_erased(
+    tmp_path: Path, lake: Lake, run_job: Runs
+) -> None:
+    writer = JournalWriter(tmp_path / "node-1", node="a")
+    writer.write([message(offset, publisher="mallory" if offset < 5 else "ann") for offset in range(20)])
+    run_job("land", streams="messages")
+    run_job("maintain", erase="mallory")
+    shutil.rmtree(lake.path("bronze.messages"))
+    with pytest.raises(TableMissing, match=r"bronze\.messages is not in .* any more"):
+        run_job("land", streams="messages")
+    writer.seal()
+    writer.write([message(20, publisher="mallory")])
+    writer.retain(20)
+    shutil.rmtree(lake.checkpoint("land-messages"))
+    run_job("land", streams="messages")
+    assert landed(lake) == {"a": (1, 1)}
+    run_job("maintain", erase="mallory")
+    shutil.rmtree(lake.path("bronze.messages"))
+    run_job(
+        "land", streams="messages"
+    )  # all that the journal holds was erased: there is nothing to land, and nothing to miss
 
 
 def test_what_a_query_at_work_keeps_its_place_in_is_missed(lake: Lake) -> None:

@@ -118,6 +118,19 @@ def test_rows_that_retention_let_go_of_are_not_counted_as_read(tmp_path: Path) -
     assert (end["begun"], end["nodes"], end["lost"]) == ({"one": 400}, {"one": 420}, 300) and "absent" not in end
 
 
+def test_rows_that_are_gone_are_told_also_where_nothing_else_is_left_to_bring(tmp_path: Path) -> None:
+    journal = write_messages(tmp_path / "one", 400, node="one")
+    journal.seal()
+    journal.retain(400)
+    options = {"path": str(tmp_path / "one"), "asTasks": "true", "failOnDataLoss": "false"}
+    start = {"stream": "messages", "nodes": {"one": 100}}
+    end = JournalStreamReader(Options(options), TASKS).latestOffset(start, ReadMaxRows(20))
+    told = {"numInputRows": 0, "sources": [{"startOffset": json.dumps(start), "endOffset": json.dumps(end)}]}
+    assert (rows_taken(told), lost_rows(told)) == (0, 300)
+    told["sources"][0]["startOffset"] = told["sources"][0]["endOffset"]
+    assert lost_rows(told) == 0, "the next batch names the same offset"
+
+
 def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: Path) -> None:
     writer = write_messages(tmp_path / "one", 400, segments=3, node="one")
     options = {"path": str(tmp_path / "one"), "asTasks": "true", "leftOut": '{"one": [[90, 110]]}'}

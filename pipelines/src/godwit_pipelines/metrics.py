@@ -138,20 +138,24 @@ def ahead_rows(progress: dict[str, Any]) -> int:
 
 def rows_taken(progress: dict[str, Any]) -> int:
     """Rows of a batch. Of a source that hands on ranges (asTasks) Spark counts these; the offset says how many rows they are."""
-    ends = [_read(source.get("endOffset")) for source in progress.get("sources", [])]
-    if not any("begun" in end for end in ends):
+    if not any("begun" in _read(source.get("endOffset")) for source in progress.get("sources", [])):
         return int(progress.get("numInputRows", 0))
-    if not progress.get("numInputRows", 0):
-        return 0  # a batch without anything new still names the last one's offset
+    ends = _ends_come_to(progress)
     offsets = sum(max(0, next - end["begun"].get(node, next)) for end in ends for node, next in end["nodes"].items())
     return int(offsets - sum(end.get("absent", 0) for end in ends))
 
 
 def lost_rows(progress: dict[str, Any]) -> int:
     """What a batch passed over because it was let go of, or removed, before it was read."""
-    if not progress.get("numInputRows", 0):
-        return 0
-    return sum(int(_read(source.get("endOffset")).get("lost", 0)) for source in progress.get("sources", []))
+    return sum(int(end.get("lost", 0)) for end in _ends_come_to(progress))
+
+
+def _ends_come_to(progress: dict[str, Any]) -> list[dict[str, Any]]:
+    """The offsets that a batch came to: one without anything new still names the last one's, which tells of that one."""
+    ends = (
+        (_read(source.get(name)) for name in ("startOffset", "endOffset")) for source in progress.get("sources", [])
+    )
+    return [end for start, end in ends if end != start]
 
 
 def _nodes(offset: Any) -> dict[str, int]:

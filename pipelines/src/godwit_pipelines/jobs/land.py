@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from ..errors import ConfigInvalid, TableMissing
 from ..schemas import SCHEMAS
 from ..source.parts import Journals, find_folders
-from ..transforms.ranges import Range, clipped, count_offsets
+from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
@@ -67,9 +67,9 @@ def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
     table, checkpoint = f"bronze.{stream}", run.lake.checkpoint(query)
     if (
         run.lake.exists(table)
-        or erased
         or not run.config.journal.fail_on_data_loss
         or not has_taken_rows(Path(checkpoint))
+        or (erased and not find_landed(run, stream, find_place(Path(checkpoint), stream), erased))
     ):
         return
     if run.lake.read("bronze.quarantine").where(F.col("stream") == stream).isEmpty():
@@ -77,6 +77,19 @@ def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
             f"{table} is not in {run.lake.folder} any more; {checkpoint} says that its rows have landed: "
             "remove that as well, and they land again"
         )
+
+
+def find_landed(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:
+    """What the journals hold of the rows that a query has come past, and was not erased, by node."""
+    journals = Journals(",".join(run.config.journal.paths), stream)
+    journals.look()
+    held = {node: (folder.first, place.get(node, 0)) for node, folder in journals.folders.items()}
+    landed = {
+        node: without([each], [*erased.get(node, []), *journals.folders[node].holes])
+        for node, each in held.items()
+        if each[0] < each[1]
+    }
+    return {node: ranges for node, ranges in landed.items() if ranges}
 
 
 def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:

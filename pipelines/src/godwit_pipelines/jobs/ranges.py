@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..transforms.ranges import Range, clipped, count_offsets, without
+from ..transforms.ranges import Range, clipped, count_offsets, merged, without
 from ..words import counted
 
 
@@ -89,7 +89,8 @@ def compare(
         *(Extent(first, next, 0) for first, next in (*holes, *gone)),
         *(Extent(offset, offset + 1, 0) for offset in quarantined),
     ]
-    findings = [Finding(stream, node, "quarantined", first, next, next - first) for first, next in joined(quarantined)]
+    damaged = merged((offset, offset + 1) for offset in quarantined)
+    findings = [Finding(stream, node, "quarantined", first, next, next - first) for first, next in damaged]
     if gone:
         findings.append(Finding(stream, node, "erased", gone[0][0], gone[-1][1], count_offsets(gone)))
     at = held.first
@@ -106,14 +107,3 @@ def compare(
     if at < held.next:
         findings.append(Finding(stream, node, "behind", at, held.next, 0))
     return findings + faults
-
-
-def joined(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Successive offsets as ranges."""
-    ranges: list[tuple[int, int]] = []
-    for offset in sorted(offsets):
-        if ranges and ranges[-1][1] == offset:
-            ranges[-1] = (ranges[-1][0], offset + 1)
-        else:
-            ranges.append((offset, offset + 1))
-    return ranges

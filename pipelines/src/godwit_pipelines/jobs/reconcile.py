@@ -29,6 +29,8 @@ from .maintain import oldest_kept
 from .places import find_place
 from .ranges import Extent, Finding, compare, extents_of, reached_by
 
+_DAMAGED = "bronze.quarantine"
+"""Holds the rows that are in no other table, for they are damaged."""
 WERE_ERASED = (
     "were erased before their offsets were kept: what is MISSING may be these, and landing again would bring them back"
 )
@@ -51,7 +53,7 @@ def run(run: Run) -> Outcome:
 def excuses(run: Run, faults: list[Finding]) -> list[str]:
     """Why what is missing may be in order, where that cannot be told."""
     holed = sorted({f"bronze.{finding.stream}" for finding in faults if finding.kind == "hole"})
-    unplaced = count_unplaced(run.lake, [*holed, "bronze.quarantine"]) if holed else 0
+    unplaced = count_unplaced(run.lake, [*holed, _DAMAGED]) if holed else 0
     if not unplaced:
         return []
     rows = counted(unplaced, "row")
@@ -70,7 +72,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     findings: list[Finding] = []
     erased = erased_ranges(run.lake, stream)
     for node, folder in sorted(journals.folders.items()):
-        first = first_kept(run, f"bronze.{stream}", folder)
+        first = max(first_kept(run, table, folder) for table in (f"bronze.{stream}", _DAMAGED))
         held = Extent(first, folder.next, folder.next - first)
         taken_out = erased.get(node, [])
         extents = plain_extents(landed.get(node, []), taken_out)
@@ -123,10 +125,9 @@ def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
 
 
 def quarantined_offsets(run: Run, stream: str, node: str) -> list[int]:
-    table = "bronze.quarantine"
-    if not run.lake.exists(table):
+    if not run.lake.exists(_DAMAGED):
         return []
-    rows = run.lake.read(table, is_partial=True).where((F.col("stream") == stream) & (F.col("node") == node))
+    rows = run.lake.read(_DAMAGED, is_partial=True).where((F.col("stream") == stream) & (F.col("node") == node))
     return sorted(row["offset"] for row in rows.select("offset").distinct().collect())
 
 
@@ -137,7 +138,7 @@ JOB = Job(
     reads=(
         *(f"journal.{stream}" for stream in SCHEMAS),
         *(f"bronze.{stream}" for stream in SCHEMAS),
-        "bronze.quarantine",
+        _DAMAGED,
         "ops.erased",
         "ops.erasures",
     ),

@@ -13,7 +13,6 @@ parts.py's and rows.py's. Invariant: a range that was planned is read whole, or 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -149,9 +148,8 @@ def read_task(partition: InputPartition, options: Options, reading: Reading) -> 
 
 def leave_out(part: Part, ranges: Sequence[tuple[int, int]]) -> Part:
     """The part, without the offsets of some ranges, which are in order and share none."""
-    low = bisect_right(ranges, part.first, key=lambda each: each[1])
-    high = bisect_left(ranges, part.next, key=lambda each: each[0])
-    return replace(part, left_out=tuple(ranges[low:high])) if low < high else part
+    gone = clipped(ranges, part.first, part.next)
+    return replace(part, left_out=tuple(gone)) if gone else part
 
 
 class JournalReader(DataSourceReader):
