@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import py4j
+import pyarrow as pa
+import pyspark
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from godwit_pipelines.cli import main
 from godwit_pipelines.cluster import Cluster
@@ -35,6 +39,7 @@ from godwit_pipelines.session import (
     check_java_options,
     check_master,
     find_java,
+    find_python,
     short_lived,
     spark_conf,
 )
@@ -173,6 +178,23 @@ def test_flags_that_java_does_not_take_are_told_in_a_sentence(
     ]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, said in done.output, done.output.count("\n")) == (code, True, 1), done.output
+
+
+def test_workers_of_the_installed_spark_load_the_package_that_is_compiled_and_not_its_zip(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import py4j
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.__file__, py4j.__file__, sys.executable]})
+
+    files = [row.file for row in spark.range(1, numPartitions=1).mapInArrow(tell, "file string").collect()]
+    assert files == [pyspark.__file__, py4j.__file__, sys.executable]
+    assert find_python("local[2]") != sys.executable and find_python("spark://127.0.0.1:7077") == sys.executable
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert find_python("local[2]") == sys.executable, "another Spark has a package of its own"
 
 
 def test_who_chooses_a_collector_of_java_has_it() -> None:

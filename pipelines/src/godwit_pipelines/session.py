@@ -16,6 +16,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyspark
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -41,7 +42,9 @@ ALWAYS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
-_LOGGING = Path(__file__).with_name("log4j2.properties")
+_GIVEN = Path(__file__).with_name("spark")
+"""The files that Spark is given."""
+_LOGGING, _PYTHON = _GIVEN / "log4j2.properties", _GIVEN / "python"
 _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
 """Java flags that halve the start of a session; a stream that runs for hours is better off without. With its first compiler alone Java
 keeps room for 48 MB of code: the jobs one after another fill it, and the rest would run uncompiled. This is what it keeps with both.
@@ -62,7 +65,8 @@ def build_session(
     """A session as the jobs need it, sources and sinks registered. `is_short` favours its start over its speed."""
     check_master(settings.master)
     check_java_options(settings.java_options, is_short=is_short)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
+    os.environ["PYSPARK_PYTHON"] = find_python(settings.master)
     ask_for_plain_messages(os.environ)
     builder = SparkSession.builder.master(settings.master).appName(name)
     for key, value in spark_conf(settings, is_short=is_short).items():
@@ -77,6 +81,14 @@ def build_session(
         raise SparkMissing(describe_java()) from error
     register_all(spark)
     return spark
+
+
+def find_python(master: str) -> str:
+    """What workers run in: of a Spark on this machine that is the installed package, a Python that loads it compiled."""
+    package = Path(pyspark.__file__).parent
+    is_packaged = Path(os.environ.get("SPARK_HOME") or package).resolve() == package.resolve()
+    is_ours = master.startswith("local") and is_packaged and os.access(_PYTHON, os.X_OK)
+    return str(_PYTHON) if is_ours else sys.executable
 
 
 def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
