@@ -38,7 +38,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "io.js
 ROWS = 1_000_000
 LONGER_ROWS = 4_000_000
 """Of a longer journal, of which the start of a query is a smaller part."""
-WARM, ROUNDS = 6, 3
+WARM, ROUNDS = 6, 7
 GOALS = {"source": 400_000, "land": 200_000, "live": 300, "bars": 1_500}
 
 
