@@ -24,7 +24,8 @@ LONG ?=
 
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export UV_NO_PROGRESS := 1
-# Each worker of Spark is a process that loads pyspark: 0.6 s of processor, and 1.9 where it has to be compiled, as it is every time where nothing may be written beside it.
+# Each worker of Spark is a process that loads pyspark: 0.6 s of processor, and 1.9 where it has to be compiled, as it is each time
+# where nothing may be written beside it.
 export UV_COMPILE_BYTECODE := 1
 
 .PHONY: help setup run pipeline picture fmt check test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark

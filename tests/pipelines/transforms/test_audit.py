@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.transforms import lost
+from godwit_pipelines.transforms import published
 from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find
 
@@ -333,7 +333,7 @@ def lose(cases: list[Case], lots: random.Random) -> Scene:
 def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(
     spark: SparkSession, cases: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lost, "_ROWS_MAX", 100)
+    monkeypatch.setattr(published, "_PLACES_MAX", 7)
     check_erased(run_audit(spark, {"drawn": lose(cases, random.Random(SEED))}), cases)
 
 

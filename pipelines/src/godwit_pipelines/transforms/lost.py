@@ -20,8 +20,6 @@ from .runs import Row, collect, list_began, make_small
 
 ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
 _SIDES = ("run", "arrival")
-_ROWS_MAX = 1 << 16
-"""Places of one row of what is lost."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,7 @@ def add_lost(
         gone = without([hole], clipped(known[node], *hole))
         missing, places = count_offsets(gone), Counter[str]()
         for run, first, rows in place_hole(before, after, gone, began.get(node, [])):
-            lost += [
-                {"node": node, "run": run, "offset": hole[0], "arrival": at, "rows": some}
-                for at, some in cut(first, rows)
-            ]
+            lost.append({"node": node, "run": run, "offset": hole[0], "arrival": first, "rows": rows})
             places[run] += rows
         for run, rows in places.items():
             most = {"node": node, "run": run, "offset": hole[0], "rows": min(rows, missing)}
@@ -67,11 +62,6 @@ def add_lost(
         return erased
     found = make_small(messages.sparkSession, lost, ERASED)
     return found if erased is None else erased.select(found.columns).unionByName(found)
-
-
-def cut(first: int, rows: int) -> Iterator[tuple[int, int]]:
-    """Successive places in pieces that can be taken apart in memory."""
-    return ((at, min(_ROWS_MAX, first + rows - at)) for at in range(first, first + rows, _ROWS_MAX))
 
 
 def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
