@@ -313,9 +313,7 @@ def test_a_table_that_somebody_removed_is_told_also_where_some_of_its_rows_were_
     assert landed(lake) == {"a": (1, 1)}
     run_job("maintain", erase="mallory")
     shutil.rmtree(lake.path("bronze.messages"))
-    run_job(
-        "land", streams="messages"
-    )  # all that the journal holds was erased: there is nothing to land, and nothing to miss
+    run_job("land", streams="messages")  # all that the journal holds was erased: nothing is there to land, or to miss
 
 
 def test_what_a_query_at_work_keeps_its_place_in_is_missed(lake: Lake) -> None:

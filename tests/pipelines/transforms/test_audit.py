@@ -167,9 +167,8 @@ def among_standard_messages() -> Scene:
     """One message is lost amid a thousand standard ones, which take arrivals and are not written down."""
     places = [1, 2, 3, 1003, 1004, 1005]
     messages = [
-        {"run": "a", "subject": subject, "epoch": 1, "sequence": at + 1, "arrival": place, "offset": at + at // 3}
+        {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": at + 1, "arrival": place, "offset": at + at // 3}
         | {"time": MICROS}
-        for subject in ("/a/x",)
         for at, place in enumerate(places)
     ]
     whose = {

@@ -83,11 +83,10 @@ def find_landed(run: Run, stream: str, place: Mapping[str, int], erased: Erased)
     """What the journals hold of the rows that a query has come past, and was not erased, by node."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
-    held = {node: (folder.first, place.get(node, 0)) for node, folder in journals.folders.items()}
     landed = {
-        node: without([each], [*erased.get(node, []), *journals.folders[node].holes])
-        for node, each in held.items()
-        if each[0] < each[1]
+        node: without([(folder.first, place[node])], [*erased.get(node, []), *folder.holes])
+        for node, folder in journals.folders.items()
+        if folder.first < place.get(node, 0)
     }
     return {node: ranges for node, ranges in landed.items() if ranges}
 
