@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.transforms import published
 from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find
 
@@ -329,10 +328,7 @@ def lose(cases: list[Case], lots: random.Random) -> Scene:
     return Scene(whole.deliveries, left, access=whole.access, reigns=[{"run": "none", "kind": "began", "offset": 0}])
 
 
-def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(
-    spark: SparkSession, cases: list[Case], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(published, "_PLACES_MAX", 7)
+def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:
     check_erased(run_audit(spark, {"drawn": lose(cases, random.Random(SEED))}), cases)
 
 

@@ -10,9 +10,7 @@ Arrivals go on where a run follows another: the ruler of a pattern is that of al
 that who resumes across a restart stands on the same. What an unclean end cut off the journal may have been handed
 over all the same; where it lay, the next run gives the same arrivals again: a run's ranges end where the journal does.
 
-Of messages that were erased, or never landed, it is known where they stood, by run, arrival and epoch, and not of which subject they were.
-They are on no ruler: beside each range stands how many it may be about (`gone_`), from none up to all that are at its places, and
-at most as many as there were messages.
+Messages that are not there are on no ruler: gone.py says beside each range how many of them it may be about (`gone_`).
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from .gone import GONE, count_gone, know_erased
 from .lost import add_lost
 from .runs import Told, collect, know_runs, list_ends, list_reigns
 from .selector import match_subjects
@@ -151,26 +150,9 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
     return places.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
 
 
-def list_erased_places(erased: DataFrame, ranges: DataFrame, lines: DataFrame) -> DataFrame:
-    """What was erased, on the lanes of all patterns of its node, place by place: it may have been of any of them. Successive places are
-    taken apart in two steps, each of which fits in memory.
-    """
-    begins = F.explode(F.expr(f"sequence(arrival, arrival + rows - 1, {_PLACES_MAX})")).alias("place")
-    pieces = erased.filter("arrival is not null").select("node", "run", begins, F.expr("arrival + rows").alias("next"))
-    each = F.explode(F.expr(f"sequence(place, least(place + {_PLACES_MAX}, next) - 1)")).alias("place")
-    known = (
-        pieces.select("node", "run", each)
-        .distinct()
-        .join(F.broadcast(lines.select("node", "run", "line")), ["node", "run"], "left")
-    )
-    known = known.select("node", F.xxhash64(F.coalesce("line", "run")).alias("reign"), "place")
-    return known.join(F.broadcast(ranges.select(*LANE).distinct()), ["node", "reign"]).select(*LANE, "place")
-
-
-def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None = None) -> DataFrame:
-    """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane, where the
-    journal holds them; and how many places of its lane were erased before it, up to its end, and in all. One sort. Of a subject
-    `first` and `last` say where it is known (else null).
+def list_points(ranges: DataFrame) -> DataFrame:
+    """Places that are counted for each range (`offset`), by `end`: before it, its last, and the last of its lane; where the journal holds
+    them.
     """
     held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
@@ -180,26 +162,26 @@ def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None
             F.struct(F.lit(2).alias("end"), held.alias("place")),
         )
     )
-    points = ranges.select(*LANE, F.col("offset"), ends.alias("at")).select(*LANE, "offset", "at.end", "at.place")
-    ruler = places.withColumn("end", F.lit(_MESSAGE))
-    if erased is not None:
-        ruler = ruler.unionByName(erased.withColumn("end", F.lit(_ERASED)))
-    ruler = ruler.withColumn("offset", F.lit(None).cast("long")).select(points.columns)
+    return ranges.select(*LANE, F.col("offset"), ends.alias("at")).select(*LANE, "offset", "at.end", "at.place")
+
+
+def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
+    """`lo` and `hi` of each range: the first and last number of its messages, counted along its lane, where the
+    journal holds them. One sort. Of a subject `first` and `last` say where it is known (else null).
+    """
+    points = list_points(ranges)
+    ruler = places.selectExpr(*LANE, "cast(null as long) as offset", f"{_MESSAGE} as end", "place")
     lane = Window.partitionBy(*LANE).orderBy("place", "end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    counted = ruler.unionByName(points).withColumns(
-        {
-            "through": F.sum((F.col("end") == _MESSAGE).cast("long")).over(lane),
-            "gone": F.sum((F.col("end") == _ERASED).cast("long")).over(lane),
-        }
-    )
+    through = F.sum((F.col("end") == _MESSAGE).cast("long")).over(lane)
     ends_of = (
-        counted.filter("end >= 0")
+        ruler.unionByName(points)
+        .withColumn("through", through)
+        .filter("end >= 0")
         .groupBy("node", "offset")
         .agg(
             (F.max(F.when(F.col("end") == 0, F.col("through"))) + 1).alias("lo"),
             F.max(F.when(F.col("end") == 1, F.col("through"))).alias("hi"),
             F.max(F.when(F.col("end") == 2, F.col("through"))).alias("published_to"),
-            *(F.max(F.when(F.col("end") == end, F.col("gone"))).alias(name) for end, name in enumerate(_GONE)),
         )
     )
     counted = ranges.join(ends_of, ["node", "offset"], "inner").withColumns(
@@ -208,10 +190,8 @@ def count_through(ranges: DataFrame, places: DataFrame, erased: DataFrame | None
     return counted.withColumn("hi", F.expr(_BEYOND))
 
 
-_PLACES_MAX = 1 << 16
 _END = (1 << 63) - 1
-_MESSAGE, _ERASED = -1, -2
-_GONE = ("gone_from", "gone_to", "gone_all")
+_MESSAGE = -1
 _BEYOND = "if(to_place > held_to and not confirmed, lo - 1 + greatest(hi - lo + 1, count + conflated), hi)"
 """Past what the journal held, whatever was handed over counts as published there."""
 _UNKNOWN = "if(first is null, 0L, least({place}, first - 1) + greatest(0L, {place} - last))"
@@ -226,15 +206,14 @@ _OUTSIDE = {
 def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool = True) -> DataFrame:
     """Every delivered range with `lo` and `hi` on a ruler without holes, and `published_to`, the end of its lane
     (null: nothing of it is known). A range that holds no message has hi = lo - 1. `counts` is false where no range is of a
-    pattern or of a subject that skips, so that no message has to be counted. `gone_from`, `gone_to` and `gone_all`: places of the
-    lane that may have been erased, before the range, up to its end, and in all; `gone_most`: no more messages than that of any stretch.
+    pattern or of a subject that skips, so that no message has to be counted. `gone_` as gone.py says it.
     """
     lanes, lines = measure_subjects(published.sums), published.runs.lines
     ranges = place_ranges(deliveries, lines)
     subjects = ranges.filter("not is_pattern")
     straight = subjects.join(lanes, [*LANE], "left").filter("not coalesce(skips, false)")
     straight = straight.selectExpr(
-        *RANGE, "from_place as lo", "to_place as hi", "published_to", *(f"0L as {name}" for name in _GONE)
+        *RANGE, "from_place as lo", "to_place as hi", "published_to", *(f"0L as {name}" for name in GONE)
     )
     if not counts:
         return know_erased(straight, published.erased, lines)
@@ -245,33 +224,10 @@ def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool 
     unbounded = patterns.selectExpr("*", *(f"cast(null as bigint) as {name}" for name in ("first", "last")))
     places = list_pattern_places(published.messages, published.sums, patterns, lines)
     places = places.unionByName(list_skipping_places(published.messages, lanes))
-    erased = None if published.erased is None else list_erased_places(published.erased, patterns, lines)
-    counted = count_through(unbounded.unionByName(skipping), places, erased)
+    counted = count_through(unbounded.unionByName(skipping), places)
+    if published.erased is None:
+        counted = counted.selectExpr("*", *(f"0L as {name}" for name in GONE))
+    else:
+        gone = count_gone(list_points(patterns), published.erased, lines)
+        counted = counted.join(gone, ["node", "offset"], "left").fillna(0, [*GONE])
     return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased, lines)
-
-
-def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -> DataFrame:
-    """Ranges with what may have been erased: of a subject places that no message is known of, and no more than were erased of its
-    epoch; of a pattern no more than were erased of its runs. Those of a subject behind the last that is known cannot be told: they may be
-    all of them.
-    """
-    if erased is None:
-        return ranges.withColumn("gone_most", F.lit(0).cast("long"))
-    most = F.broadcast(sum_erased(erased, lines))
-    known = ranges.join(most, ["node", "is_pattern", "reign"], "left").fillna(0, ["gone_most"])
-    absent = known.selectExpr(
-        *(*RANGE, "lo", "hi", "published_to", "gone_most", "gone_all"),
-        "if(is_pattern, gone_from, from_place - 1 - least(lo - 1, published_to)) as gone_from",
-        "if(is_pattern, gone_to, to_place - least(hi, published_to)) as gone_to",
-    )
-    return absent.withColumn("gone_all", F.expr("if(is_pattern, gone_all, gone_to + gone_most)"))
-
-
-def sum_erased(erased: DataFrame, lines: DataFrame) -> DataFrame:
-    """`gone_most`: how many messages of an epoch, and of runs that follow each other, are not there."""
-    of = ("node", "is_pattern", "reign")
-    epochs = erased.filter("epoch is not null").selectExpr("node", "false as is_pattern", "epoch as reign", "rows")
-    runs = erased.filter("(epoch is null) = (arrival is null)").join(F.broadcast(lines), ["node", "run"], "left")
-    reign = F.xxhash64(F.coalesce("line", "run")).alias("reign")
-    lanes = epochs.unionByName(runs.select("node", F.lit(True).alias("is_pattern"), reign, "rows"))
-    return lanes.groupBy(*of).agg(F.sum("rows").alias("gone_most"))
