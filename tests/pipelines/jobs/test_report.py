@@ -71,6 +71,8 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     assert "PROVEN" in proven and "1,234 messages were handed over" in proven and "BROKEN" not in proven
     told = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
     assert "7 messages could not be delivered any more" in told and "gaps told, 7 messages" in told
+    excused = build_page(a_document(tmp_path, state="told", excused=3))
+    assert "3 cannot be judged" in excused and "each client that missed one" not in excused
     early = build_page(a_document(tmp_path, unlanded=5, unwritten=2))
     assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
     assert "2 were handed over before they were on the disk" in early
@@ -83,11 +85,17 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
 def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     fault = {"declared": True, "messages": 3, "cause": "not landed yet", "kind": "unpublished", "time": NOW}
     hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 5, "verdict": "told"}
-    hour |= dict.fromkeys(("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "faults"), 0)
+    hour |= dict.fromkeys(
+        ("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "excused", "faults"), 0
+    )
     told = fault | {"kind": "gap", "cause": "told", "messages": 5}
     audit = _audit([hour], [fault, told])
     assert (audit["told"], audit["unlanded"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
     assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
+    repeat = fault | {"kind": "repeat", "cause": "the journal lost rows"}
+    excused = _audit([hour | {"told": 0, "excused": 3}], [repeat])
+    assert (excused["told_gaps"], excused["state"]) == (0, "told")
+    assert _faults_over_time([], [repeat], 10) == []
     assert _audit([hour, hour | {"verdict": "unproven"}], [])["state"] == "unproven"
     assert [told for _, told, _ in _faults_over_time([], [fault, told], 10)] == [5]
 

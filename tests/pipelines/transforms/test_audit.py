@@ -220,6 +220,8 @@ def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> Non
         ("a", "repeat", 2, "the journal lost rows"),
         ("b", "repeat", 2, ""),
     ]
+    verdict = audited.verdicts["rows lost"][0]
+    assert (verdict.told, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
 
 
 def check(cases: list[Case], rows: list[SparkRow]) -> None:

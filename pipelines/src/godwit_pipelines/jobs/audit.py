@@ -28,6 +28,7 @@ WERE_ERASED = (
     "were erased before it was kept where they stood: what was handed over of them is not proven; a fault may be these"
 )
 _IN_ORDER = "came in order, once, without a hole"
+_EXCUSED = "cannot be judged, where the journal says that it lost rows"
 _TEARING = ("deliveries", "access")
 _STREAMS = ("deliveries", "messages", "access", "reigns")
 
@@ -87,12 +88,13 @@ def sum_up(verdict: DataFrame) -> Outcome:
             "coalesce(sum(messages), 0L) as messages",
             "coalesce(sum(ranges), 0L) as ranges",
             "coalesce(sum(told), 0L) as told",
+            "coalesce(sum(excused), 0L) as excused",
         ),
         *("coalesce(sum(faults), 0L) as faults", "count_if(verdict = 'broken') as broken", "count(*) as rows"),
         "count_if(verdict = 'unproven') as unproven",
         *(
             f"coalesce(sum(if(verdict = 'unproven', 0L, {name})), 0L) as sure_{name}"
-            for name in ("messages", "ranges", "told")
+            for name in ("messages", "ranges", "told", "excused")
         ),
     ).first()
     if sums is None or not sums.ranges:
@@ -106,13 +108,19 @@ def sum_up(verdict: DataFrame) -> Outcome:
         )
     if sums.unproven:
         rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
-        rest = f"{rest}, {sums.sure_told:,} that are missing were told to be" if sums.sure_told else rest
+        rest += tell_declared(sums.sure_told, sums.sure_excused)
         return Outcome(
             f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about what was erased or never landed; "
             f"no fault shows in them{rest if sums.sure_ranges else ''}"
         )
-    told = f"; the {sums.told:,} that are missing were told to be" if sums.told else ""
-    return Outcome(f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges {_IN_ORDER}{told}")
+    rest = tell_declared(sums.told, sums.excused)
+    return Outcome(f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges {_IN_ORDER}{rest}")
+
+
+def tell_declared(told: int, excused: int) -> str:
+    """What was not in order, and is no fault."""
+    said = f"; the {told:,} that are missing were told to be" if told else ""
+    return said + (f"; {counted(excused, 'message')} {_EXCUSED}" if excused else "")
 
 
 def check(options: Mapping[str, str]) -> None:

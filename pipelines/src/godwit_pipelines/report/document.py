@@ -76,13 +76,16 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         "regressions",
         "others",
         "told",
+        "excused",
         "faults",
     )
-    sums: Row = {name: sum(row[name] for row in verdict) for name in names}
+    sums: Row = {
+        name: sum(row.get(name) or 0 for row in verdict) for name in names
+    }  # a column may be younger than a table
     early = [row for row in faults if _is_early(row)]
     sums["unlanded"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
     sums["unwritten"] = sum(row["messages"] for row in early) - sums["unlanded"]
-    sums["told_gaps"] = sum(row["declared"] and row["kind"] == "gap" for row in faults)
+    sums["told_gaps"] = sum(row["cause"] == "told" for row in faults)
     sums["hours"] = len({row["hour"] for row in verdict})
     by_selector: dict[str, Row] = {}
     for row in verdict:
@@ -93,7 +96,12 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
             one[name] += row[name]
     sums["selectors"] = len(by_selector)
     sums["unproven"] = sum(row["verdict"] == "unproven" for row in verdict)
-    states = {"broken": sums["faults"], "unproven": sums["unproven"], "told": sums["told"], "proven": True}
+    states = {
+        "broken": sums["faults"],
+        "unproven": sums["unproven"],
+        "told": sums["told"] + sums["excused"],
+        "proven": True,
+    }
     sums["state"] = "none" if not sums["ranges"] else next(state for state, is_it in states.items() if is_it)
     worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
     return {**sums, "by_selector": worst[:SHOWN]}
@@ -153,7 +161,7 @@ def _faults_over_time(windows: list[Row], faults: list[Row], width_s: int) -> li
     told, found, wrong = dict(_sum_over_time(windows, "missed")), defaultdict[int, int](int), defaultdict[int, int](int)
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
-        if not _is_early(row):
+        if row["cause"] == "told" or not row["declared"]:
             (found if row["declared"] else wrong)[at] += row["messages"]
     times = sorted(at for at in {*told, *found, *wrong} if told.get(at) or found[at] or wrong[at])
     return [(at, max(told.get(at, 0), found[at]), wrong[at]) for at in times]

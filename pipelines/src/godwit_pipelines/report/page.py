@@ -81,6 +81,8 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) 
         sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if told["messages"]:
         sentence += f" {told['messages']:,} messages could not be delivered any more, and each client that missed one was told so."
+    if audit["excused"]:
+        sentence += f" {audit['excused']:,} cannot be judged: where these are, the journal says that it lost rows."
     if audit["unlanded"]:
         sentence += f" {audit['unlanded']:,} were handed over later than what has landed; the next audit judges them."
     if audit["unwritten"]:

@@ -103,14 +103,20 @@ VERDICT = Table(
         column("reorders", LONG, "Messages that came after later ones."),
         column("regressions", LONG, "Times an epoch came back."),
         column("others", LONG, "Gaps counted wrong, and places beyond all that was published."),
-        column("told", LONG, "Messages that are missing and were told, or are excused by the journal."),
+        column("told", LONG, "Messages that are missing and were told."),
+        column(
+            "excused",
+            LONG,
+            "Messages that are missing, came again or late, where the journal lost rows of deliveries.",
+            null=True,
+        ),
         column("faults", LONG, "Undeclared faults."),
         _ERASED,
         column(
             "verdict",
             TEXT,
-            "proven (all of it, in order, once), told (what is missing was told), unproven (what it may be about "
-            "was erased or never landed, and beside that nothing is wrong) or broken.",
+            "proven (all of it, in order, once), told (what is missing was told, or the journal excuses it), unproven (what it "
+            "may be about was erased or never landed, and beside that nothing is wrong) or broken.",
         ),
     ),
     key=("hour", "node", "tenant", "selector", "is_pattern"),

@@ -228,8 +228,8 @@ def sum_hours(judged: DataFrame) -> DataFrame:
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be), unproven (it may be about what was erased or never landed), or broken. What was handed over
-    and is not known to have been published yet is none of it missing.
+    told (what was missing was said to be, or the journal says that it lost rows), unproven (it may be about what was erased or never
+    landed), or broken. What was handed over and is not known to have been published yet is none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
     sums = handed.groupBy(*place).agg(
@@ -239,7 +239,7 @@ def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     hour = F.date_trunc("hour", "time").alias("hour")
     wrong = faults.select("*", hour).groupBy(*place).agg(*(F.expr(f"{sql} as {name}") for name, sql in _SUMS.items()))
     filled = sums.join(wrong, place, "left").fillna(0, [*_SUMS])
-    verdict = """case when faults > 0 then 'broken' when erased > 0 then 'unproven' when told > 0 then 'told'
+    verdict = """case when faults > 0 then 'broken' when erased > 0 then 'unproven' when told + excused > 0 then 'told'
         else 'proven' end as verdict"""
     return filled.selectExpr("*", verdict)
 
@@ -251,6 +251,7 @@ _SUMS = {
     },
     "regressions": "count_if(kind = 'epoch_regress')",
     "others": "count_if(kind in ('miscount', 'unpublished') and not declared)",
-    "told": "sum(if(declared and kind != 'unpublished', messages, 0L))",
+    "told": "sum(if(cause = 'told', messages, 0L))",
+    "excused": "sum(if(declared and kind != 'unpublished' and cause != 'told', messages, 0L))",
     "faults": "count_if(not declared)",
 }
