@@ -339,7 +339,7 @@ def cluster(workers: int, cores: int, memory: str, port: int, page: int, folder:
     """Start a Spark cluster on this machine, and keep it until ^C."""
     from .cluster import running_cluster
 
-    stop = Stopping()
+    stop = Stopping(ending=b"")  # no batch is at work
     with running_cluster(folder, workers=workers, cores=cores, memory=memory, port=port, page=page) as running:
         stop.listen(goes_on=True)
         click.echo(f"master={running.url} page={running.page_url} workers={running.alive()}")

@@ -57,8 +57,10 @@ _ENDING = b"godwit-pipelines: ends after the batch at work; ^C again ends it at 
 class Stopping:
     """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: bytes = _ENDING) -> None:
+        """`ending` is said to who asks, where what is at work goes on to its end."""
         self.asked = self.interrupted = False
+        self._ending = ending
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
@@ -87,7 +89,7 @@ class Stopping:
         if self.asked:
             self._interrupt()  # who asks twice does not wait for the batch either
         self.asked = True
-        os.write(2, _ENDING)  # whoever was writing when the signal came holds the buffer
+        os.write(2, self._ending)  # whoever was writing when the signal came holds the buffer
 
     def _interrupt(self, *_: object) -> None:
         from .quiet import hush
