@@ -97,6 +97,8 @@ def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     assert (excused["told_gaps"], excused["state"]) == (0, "told")
     assert _faults_over_time([], [repeat], 10) == []
     assert _audit([hour, hour | {"verdict": "unproven"}], [])["state"] == "unproven"
+    older = {name: value for name, value in hour.items() if name != "excused"}
+    assert _audit([older, hour | {"excused": None}], [])["excused"] == 0, "the column is younger than the table"
     assert [told for _, told, _ in _faults_over_time([], [fault, told], 10)] == [5]
 
 

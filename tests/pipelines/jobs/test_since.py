@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.errors import TableMissing
+from godwit_pipelines.jobs.audit import tell_declared
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.schemas import DELIVERIES, MESSAGES
 from tests.pipelines.conftest import Runs
@@ -63,6 +64,12 @@ def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Ru
     )
     assert run_job("audit").text.startswith("PROVEN: 5 messages")
     assert run_job("audit", since="2026-11-21 10:06").text.startswith("nothing was handed over")
+
+
+def test_what_was_told_and_what_the_journal_excuses_are_said_apart() -> None:
+    excused = "; 1 message cannot be judged, where the journal says that it lost rows"
+    assert (tell_declared(0, 0), tell_declared(0, 1)) == ("", excused)
+    assert tell_declared(1_200, 1) == "; the 1,200 that are missing were told to be" + excused
 
 
 @pytest.mark.long

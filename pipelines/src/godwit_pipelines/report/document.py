@@ -79,9 +79,8 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         "excused",
         "faults",
     )
-    sums: Row = {
-        name: sum(row.get(name) or 0 for row in verdict) for name in names
-    }  # a column may be younger than a table
+    # a column may be younger than a table
+    sums: Row = {name: sum(row.get(name) or 0 for row in verdict) for name in names}
     early = [row for row in faults if _is_early(row)]
     sums["unlanded"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
     sums["unwritten"] = sum(row["messages"] for row in early) - sums["unlanded"]

@@ -107,7 +107,7 @@ VERDICT = Table(
         column(
             "excused",
             LONG,
-            "Messages that are missing, came again or late, where the journal lost rows of deliveries.",
+            "Messages of faults that the journal excuses: it lost rows of deliveries or access there.",
             null=True,
         ),
         column("faults", LONG, "Undeclared faults."),

@@ -10,9 +10,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from .runs import REIGN
+
 GONE = ("gone_from", "gone_to", "gone_all")
 """Places of its lane that may have been erased, of each range: before it, up to its end, and in all."""
-_REIGN = "xxhash64(coalesce(line, run))"
 
 
 def list_stretches(erased: DataFrame, lines: DataFrame) -> DataFrame:
@@ -20,7 +21,7 @@ def list_stretches(erased: DataFrame, lines: DataFrame) -> DataFrame:
     two stretches.
     """
     known = erased.filter("arrival is not null").join(F.broadcast(lines), ["node", "run"], "left")
-    stretches = known.selectExpr("node", f"{_REIGN} as reign", "arrival as place", "arrival + rows as next")
+    stretches = known.selectExpr("node", f"{REIGN} as reign", "arrival as place", "arrival + rows as next")
     before = Window.partitionBy("node", "reign").orderBy("place").rowsBetween(Window.unboundedPreceding, -1)
     return stretches.withColumn("place", F.greatest("place", F.max("next").over(before))).filter("next > place")
 
@@ -64,5 +65,5 @@ def sum_erased(erased: DataFrame, lines: DataFrame) -> DataFrame:
     of = ("node", "is_pattern", "reign")
     epochs = erased.filter("epoch is not null").selectExpr("node", "false as is_pattern", "epoch as reign", "rows")
     runs = erased.filter("(epoch is null) = (arrival is null)").join(F.broadcast(lines), ["node", "run"], "left")
-    lanes = epochs.unionByName(runs.selectExpr("node", "true as is_pattern", f"{_REIGN} as reign", "rows"))
+    lanes = epochs.unionByName(runs.selectExpr("node", "true as is_pattern", f"{REIGN} as reign", "rows"))
     return lanes.groupBy(*of).agg(F.sum("rows").alias("gone_most"))

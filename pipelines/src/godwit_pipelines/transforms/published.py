@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from .gone import GONE, count_gone, know_erased
 from .lost import add_lost
-from .runs import Told, collect, know_runs, list_ends, list_reigns
+from .runs import REIGN, Told, collect, know_runs, list_ends, list_reigns
 from .selector import match_subjects
 
 LANE = ("node", "selector", "is_pattern", "reign")
@@ -108,7 +108,7 @@ def leave_out_unknown(
         known = known.filter("coalesce(erased_before, 0L) < first.first_offset")
     begun = known.filter("first.first_offset > 0").select("node", "first.run", "first.first_arrival")
     line = begun.join(lines, ["node", "run"], "left").select(
-        *("node", "first_arrival", "number"), F.xxhash64(F.coalesce("line", "run")).alias("known_reign")
+        *("node", "first_arrival", "number"), F.expr(REIGN).alias("known_reign")
     )
     numbers = lines.select("node", F.xxhash64("line").alias("reign"), F.col("number").alias("its_number")).distinct()
     told = ranges.join(F.broadcast(line), "node", "left").join(F.broadcast(numbers), ["node", "reign"], "left")
@@ -136,7 +136,7 @@ def list_pattern_places(messages: DataFrame, sums: DataFrame, ranges: DataFrame,
         "node",
         "selector",
         F.lit(True).alias("is_pattern"),
-        F.xxhash64(F.coalesce("line", "run")).alias("reign"),
+        F.expr(REIGN).alias("reign"),
         F.col("arrival").alias("place"),
     )
 

@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 
 Row = dict[str, Any]
 
+REIGN = "xxhash64(coalesce(line, run))"
+"""In SQL, what numbers the arrivals of a run: the line that it is of, or itself where nobody says of which, as one number."""
 _LINES = "node string, run string, line string, held_to bigint, number bigint"
 _ENDS = "node string, run string, first_offset bigint, first_arrival bigint, last_arrival bigint, last_time timestamp"
 _EXCUSES = "node string, run string, lost_rows boolean, cut_short boolean"
