@@ -31,6 +31,7 @@ _IN_ORDER = "came in order, once, without a hole"
 _EXCUSED = "cannot be judged, where the journal says that it lost rows"
 _TEARING = ("deliveries", "access")
 _STREAMS = ("deliveries", "messages", "access", "reigns")
+"""In the order in which they are read: what deliveries are judged by has landed before them."""
 
 
 def run(run: Run) -> Outcome:

@@ -16,16 +16,19 @@ from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid, TableMissing
 from ..schemas import SCHEMAS
+from ..source.following import Query, to_option
 from ..source.parts import Journals, find_folders
+from ..source.places import find_kafka_place, find_place, has_taken_rows, last_batch
 from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
-from .places import find_kafka_place, find_place, has_taken_rows, last_batch
 
 Erased = dict[str, list[Range]]
 _FIRST = "deliveries"
 """Lands before all that an audit holds it against: one of the others that is behind looks like a fault."""
+_FOLLOWED = ("access", "reigns")
+"""What it is judged by: a query that goes on does not overtake these. Where messages have yet to land, the audit sees that by itself."""
 _ENDS = "landed.json"
 """In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
 
@@ -37,14 +40,14 @@ def run(run: Run) -> Outcome:
         query, erased = "land-kafka", erased_ranges(run.lake, "messages")
         records = without_landed(run.lake.kafka_stream(), keep_ends(run, query, erased))
         run.start(run.lake.landing("messages", without_erased(records, erased)), query)
-    lines = [line for stream in streams if (line := land_stream(run, stream))]
+    lines = [line for stream in streams if (line := land_stream(run, stream, streams))]
     if not streams and not run.config.kafka.topics:
         lines = [f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"]
     return Outcome("\n".join(lines))
 
 
-def land_stream(run: Run, stream: str) -> str:
-    """A stream's query; returns what there is to say of rows that it leaves out, which one that goes on says at once."""
+def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
+    """A stream's query, one of `streams`; returns what there is to say of rows that it leaves out, which one that goes on says at once."""
     query, erased = f"land-{stream}", erased_ranges(run.lake, stream)
     check_table(run, stream, query, erased)
     ends = find_ends(run, stream, query, erased)
@@ -52,12 +55,20 @@ def land_stream(run: Run, stream: str) -> str:
     options = {"startingOffsets": json.dumps(ends) if ends else "earliest"}
     if ahead:
         options["leftOut"] = json.dumps(ahead)
+    if stream == _FIRST and run.every_s is not None:
+        options["follows"] = to_option([query_of(run, each) for each in _FOLLOWED if each in streams])
     rows = sum(map(count_offsets, ahead.values()))
     line = f"{stream}: {counted(rows, 'row')} that {'was' if rows == 1 else 'were'} erased left out" if rows else ""
     if line and run.every_s is not None:
         run.say(line)
     run.start(run.lake.landing_journal(stream, **options), query)
     return line
+
+
+def query_of(run: Run, stream: str) -> Query:
+    """What another query has to know of a stream's."""
+    query = f"land-{stream}"
+    return Query(stream, run.lake.checkpoint(query), find_ends(run, stream, query, erased_ranges(run.lake, stream)))
 
 
 def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:

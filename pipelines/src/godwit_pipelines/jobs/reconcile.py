@@ -19,6 +19,7 @@ from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
+from ..source.places import find_place
 from ..source.segments import StreamFolder, times_of
 from ..tables import TABLES
 from ..transforms.ranges import Range, clipped, count_offsets, without
@@ -26,7 +27,6 @@ from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
 from .maintain import oldest_kept
-from .places import find_place
 from .ranges import Extent, Finding, compare, extents_of, reached_by
 
 _DAMAGED = "bronze.quarantine"

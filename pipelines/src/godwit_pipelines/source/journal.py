@@ -4,7 +4,7 @@
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
 pushFilters (see PruningReader), asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
-stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order).
+stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order), follows (the queries that a stream does not overtake: see following.py).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
@@ -34,6 +34,7 @@ from ..errors import ConfigInvalid, JournalBroken
 from ..transforms.ranges import clipped, count_offsets, merged
 from .columns import stream_columns, stream_schema
 from .filters import take_filters
+from .following import Following, from_option
 from .offsets import from_offset, share, to_offset
 from .parts import Journals
 from .rows import Part, Reading, read_part
@@ -76,6 +77,7 @@ class Options:
             self.starts = _starts(self.starting)
         left_out: dict[str, list[list[int]]] = json.loads(known.get("leftout", "{}"))
         self.left_out = {node: [(first, next) for first, next in ranges] for node, ranges in left_out.items()}
+        self.follows = from_option(known.get("follows", "[]"))
 
     def journals(self) -> Journals:
         return Journals(self.path, self.stream, rows_per_task=self.rows_per_task)
@@ -194,6 +196,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.journals = options.journals()
         self.last: dict[str, int] | None = None
         """Where an availableNow query ends: what was there when it began."""
+        self.following = Following(options.path, options.follows) if options.follows else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs: not what the driver knows of the journals."""
@@ -216,6 +219,8 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self.journals.nexts()
         if self.last is not None:
             ends = {node: min(end, self.last.get(node, 0)) for node, end in ends.items() if node in self.last}
+        if self.following:
+            ends = self.following.reach(ends)
         for node, end in self.journals.nexts().items():
             if starts.get(node, 0) > end and not self.options.may_lose:
                 raise JournalBroken(

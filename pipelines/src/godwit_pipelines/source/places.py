@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..source.offsets import from_offset
+from .offsets import from_offset
 
 
 def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
