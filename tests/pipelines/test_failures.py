@@ -22,13 +22,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.cli import main
-from godwit_pipelines.cluster import Cluster
+from godwit_pipelines.cluster import Cluster, free_port
 from godwit_pipelines.errors import (
     EXIT_UNEXPECTED,
     ConfigInvalid,
     DiskFailed,
     KafkaFailed,
     LakeBusy,
+    PipelineError,
     SparkMissing,
     TableMissing,
 )
@@ -318,3 +319,12 @@ def test_a_master_whose_port_answers_before_its_page_is_there_is_waited_for(
     for said, workers in ((b"", -1), (b"<html>", -1), (b"[]", -1), (b"{}", -1), (b'{"aliveworkers": 2}', 2)):
         monkeypatch.setattr(Page, "said", said)
         assert cluster.alive() == workers, said
+
+
+def test_a_part_of_a_cluster_that_ends_while_it_starts_is_named(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, free_port(), free_port(), 1, "1g")
+    cluster.workers = [subprocess.Popen(["sleep", "60"], start_new_session=True), subprocess.Popen(["false"])]
+    cluster.workers[1].wait()
+    with pytest.raises(PipelineError, match=rf"worker-2 of the cluster ended with 1; see {tmp_path}/worker-2\.log"):
+        cluster.wait_for(2)
+    cluster.stop()

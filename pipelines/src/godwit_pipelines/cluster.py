@@ -71,10 +71,15 @@ class Cluster:
             "org.apache.spark.deploy.master.Master",
             *("--host", _HOST, "--port", str(self.port), "--webui-port", str(self.page)),
         )
-        self._wait_for(0)
+        self.wait_for(0)
         for _ in range(workers):
             self.start_worker()
-        self._wait_for(workers)
+        self.wait_for(workers)
+
+    def parts(self) -> dict[str, subprocess.Popen[bytes]]:
+        """Its processes, by the name of what each writes its log into."""
+        named = {f"worker-{number}": worker for number, worker in enumerate(self.workers, 1)}
+        return ({"master": self.master} if self.master else {}) | named
 
     def alive(self) -> int:
         """Workers that the master counts as alive; -1 while it does not tell: its port answers before its page is there."""
@@ -87,11 +92,20 @@ class Cluster:
 
     def check(self) -> None:
         """Raises when the master has ended: nothing is left to work for."""
-        if self.master is not None and self.master.poll() is not None:
-            raise PipelineError(f"the master ended with {self.master.returncode}; see {self.folder}")
+        self._check("master")
+
+    def wait_for(self, workers: int) -> None:
+        """Until the master counts so many as alive; raises where a part has ended."""
+        deadline = time.monotonic() + _START_S
+        while self.alive() < workers:
+            for name in self.parts():
+                self._check(name)
+            if time.monotonic() > deadline:
+                raise PipelineError(f"the cluster did not start in {_START_S:g} s; see {self.folder}")
+            time.sleep(0.2)
 
     def stop(self) -> None:
-        for process in (*self.workers, *([self.master] if self.master else [])):
+        for process in reversed(self.parts().values()):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -119,15 +133,11 @@ class Cluster:
                 preexec_fn=die_with_parent,
             )
 
-    def _wait_for(self, workers: int) -> None:
-        deadline = time.monotonic() + _START_S
-        while self.alive() < workers:
-            for process in (self.master, *self.workers):
-                if process is not None and process.poll() is not None:
-                    raise PipelineError(f"a part of the cluster ended with {process.returncode}; see {self.folder}")
-            if time.monotonic() > deadline:
-                raise PipelineError(f"the cluster did not start in {_START_S:g} s; see {self.folder}")
-            time.sleep(0.2)
+    def _check(self, name: str) -> None:
+        """Raises where this part has ended."""
+        part = self.parts().get(name)
+        if part is not None and part.poll() is not None:
+            raise PipelineError(f"{name} of the cluster ended with {part.returncode}; see {self.folder / name}.log")
 
 
 def die_with_parent() -> None:
