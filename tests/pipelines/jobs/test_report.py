@@ -73,13 +73,25 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     assert "7 messages could not be delivered any more" in told and "gaps told, 7 messages" in told
     excused = build_page(a_document(tmp_path, state="told", excused=3))
     assert "3 cannot be judged" in excused and "each client that missed one" not in excused
+    assert "every one in order" not in excused and "All others came in order" in excused
     early = build_page(a_document(tmp_path, unlanded=5, unwritten=2))
     assert "could not be delivered" not in early and "5 were handed over later than what has landed" in early
     assert "2 were handed over before they were on the disk" in early
     unproven = build_page(a_document(tmp_path, state="unproven", unproven=2))
+    assert "cannot be judged" not in unproven
     assert "UNPROVEN" in unproven and "2 hours of these may be about what was erased" in unproven
     broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
     assert "BROKEN" in broken and "Twice something was wrong" in broken and "✗ 1" in broken
+
+
+@pytest.mark.parametrize(
+    ("p99_ms", "said"),
+    [(0.0005, "0.5 µs"), (0.999_6, "1 ms"), (12.34, "12.3 ms"), (999.7, "1 s"), (123_456.0, "123 s"), (5e6, "5,000 s")],
+)
+def test_a_latency_is_told_in_its_unit(p99_ms: float, said: str, tmp_path: Path) -> None:
+    document = a_document(tmp_path)
+    document["selectors"] = [{"selector": "/a", "messages": 7, "bytes": 1, "missed": 0, "p99_ms": p99_ms}]
+    assert f">{said}</td>" in build_page(document)
 
 
 def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:

@@ -74,15 +74,18 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) 
     carried += f"of {audit['selectors']:,} subjects and patterns"
     if audit["state"] == "broken":
         return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
+    excused = ""
+    if audit["excused"]:
+        excused = f" {audit['excused']:,} cannot be judged: where these are, the journal says that it lost rows."
     if audit["state"] == "unproven":
         sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about what "
-        sentence += "was erased or never landed, so that nobody can tell any more."
+        sentence += f"was erased or never landed, so that nobody can tell any more.{excused}"
+    elif excused:
+        sentence = f"{carried}.{excused} All others came in order, once, and none was lost in silence."
     else:
         sentence = f"{carried}: every one in order, once, and none was lost in silence."
     if told["messages"]:
         sentence += f" {told['messages']:,} messages could not be delivered any more, and each client that missed one was told so."
-    if audit["excused"]:
-        sentence += f" {audit['excused']:,} cannot be judged: where these are, the journal says that it lost rows."
     if audit["unlanded"]:
         sentence += f" {audit['unlanded']:,} were handed over later than what has landed; the next audit judges them."
     if audit["unwritten"]:
@@ -293,6 +296,7 @@ def _footer(document: dict[str, Any]) -> str:
 def _ms(value: float | None) -> str:
     if value is None:
         return "–"
+    value = float(f"{value:.3g}")  # so that what is rounded up to the next unit is told in it
     if value >= 1_000:
         return f"{value / 1_000:,.0f} s" if value >= 100_000 else f"{value / 1_000:.3g} s"
     return f"{value:.3g} ms" if value >= 1 else f"{value * 1_000:.3g} µs"
