@@ -222,7 +222,7 @@ async def test_promtool_agrees(node: testing.RunningNode) -> None:
         ran = subprocess.run(["promtool", *words], input=text, capture_output=True, text=True, check=False, timeout=120)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    run("check", "rules", str(RULES))
+    run("check", "rules", str(RULES), str(RULES.with_name("pipelines.yml")))
     run("check", "config", "--syntax-only", str(RULES.with_name("prometheus.yml")))
     run("test", "rules", str(RULES.with_name("alerts_test.yml")))
     run("check", "metrics", text=await get(node, "/metrics", Accept="text/plain"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -20,9 +22,10 @@ from pyspark.errors import StreamingQueryException
 from rich.console import Console
 
 from godwit_pipelines import progress
-from godwit_pipelines.cli import main, parse_time
+from godwit_pipelines.cli import main, parse_time, run_rounds
 from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid, DiskFailed
-from godwit_pipelines.jobs import JOBS
+from godwit_pipelines.jobs import JOBS, Outcome, Run
+from godwit_pipelines.metrics import Figures
 from godwit_pipelines.stopping import Stopping
 from godwit_pipelines.tables import TABLES
 from godwit_pipelines.words import counted
@@ -300,3 +303,21 @@ def test_every_job_names_tables_that_are_declared() -> None:
     for job in JOBS.values():
         names = [name for name in (*job.reads, *job.writes) if not name.startswith(("journal.", "/", "subjects"))]
         assert all(name in TABLES for name in names), job.name
+
+
+def test_each_round_of_a_job_that_goes_on_says_what_it_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes = iter([Outcome("BROKEN: 2 faults", found=2), Outcome(), Outcome("PROVEN: 5 messages")])
+    job = replace(JOBS["audit"], run=lambda run: next(outcomes))
+    stop, figures = Stopping(), Figures()
+    monkeypatch.setattr(stop, "wait", lambda seconds: figures.rounds["audit"]["rounds"] == 3)
+    nothing: Any = None
+    given = Run(nothing, nothing, nothing, every_s=1.0)
+    assert run_rounds(job, given, stop, figures) == Outcome(found=0), "what the last one found counts, and is said"
+    time_of_day = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    said = rf"{time_of_day} audit: BROKEN: 2 faults\n{time_of_day} audit: PROVEN: 5 messages\n"
+    assert re.fullmatch(said, capsys.readouterr().out)
+    once = replace(JOBS["audit"], run=lambda run: Outcome("BROKEN", found=2))
+    assert run_rounds(once, replace(given, every_s=None), stop, figures) == Outcome("BROKEN", found=2)
+    assert figures.rounds["audit"]["found"] == 2 and capsys.readouterr().out == ""

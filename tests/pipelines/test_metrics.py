@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from godwit_pipelines.errors import ConfigInvalid
 from godwit_pipelines.metrics import CONTENT_TYPE, Figures, behind, rows_taken, serving
+
+RULES = Path(__file__).resolve().parents[2] / "monitoring" / "prometheus" / "pipelines.yml"
 
 
 def batch(rows: int, end: dict[str, int], latest: dict[str, int]) -> dict[str, Any]:
@@ -38,6 +41,27 @@ def test_batches_add_up(tmp_path: Path) -> None:
     assert f"godwit_pipelines_late_rows_total{label} 4" in lines
     assert f"godwit_pipelines_ahead_rows_total{label} 6" in lines
     assert f"godwit_pipelines_state_rows{label} 7" in lines and lines[-1] == "# EOF"
+
+
+def test_rounds_say_what_they_found(tmp_path: Path) -> None:
+    figures = Figures(tmp_path / "metrics.txt")
+    figures.take_round("audit", 3, 1.5)
+    lines = (tmp_path / "metrics.txt").read_text().splitlines()
+    assert 'godwit_pipelines_found{name="audit"} 3' in lines and "# TYPE godwit_pipelines_found gauge" in lines
+    figures.take_round("audit", 0, 0.5)
+    lines = (tmp_path / "metrics.txt").read_text().splitlines()
+    assert (
+        'godwit_pipelines_found{name="audit"} 0' in lines and 'godwit_pipelines_rounds_total{name="audit"} 2' in lines
+    )
+    assert 'godwit_pipelines_round_seconds{name="audit"} 0.5' in lines and lines[-1] == "# EOF"
+
+
+def test_every_alert_is_about_a_figure_that_there_is() -> None:
+    told = re.findall(r"^# TYPE (\S+) (\S+)", Figures().text(), re.MULTILINE)
+    figures = {f"{name}_total" if kind == "counter" else name for name, kind in told}
+    asked = re.findall(r"^ +expr: (.+)$", RULES.read_text(), re.MULTILINE)
+    assert len(asked) > 3 and all(re.findall(r"godwit_\w+", rule) for rule in asked)
+    assert {name for rule in asked for name in re.findall(r"godwit_\w+", rule)} <= figures
 
 
 def test_how_far_behind_counts_what_the_sources_have_more() -> None:

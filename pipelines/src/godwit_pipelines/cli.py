@@ -9,11 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -36,6 +38,9 @@ from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
 from .words import counted
+
+if TYPE_CHECKING:
+    from .metrics import Figures
 
 _SETTINGS = [
     click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
@@ -175,13 +180,11 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 is_asked=stop.is_asked,
             )
             with watching_executors(spark, given.say):
-                outcome = job.run(given) or Outcome()
+                outcome = run_rounds(job, given, stop, figures) if job.kind == "batch" else job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
                     given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
                     # a source that ends with its query says so in a trace: hush
                     wait_all(given.queries, stop.is_asked, hush, given.check_places)
-                while job.kind == "batch" and every_s is not None and not stop.wait(every_s):
-                    outcome = job.run(given) or Outcome()
             return replace(outcome, found=outcome.found + sum(late.values()))
         except PipelineError:
             raise
@@ -195,6 +198,22 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
             raise
         finally:
             stop.end(spark)
+
+
+def run_rounds(job: Job, given: Run, stop: Stopping, figures: Figures) -> Outcome:
+    """A job that works on tables as they stand, once or again and again: one that goes on says of each round what it found. What the last
+    one found counts.
+    """
+    while True:
+        began = time.monotonic()
+        outcome = job.run(given) or Outcome()
+        figures.take_round(job.name, outcome.found, time.monotonic() - began)
+        if given.every_s is None:
+            return outcome
+        if outcome.text:
+            click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {job.name}: {outcome.text}")
+        if stop.wait(given.every_s):
+            return replace(outcome, text="")
 
 
 def _queries(count: int) -> str:

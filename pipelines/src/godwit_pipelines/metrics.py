@@ -1,7 +1,8 @@
-"""What streaming queries say of themselves, as OpenMetrics: rows, batches, how long they took, how far behind they are.
+"""What streaming queries say of themselves, as OpenMetrics: rows, batches, how long they took, how far behind they are; and what
+rounds of other jobs found.
 
-Owns the figures and the text; Spark calls `Figures` after every batch. Who reads the text, at an address or in a file, is
-told by the settings. Invariant: counters only rise while a process lives.
+Owns the figures and the text; Spark calls `Figures` after every batch, the command after every round. Who reads the text, at an address or
+in a file, is told by the settings. Invariant: counters only rise while a process lives.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -43,15 +45,25 @@ _FIGURES = {
     "state_rows": ("gauge", "Rows that the query remembers between batches."),
     "state_bytes": ("gauge", "Memory that these rows take."),
 }
+_ROUNDS = {
+    "rounds": ("counter", "Rounds that the job has finished."),
+    "found": (
+        "gauge",
+        "What the last round found that must not be: faults that nobody was told of, rows that are missing.",
+    ),
+    "round_seconds": ("gauge", "How long the last round took."),
+    "last_round_timestamp_seconds": ("gauge", "When the last round ended."),
+}
 
 
 class Figures(StreamingQueryListener):
-    """The figures of every query of a session, by the query's name."""
+    """The figures of every query of a session, by the query's name, and of its job's rounds."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self.lock = threading.Lock()
         self.queries: dict[str, dict[str, float]] = {}
+        self.rounds: dict[str, dict[str, float]] = {}
         self.names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -93,17 +105,18 @@ class Figures(StreamingQueryListener):
             figures["state_bytes"] = sum(state.get("memoryUsedBytes", 0) for state in states)
         self._write()
 
+    def take_round(self, job: str, found: int, seconds: float) -> None:
+        """A round of a job that works on tables as they stand has ended."""
+        with self.lock:
+            figures = self.rounds.setdefault(job, dict.fromkeys(_ROUNDS, 0.0))
+            figures["rounds"] += 1
+            figures |= {"found": found, "round_seconds": seconds, "last_round_timestamp_seconds": time.time()}
+        self._write()
+
     def text(self) -> str:
         """All figures, as OpenMetrics."""
         with self.lock:
-            lines: list[str] = []
-            for name, (kind, about) in _FIGURES.items():
-                full = f"godwit_pipelines_{name}"
-                lines += [f"# TYPE {full} {kind}", f"# HELP {full} {about}"]
-                end = "_total" if kind == "counter" else ""
-                for query, figures in sorted(self.queries.items()):
-                    label = query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-                    lines.append(f'{full}{end}{{query="{label}"}} {figures[name]:.15g}')
+            lines = [*_lines(_FIGURES, "query", self.queries), *_lines(_ROUNDS, "name", self.rounds)]
         return "\n".join([*lines, "# EOF", ""])
 
     def _of(self, query: str) -> dict[str, float]:
@@ -114,6 +127,17 @@ class Figures(StreamingQueryListener):
             fresh = self.file.with_name(f".{self.file.name}.{os.getpid()}")
             fresh.write_text(self.text(), "utf-8")
             fresh.replace(self.file)
+
+
+def _lines(families: Mapping[str, tuple[str, str]], label: str, told: Mapping[str, dict[str, float]]) -> Iterator[str]:
+    """The families in OpenMetrics' text, a line for each of those that a label names."""
+    for name, (kind, about) in families.items():
+        full = f"godwit_pipelines_{name}"
+        yield from (f"# TYPE {full} {kind}", f"# HELP {full} {about}")
+        end = "_total" if kind == "counter" else ""
+        for value, figures in sorted(told.items()):
+            quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            yield f'{full}{end}{{{label}="{quoted}"}} {figures[name]:.15g}'
 
 
 def behind(progress: dict[str, Any]) -> int:
