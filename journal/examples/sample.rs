@@ -86,7 +86,7 @@ fn access(arrival: u64) -> AccessRow {
     let kind = if arrival.is_multiple_of(2) { AccessKind::Subscribed } else { AccessKind::Disconnected };
     let is_subscribed = kind == AccessKind::Subscribed;
     AccessRow {
-        time_ms: TIME_MS + arrival,
+        time_us: (TIME_MS + arrival) * 1_000,
         kind,
         peer: peer(),
         address: ([127, 0, 0, 1], 50_000).into(),
@@ -106,7 +106,7 @@ fn delivery(arrival: u64) -> DeliveryRow {
         _ => Range::Subject { epoch: 5, from: Some(arrival), to: arrival + 9 },
     };
     DeliveryRow {
-        time_ms: TIME_MS + arrival,
+        time_us: (TIME_MS + arrival) * 1_000,
         peer: peer(),
         selector: "/sample/**".into(),
         range,

@@ -62,7 +62,8 @@ pub struct Peer {
 /// Who came, what they asked to hear, how they left.
 #[derive(Clone, Debug)]
 pub struct AccessRow {
-    pub time_ms: u64,
+    /// As of a delivery: a subscription's is later than all that was handed over under the one that it replaces.
+    pub time_us: u64,
     pub kind: AccessKind,
     pub peer: Peer,
     pub address: SocketAddr,
@@ -88,7 +89,8 @@ pub enum Range {
 /// What was handed to the kernel for one connection and selector since its last row.
 #[derive(Clone, Debug)]
 pub struct DeliveryRow {
-    pub time_ms: u64,
+    /// By the wall clock, and never before the subscription under which it was handed over.
+    pub time_us: u64,
     pub peer: Peer,
     pub selector: Arc<str>,
     pub range: Range,

@@ -181,6 +181,41 @@ fn access_is_written_down_from_connect_to_close_and_a_resume_confirms_its_place(
     ));
 }
 
+/// When subscriptions to `/a` began and when rows of it were written, each by its stream.
+fn times(rows: Vec<Rows>) -> (Vec<u64>, Vec<u64>) {
+    let access = rows.iter().filter_map(|rows| if let Rows::Access(rows) = rows { Some(rows) } else { None }).flatten();
+    let began = access.filter(|row| row.kind == AccessKind::Subscribed).map(|row| row.time_us).collect();
+    (began, deliveries(rows).iter().map(|row| row.time_us).collect())
+}
+
+#[test]
+fn rows_of_subscriptions_that_follow_each_other_within_a_moment_are_told_apart_by_their_times() {
+    let mut world = World::new(journaling(), 1, false);
+    let place = world.connect(0);
+    for (ends_before, back_ms) in [(false, 0), (true, 0), (false, 3_600_000)] {
+        world.advance(10);
+        world.now.wall_ms -= back_ms;
+        for _ in 0..1_100 {
+            world.ask(place, r#"{"id":1,"subscribe":"/a","after":"7.1"}"#);
+            world.ask(place, r#"{"publish":"/a","content":1}"#);
+            if ends_before {
+                world.ask(place, r#"{"id":2,"unsubscribe":"/a"}"#);
+            }
+        }
+        world.ask(place, r#"{"id":2,"unsubscribe":"/a"}"#);
+        let (began, handed) = times(world.take_rows(0));
+        assert!(began.len() == 1_100 && handed.len() >= 1_100 && began.is_sorted_by(|one, next| one < next));
+        assert!(began.iter().all(|time_us| !time_us.is_multiple_of(1_000)), "a reader knows by it what to go by");
+        assert!(began[0] / 1_000 == world.now.wall_ms && handed.is_sorted());
+        // Of each subscription there is a row at least, and it comes before the next one begins.
+        let mut ends = began.iter().skip(1).chain([&u64::MAX]);
+        assert!(began.iter().all(|began| {
+            let end = ends.next().unwrap();
+            handed.iter().any(|time_us| (began..end).contains(&time_us))
+        }));
+    }
+}
+
 #[test]
 fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() {
     let mut world = World::new(journaling(), 1, false);

@@ -22,7 +22,7 @@ pub(crate) const MQTT: i64 = 8;
 
 /// A row that knows how to fill a table.
 pub(crate) trait Row {
-    fn time_ms(&self) -> u64;
+    fn time_us(&self) -> u64;
 
     fn tenant(&self) -> &str;
 
@@ -40,7 +40,7 @@ pub(crate) trait Row {
         table.put(origin.run.as_str());
         table.put(self.tenant());
         table.put(offset);
-        table.put(self.time_ms().saturating_mul(1000));
+        table.put(self.time_us());
         self.fill(table);
         table.end();
     }
@@ -55,8 +55,8 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
 }
 
 impl Row for MessageRow {
-    fn time_ms(&self) -> u64 {
-        self.message.time_ms
+    fn time_us(&self) -> u64 {
+        self.message.time_ms.saturating_mul(1_000)
     }
 
     fn tenant(&self) -> &str {
@@ -88,8 +88,8 @@ impl Row for MessageRow {
 }
 
 impl Row for AccessRow {
-    fn time_ms(&self) -> u64 {
-        self.time_ms
+    fn time_us(&self) -> u64 {
+        self.time_us
     }
 
     fn tenant(&self) -> &str {
@@ -113,8 +113,8 @@ impl Row for AccessRow {
 }
 
 impl Row for DeliveryRow {
-    fn time_ms(&self) -> u64 {
-        self.time_ms
+    fn time_us(&self) -> u64 {
+        self.time_us
     }
 
     fn tenant(&self) -> &str {
@@ -156,8 +156,8 @@ impl Row for DeliveryRow {
 }
 
 impl Row for LatencyRow {
-    fn time_ms(&self) -> u64 {
-        self.time_ms
+    fn time_us(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000)
     }
 
     fn tenant(&self) -> &str {
@@ -175,8 +175,8 @@ impl Row for LatencyRow {
 }
 
 impl Row for StatsRow {
-    fn time_ms(&self) -> u64 {
-        self.time_ms
+    fn time_us(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000)
     }
 
     fn tenant(&self) -> &'static str {
@@ -197,8 +197,8 @@ impl Row for StatsRow {
 }
 
 impl Row for ReignRow {
-    fn time_ms(&self) -> u64 {
-        self.time_ms
+    fn time_us(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000)
     }
 
     fn tenant(&self) -> &'static str {

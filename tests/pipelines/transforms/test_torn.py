@@ -127,6 +127,14 @@ def audited(session: SparkSession) -> Audited:
             [row | {"offset": row["offset"] * 2} for row in (TWICE[0], TWICE[2], TWICE[3])], ACCESS_ROWS[:2]
         ),
         "first one unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["offset"]]),
+        "within a moment": scene(
+            [handed(0, 1, 3, time=MICROS), handed(1, 10, 12, time=MICROS + 1), handed(2, 13, 20)],
+            [heard(0, -1), heard(1, 0, time=MICROS + 1)],
+        ),
+        "within a moment, in milliseconds": scene(
+            [handed(0, 1, 3, time=MICROS), handed(1, 4, 5, time=MICROS + 1000), handed(2, 10, 12)],
+            [heard(0, -1), heard(1, 0, time=MICROS + 1000)],
+        ),
         "another epoch": scene([handed(0, 1, 8), handed(2, 1, 4, epoch=2), handed(4, 9, 12)], []),
     }
     return run_audit(session, scenes, is_torn=True)
@@ -137,6 +145,11 @@ def told(audited: Audited, scene: str) -> tuple[str, list[str], list[tuple[int, 
     (verdict,) = audited.verdicts[scene]
     chains = sorted((row.chain, row.from_place, row.erased) for row in audited.ranges[scene])
     return verdict.verdict, [row.kind for row in audited.faults[scene] if not row.declared], chains
+
+
+def test_a_second_subscription_begins_within_the_moment_of_the_first_ones_end(audited: Audited) -> None:
+    for scene in ("within a moment", "within a moment, in milliseconds"):
+        assert told(audited, scene) == ("proven", [], [(1, 1, 0), (2, 10, 0)]), scene
 
 
 def test_a_second_subscription_of_which_nothing_landed_makes_no_repeat(audited: Audited) -> None:

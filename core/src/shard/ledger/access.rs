@@ -70,8 +70,11 @@ impl Shard {
         kind: AccessKind,
         fill: impl FnOnce(&mut AccessRow),
     ) {
+        let now_ms = self.now.wall_ms;
+        let Some(ledger) = &mut self.written.ledger else { return };
+        let begins = kind == AccessKind::Subscribed;
         let mut row = AccessRow {
-            time_ms: self.now.wall_ms,
+            time_us: if begins { ledger.begin_us(now_ms) } else { ledger.time_us(now_ms) },
             kind,
             peer,
             address,
@@ -84,8 +87,6 @@ impl Shard {
             lived_ms: None,
         };
         fill(&mut row);
-        if let Some(ledger) = &mut self.written.ledger {
-            ledger.access.push(row);
-        }
+        ledger.access.push(row);
     }
 }

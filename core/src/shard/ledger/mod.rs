@@ -26,6 +26,8 @@ const LOOKS_MIN: usize = 1_024;
 const SHARE: usize = 8;
 /// Slices timed with one look at the clock.
 const SLICES_EACH: u32 = 16;
+/// Rows are never as far ahead of the clock; where they seem to be it was set back, and rows go back with it.
+const SET_BACK_US: u64 = 1_000_000;
 /// Rows of connections that wait for the end of the turn; what comes beyond is counted by the journal's own limit.
 const ROWS_MAX: usize = 65_536;
 
@@ -71,6 +73,8 @@ pub(in crate::shard) struct Ledger {
     timed_ms: u64,
     clock_us: u32,
     slices: u32,
+    /// The time of the last row of access or deliveries (wall clock, µs).
+    written_us: u64,
 }
 
 /// What a shard owes to the journal, and what it waits for.
@@ -108,7 +112,27 @@ impl Ledger {
             timed_ms: 0,
             clock_us: 0,
             slices: 0,
+            written_us: 0,
         }
+    }
+
+    /// The time of a row, never before that of the last, unless the clock was set back.
+    fn time_us(&mut self, now_ms: u64) -> u64 {
+        let now_us = now_ms.saturating_mul(1_000);
+        if now_us > self.written_us || self.written_us - now_us > SET_BACK_US {
+            self.written_us = now_us;
+        }
+        self.written_us
+    }
+
+    /// That of a row which begins a subscription: later than all before it. It is never a whole millisecond, by which readers know it from
+    /// those of nodes that gave no such order.
+    fn begin_us(&mut self, now_ms: u64) -> u64 {
+        self.written_us = self.time_us(now_ms) + 1;
+        if self.written_us.is_multiple_of(1_000) {
+            self.written_us += 1;
+        }
+        self.written_us
     }
 
     fn at(&mut self, cursor: u32) -> &mut Range {
@@ -282,6 +306,7 @@ impl Shard {
     fn end_range_at(&mut self, id: u32, to: u64) {
         let now_ms = self.now.wall_ms;
         let Some(ledger) = &mut self.written.ledger else { return };
+        let time_us = ledger.time_us(now_ms);
         let range = *ledger.at(id);
         let is_silent = range.count == 0 && range.gaps == 0 && range.conflated == 0;
         *ledger.at(id) = Range {
@@ -315,7 +340,7 @@ impl Shard {
         };
         let selector = Arc::clone(&stream.name);
         let row = DeliveryRow {
-            time_ms: now_ms,
+            time_us,
             peer: self.peer(socket),
             selector,
             range: span,
@@ -346,10 +371,12 @@ impl Shard {
 
     /// A client said itself where it stood when it subscribed.
     pub(in crate::shard) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
-        if self.written.ledger.as_ref().is_some_and(|ledger| ledger.keeps_deliveries) {
-            let (time_ms, peer, selector) = (self.now.wall_ms, self.peer(socket), Arc::clone(selector));
+        let now_ms = self.now.wall_ms;
+        if let Some(ledger) = self.written.ledger.as_mut().filter(|ledger| ledger.keeps_deliveries) {
+            let time_us = ledger.time_us(now_ms);
+            let (peer, selector) = (self.peer(socket), Arc::clone(selector));
             self.put_delivery(DeliveryRow {
-                time_ms,
+                time_us,
                 peer,
                 selector,
                 range: span,

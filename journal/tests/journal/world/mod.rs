@@ -77,7 +77,7 @@ pub(crate) fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) ->
 /// Rows of another stream.
 pub(crate) fn access_rows(count: usize) -> Rows {
     let row = AccessRow {
-        time_ms: 1,
+        time_us: 1_000,
         kind: AccessKind::Connected,
         peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
         address: "127.0.0.1:1".parse().unwrap(),

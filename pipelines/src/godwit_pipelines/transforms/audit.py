@@ -119,12 +119,14 @@ def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
 
 
 def number_chains(ranges: DataFrame, again: DataFrame) -> DataFrame:
-    """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces
-    the first and stands elsewhere; the row that names where it stands is the first of the new chain, all else of
+    """`chain`: which subscription of its connection to its selector a range belongs to. A second subscribe replaces the first and stands
+    elsewhere. Its time is in no whole millisecond, after all that was handed over under the first, and not after what is its own. Nodes
+    that gave no such order wrote whole milliseconds: there the row that names where it stands is the first of the new chain, all else of
     that instant is the old one's.
     """
     # In SQL: a lambda of Python's gets another name each time, so that what Java made of the stage before is of no use.
-    earlier = "filter(began, each -> each < time or (confirmed and each = time))"
+    is_its_own = "confirmed or unix_micros(each) % 1000 > 0"
+    earlier = f"filter(began, each -> each < time or (each = time and ({is_its_own})))"
     numbered = ranges.join(F.broadcast(again), [*SUBSCRIBER], "left")
     return numbered.withColumn("chain", F.expr(f"coalesce(size({earlier}), 0)")).drop("began")
 
