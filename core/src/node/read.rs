@@ -83,9 +83,16 @@ impl Node {
         self.names.get(log).map_or(Position { epoch: 0, sequence: 0 }, |log| log.position(number))
     }
 
-    /// The log's number up to which somebody has been sent everything who was sent everything up to an arrival.
+    /// The log's number up to which somebody has been sent everything who was sent everything up to an arrival; where nobody remembers what
+    /// the log let go of since, that before the oldest kept.
     pub fn number_at(&self, log: LogId, arrival: u64) -> u64 {
-        self.names.get(log).map_or(0, |log| log.base() + log.count_until(arrival) as u64)
+        let Some(found) = self.names.get(log) else { return 0 };
+        let kept = found.base() + found.count_until(arrival) as u64;
+        if arrival >= found.evicted_arrival() {
+            return kept;
+        }
+        let gone = self.find_hole(log.slot, arrival, u64::MAX);
+        gone.and_then(|(hole, _)| Some(hole.number - hole.missed?)).unwrap_or(kept)
     }
 
     /// The log's number of a position that it knows.

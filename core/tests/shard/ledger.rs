@@ -235,6 +235,33 @@ fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() 
 }
 
 #[test]
+fn a_range_begins_behind_its_mark_though_the_log_has_let_go_of_what_follows_that() {
+    for has_window in [false, true] {
+        let mut settings = journaling();
+        (settings.limits.log_messages_max, settings.limits.journal_readings_max) = (4, 0);
+        let mut world = World::new(settings, 1, false);
+        let place = world.connect(0);
+        let slow = [world.connect(0), world.connect(0)];
+        for reader in slow.iter().filter(|_| has_window) {
+            world.ask(*reader, r#"{"id":1,"subscribe":"/a"}"#);
+            world.socket(*reader).room = 0; // what it is owed stays in the stream's window
+        }
+        for number in 1..=10 {
+            world.ask(place, &json!({"publish": "/a", "content": number}).to_string());
+        }
+        world.ask(place, r#"{"id":2,"subscribe":"/a","since":"a1.2.0","on_gap":"oldest"}"#);
+        world.turn(0);
+        let heard = world.heard(place);
+        world.ask(place, r#"{"id":3,"unsubscribe":"/a"}"#);
+        let rows = deliveries(world.take_rows(0));
+        let [row] = &rows[..] else { panic!("{heard:?} {rows:?}") };
+        assert_eq!(row.range, Range::Subject { epoch: 7, from: Some(3), to: 10 });
+        let expected = if has_window { (8, 0, Some(0)) } else { (4, 1, Some(4)) };
+        assert_eq!((row.count, row.gaps, row.gap_count), expected, "{heard:?}");
+    }
+}
+
+#[test]
 fn what_was_timed_of_a_selector_stays_its_own_when_nobody_listens_to_it_any_more() {
     let mut settings = journaling();
     settings.journal.as_mut().unwrap().flush_interval_ms = 600_000;

@@ -123,7 +123,10 @@ impl Shard {
         let reason = match node.place_subject_mark(mark, log) {
             Ok((arrival, behind)) => {
                 self.note_place(cursor);
-                let has_more = node.head(log).arrival > arrival;
+                let head = node.head(log);
+                let has_more = head.arrival > arrival;
+                let reads_back = self.cursors.get(cursor).is_some_and(|cursor| cursor.reads_back);
+                let behind = if reads_back { head.number - node.number_at(log, arrival) } else { behind };
                 return Start::behind(Outcome::Recovered, behind, has_more.then_some(arrival));
             }
             Err(reason) => reason,
