@@ -7,7 +7,7 @@ use super::join::placed;
 use super::{Shard, lock};
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, NONE, Plan, Skip, Stand};
-use crate::journal::{AccessKind, Range};
+use crate::journal::Range;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::report::Report;
@@ -218,9 +218,7 @@ impl Shard {
         at: Option<Position>,
         place: Option<Box<str>>,
     ) {
-        self.note_access(socket, AccessKind::Subscribed, |row| {
-            (row.selector, row.outcome, row.at) = (Some(Arc::from(selector)), Some(outcome), place);
-        });
+        self.note_subscribed(socket, selector, outcome, place);
         if self.settings.reports_sessions {
             let connection = self.connection_id(socket);
             self.report(Report::Subscribed { connection, selector: selector.to_owned(), outcome, at });

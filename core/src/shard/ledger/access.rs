@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::ROWS_MAX;
+use crate::command::Outcome;
 use crate::journal::{AccessKind, AccessRow, Peer};
 use crate::report::ConnectionId;
 use crate::shard::Shard;
@@ -31,6 +32,19 @@ impl Shard {
         let Some(connection) = self.connections.get(socket) else { return };
         let (address, wire) = (connection.peer.address(), connection.wire.name());
         self.push_access(self.peer(socket), address, wire, kind, fill);
+    }
+
+    /// A subscription begins, asked for or with a session that goes on; `place` is where the client said that it stood.
+    pub(in crate::shard) fn note_subscribed(
+        &mut self,
+        socket: u32,
+        selector: &str,
+        outcome: Outcome,
+        place: Option<Box<str>>,
+    ) {
+        self.note_access(socket, AccessKind::Subscribed, |row| {
+            (row.selector, row.outcome, row.at) = (Some(Arc::from(selector)), Some(outcome), place);
+        });
     }
 
     pub(in crate::shard) fn note_unsubscribed(&mut self, socket: u32, selector: &str) {

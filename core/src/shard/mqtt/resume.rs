@@ -6,6 +6,7 @@ use super::flight::Flight;
 use super::overlap::Subscriptions;
 use super::parts::Parts;
 use super::share::Share;
+use crate::command::Outcome;
 use crate::cursor::Stand;
 use crate::mqtt::{Options, Qos, Version, split_shared};
 use crate::node::{InFlight, Kept, KeptSubscription};
@@ -37,22 +38,27 @@ impl Shard {
         if let Some((group, selector)) = split_shared(&kept.selector) {
             if let Ok(selector) = Selector::parse_levels(selector) {
                 let share = Share { group, selector: &selector, options, subscription_id: kept.subscription_id };
-                let _ = self.seat_member(socket, &share, node);
+                if self.seat_member(socket, &share, node).is_ok() {
+                    self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
+                }
             }
             return;
         }
         let Ok(selector) = Selector::parse_levels(&kept.selector) else { return };
         let Ok(cursor) = self.seat_client(socket, &selector, options, kept.subscription_id, node) else { return };
         self.note_overlap(cursor, &selector, kept.began);
+        let mut stood = kept.arrival;
         if kept.is_joining {
             self.begin_retained(cursor, kept.arrival);
         } else if options.qos == Qos::AtMostOnce {
+            stood = self.arrived; // what came meanwhile is owed to nobody
             self.enter_head(cursor);
         } else {
             self.stand(cursor, Stand::Behind(kept.arrival));
             self.queue_behind(cursor);
         }
-        self.settle_client_range(cursor, kept.arrival, node);
+        self.settle_client_range(cursor, stood, node);
+        self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
     }
 
     /// Sends again what this session has in flight, as far as the client takes it and its socket does.

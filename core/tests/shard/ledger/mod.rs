@@ -1,6 +1,8 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
 //! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
 
+mod subscriptions;
+
 use crate::mqtt::{connect, packet, text};
 use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, LatencyRow, Range, Rows};
@@ -14,6 +16,11 @@ pub(crate) fn journaling() -> Settings {
     let mut settings = open_settings();
     settings.journal = Some(JournalSettings { flush_interval_ms: 1_000, ..JournalSettings::default() });
     settings
+}
+
+/// One for the wires of ours, one for MQTT.
+fn listeners() -> Vec<Listener> {
+    ["all", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() }).into()
 }
 
 fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
@@ -181,41 +188,6 @@ fn access_is_written_down_from_connect_to_close_and_a_resume_confirms_its_place(
     ));
 }
 
-/// When subscriptions to `/a` began and when rows of it were written, each by its stream.
-fn times(rows: Vec<Rows>) -> (Vec<u64>, Vec<u64>) {
-    let access = rows.iter().filter_map(|rows| if let Rows::Access(rows) = rows { Some(rows) } else { None }).flatten();
-    let began = access.filter(|row| row.kind == AccessKind::Subscribed).map(|row| row.time_us).collect();
-    (began, deliveries(rows).iter().map(|row| row.time_us).collect())
-}
-
-#[test]
-fn rows_of_subscriptions_that_follow_each_other_within_a_moment_are_told_apart_by_their_times() {
-    let mut world = World::new(journaling(), 1, false);
-    let place = world.connect(0);
-    for (ends_before, back_ms) in [(false, 0), (true, 0), (false, 3_600_000)] {
-        world.advance(10);
-        world.now.wall_ms -= back_ms;
-        for _ in 0..1_100 {
-            world.ask(place, r#"{"id":1,"subscribe":"/a","after":"7.1"}"#);
-            world.ask(place, r#"{"publish":"/a","content":1}"#);
-            if ends_before {
-                world.ask(place, r#"{"id":2,"unsubscribe":"/a"}"#);
-            }
-        }
-        world.ask(place, r#"{"id":2,"unsubscribe":"/a"}"#);
-        let (began, handed) = times(world.take_rows(0));
-        assert!(began.len() == 1_100 && handed.len() >= 1_100 && began.is_sorted_by(|one, next| one < next));
-        assert!(began.iter().all(|time_us| !time_us.is_multiple_of(1_000)), "a reader knows by it what to go by");
-        assert!(began[0] / 1_000 == world.now.wall_ms && handed.is_sorted());
-        // Of each subscription there is a row at least, and it comes before the next one begins.
-        let mut ends = began.iter().skip(1).chain([&u64::MAX]);
-        assert!(began.iter().all(|began| {
-            let end = ends.next().unwrap();
-            handed.iter().any(|time_us| (began..end).contains(&time_us))
-        }));
-    }
-}
-
 #[test]
 fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() {
     let mut world = World::new(journaling(), 1, false);
@@ -232,33 +204,6 @@ fn a_delivery_is_timed_by_the_clock_of_its_turn_not_by_that_of_an_earlier_one() 
     let at_once: u64 = rows.iter().map(|row| row.buckets[0]).sum();
     let timed: u64 = rows.iter().flat_map(|row| row.buckets.iter()).sum();
     assert_eq!((at_once, timed), (5, 5));
-}
-
-#[test]
-fn a_range_begins_behind_its_mark_though_the_log_has_let_go_of_what_follows_that() {
-    for has_window in [false, true] {
-        let mut settings = journaling();
-        (settings.limits.log_messages_max, settings.limits.journal_readings_max) = (4, 0);
-        let mut world = World::new(settings, 1, false);
-        let place = world.connect(0);
-        let slow = [world.connect(0), world.connect(0)];
-        for reader in slow.iter().filter(|_| has_window) {
-            world.ask(*reader, r#"{"id":1,"subscribe":"/a"}"#);
-            world.socket(*reader).room = 0; // what it is owed stays in the stream's window
-        }
-        for number in 1..=10 {
-            world.ask(place, &json!({"publish": "/a", "content": number}).to_string());
-        }
-        world.ask(place, r#"{"id":2,"subscribe":"/a","since":"a1.2.0","on_gap":"oldest"}"#);
-        world.turn(0);
-        let heard = world.heard(place);
-        world.ask(place, r#"{"id":3,"unsubscribe":"/a"}"#);
-        let rows = deliveries(world.take_rows(0));
-        let [row] = &rows[..] else { panic!("{heard:?} {rows:?}") };
-        assert_eq!(row.range, Range::Subject { epoch: 7, from: Some(3), to: 10 });
-        let expected = if has_window { (8, 0, Some(0)) } else { (4, 1, Some(4)) };
-        assert_eq!((row.count, row.gaps, row.gap_count), expected, "{heard:?}");
-    }
 }
 
 #[test]
@@ -304,9 +249,7 @@ fn a_row_reaches_as_far_as_its_reader_was_sent_though_the_window_is_gone() {
 #[test]
 fn what_an_mqtt_client_is_not_to_have_is_passed_over_in_its_rows() {
     let mut settings = journaling();
-    let listeners =
-        ["all", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() });
-    settings.listeners = listeners.into();
+    settings.listeners = listeners();
     let mut world = World::new(settings, 1, false);
     let (publisher, client) = (world.connect(0), world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1));
     let say = |world: &mut World, bytes: &[u8]| {
