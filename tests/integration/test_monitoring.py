@@ -224,5 +224,5 @@ async def test_promtool_agrees(node: testing.RunningNode) -> None:
 
     run("check", "rules", str(RULES), str(RULES.with_name("pipelines.yml")))
     run("check", "config", "--syntax-only", str(RULES.with_name("prometheus.yml")))
-    run("test", "rules", str(RULES.with_name("alerts_test.yml")))
+    run("test", "rules", *(str(RULES.with_name(f"{name}_test.yml")) for name in ("alerts", "pipelines")))
     run("check", "metrics", text=await get(node, "/metrics", Accept="text/plain"))

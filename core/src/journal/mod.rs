@@ -62,7 +62,7 @@ pub struct Peer {
 /// Who came, what they asked to hear, how they left.
 #[derive(Clone, Debug)]
 pub struct AccessRow {
-    /// As of a delivery: a subscription's is later than all that was handed over under the one that it replaces.
+    /// By the wall clock: a subscription's is later than all that was handed over under the one that it replaces.
     pub time_us: u64,
     pub kind: AccessKind,
     pub peer: Peer,

@@ -92,7 +92,7 @@ impl Node {
             return kept;
         }
         let gone = self.find_hole(log.slot, arrival, u64::MAX);
-        gone.and_then(|(hole, _)| Some(hole.number - hole.missed?)).unwrap_or(kept)
+        gone.and_then(|(hole, _)| Some(hole.number.saturating_sub(hole.missed?))).unwrap_or(kept)
     }
 
     /// The log's number of a position that it knows.

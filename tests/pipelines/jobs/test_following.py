@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.pipelines.transforms.rows import NOTHING
 
 ROWS = 1500
 """Subscriptions, and a delivery right after each, that land while others are written."""
+LAND_S = 240
 
 
 def rows(writer: JournalWriter, count: int) -> list[dict[str, Any]]:
@@ -90,8 +92,9 @@ def test_deliveries_land_with_their_subscriptions(
     given = Run(spark=spark, config=config, lake=lake, job="land", every_s=0.1, say=lambda text: None)
     given.options = {"streams": "deliveries,access"}
     JOBS["land"].run(given)
-    landed = 0
+    landed, deadline = 0, time.monotonic() + LAND_S
     while landed < ROWS:
+        assert time.monotonic() < deadline, "nothing lands"
         access.write(rows(access, 1))
         deliveries.write(rows(deliveries, 1))
         landed = count(lake, "deliveries")

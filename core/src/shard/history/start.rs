@@ -125,8 +125,11 @@ impl Shard {
                 self.note_place(cursor);
                 let head = node.head(log);
                 let has_more = head.arrival > arrival;
-                let reads_back = self.cursors.get(cursor).is_some_and(|cursor| cursor.reads_back);
-                let behind = if reads_back { head.number - node.number_at(log, arrival) } else { behind };
+                let behind = if self.can_read_back(cursor) {
+                    head.number.saturating_sub(node.number_at(log, arrival))
+                } else {
+                    behind
+                };
                 return Start::behind(Outcome::Recovered, behind, has_more.then_some(arrival));
             }
             Err(reason) => reason,

@@ -116,7 +116,7 @@ impl Ledger {
         }
     }
 
-    /// The time of a row, never before that of the last, unless the clock was set back.
+    /// The time of a row, never before that of the last, unless the clock was set back by more than a moment.
     fn time_us(&mut self, now_ms: u64) -> u64 {
         let now_us = now_ms.saturating_mul(1_000);
         if now_us > self.written_us || self.written_us - now_us > SET_BACK_US {
@@ -306,7 +306,6 @@ impl Shard {
     fn end_range_at(&mut self, id: u32, to: u64) {
         let now_ms = self.now.wall_ms;
         let Some(ledger) = &mut self.written.ledger else { return };
-        let time_us = ledger.time_us(now_ms);
         let range = *ledger.at(id);
         let is_silent = range.count == 0 && range.gaps == 0 && range.conflated == 0;
         *ledger.at(id) = Range {
@@ -321,6 +320,7 @@ impl Shard {
         if is_silent || !range.is_begun || !ledger.keeps_deliveries || ledger.deliveries.len() >= ROWS_MAX {
             return;
         }
+        let time_us = ledger.time_us(now_ms);
         let Some(cursor) = self.cursors.get(id) else { return };
         let (socket, stream_id) = (cursor.connection, cursor.stream);
         let Some(stream) = self.streams.get(stream_id) else { return };

@@ -26,7 +26,7 @@ from .job import Job, Outcome, Run
 
 Erased = dict[str, list[Range]]
 _FIRST = "deliveries"
-"""Lands before all that an audit holds it against: one of the others that is behind looks like a fault."""
+"""A run that ends reads it before all that an audit holds it against: one of the others that is behind looks like a fault."""
 _FOLLOWED = ("access", "reigns")
 """What it is judged by: a query that goes on does not overtake these. Where messages have yet to land, the audit sees that by itself."""
 _ENDS = "landed.json"
