@@ -62,7 +62,7 @@ ACCESS = StructType(
         _field("address", StringType(), False, "Where it came from, HOST:PORT."),
         _field("wire", StringType(), False, "What it speaks: json, binary, sse, http, mqtt, …; empty where it did not come so far."),
         _field("selector", StringType(), True, "The subject or pattern of a subscription."),
-        _field("outcome", StringType(), True, "How the subscription began: snapshot, recovered, history, live or resync."),
+        _field("outcome", StringType(), True, "How the subscription began: snapshot, recovered, history, live or resync. MQTT: recovered also where a session goes on, or where this one goes back to send what another one of its client was to send."),
         _field("at", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a mark RUN.ARRIVAL.TIME; null: it named no place, or one for each of several subjects."),
         _field("code", IntegerType(), True, "The code of the refusal or the close."),
         _field("reason", StringType(), True, "What was said beside the code."),

@@ -2,6 +2,7 @@
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
 mod groups;
+mod inherited;
 mod owed;
 mod saved;
 mod willed;
@@ -17,6 +18,7 @@ use crate::report::ConnectionId;
 use crate::rights::Rights;
 
 pub(super) use groups::Groups;
+pub use inherited::{Inherited, Sender};
 pub(super) use owed::Owed;
 pub(super) use saved::{Pending, SESSION};
 pub(super) use willed::{PendingWill, WILL};
@@ -45,6 +47,8 @@ pub struct KeptSubscription {
     pub began: u64,
     /// Its retained messages have not all been sent.
     pub is_joining: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<Inherited>,
 }
 
 /// A packet to a client that it has not settled.

@@ -138,6 +138,9 @@ impl Node {
         for subscription in &mut kept.subscriptions {
             subscription.arrival = subscription.arrival.min(head);
             subscription.began = subscription.began.min(head);
+            if let Some(inherited) = &mut subscription.inherited {
+                inherited.cut(head);
+            }
         }
         kept.in_flight = in_flight;
         self.own(&kept);

@@ -56,6 +56,7 @@ impl Shard {
                     arrival,
                     began: self.began(socket, id),
                     is_joining,
+                    inherited: self.inherited(socket, id),
                 });
             }
             id = cursor.next;

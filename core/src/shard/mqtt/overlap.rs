@@ -1,25 +1,41 @@
 //! Subscriptions of one client that overlap: a message that several of them select is sent once, at the highest QoS of them and
 //! with all their identifiers [MQTT-3.3.4-2 to 3.3.4-4]. Which of them sends it follows from what they are and when they began,
 //! never from where they stand, so that a cursor that falls behind or is set back takes nothing from another one.
-//! Subscriptions that sit among ready packets, at QoS 0, each get a copy, as the standard allows.
+//! Subscriptions that sit among ready packets, at QoS 0, each get a copy, as the standard allows. Where another one is to send from now
+//! on, because one ended or was asked for again at another QoS, that sends what the one before had not.
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::deliver::Wanted;
 use super::parts::Parts;
+use crate::command::Outcome;
 use crate::cursor::{Cursor, NONE, Stand};
 use crate::mqtt::{Qos, subject_of};
-use crate::shard::Shard;
+use crate::node::{Inherited, Sender};
 use crate::shard::streams::Streams;
+use crate::shard::{Shard, lock};
 use crate::slab::Slab;
 use crate::stream::Source;
 use crate::subject::{Pattern, Selector};
 use crate::wire::Wire;
 
-/// Of each subscription that overlaps an earlier one: the arrival after which it selects.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
+    /// Of each subscription that overlaps an earlier one: the arrival after which it selects.
     began: HashMap<u32, u64>,
+    /// Of each that sends in place of others now: what they sent, and what they did not.
+    inherited: HashMap<u32, Inherited>,
+}
+
+/// A subscription that is replaced by one for the same filter.
+#[derive(Debug, Default)]
+pub(super) struct Replaced {
+    /// The arrival after which it selects.
+    began: u64,
+    inherited: Option<Inherited>,
+    /// Those that leave to it what they select as well.
+    lower: Vec<u32>,
 }
 
 /// Who sends: the highest QoS, of those who began first, of those the first by name; the same on whichever shard it is asked.
@@ -45,7 +61,7 @@ impl Subscriptions<'_> {
             let (here, began) = (id, self.overlaps.began.get(&id).copied().unwrap_or(0));
             id = cursor.next;
             let wanted = Wanted::of(cursor);
-            let is_own = wanted.options.is_not_local && parts.publisher != 0 && parts.publisher == self.serial;
+            let is_own = wanted.options.is_not_local && self.is_own(parts);
             let Some(name) = self.selects(cursor, parts, &subject).filter(|_| !is_own && began < parts.arrival) else {
                 continue;
             };
@@ -64,6 +80,17 @@ impl Subscriptions<'_> {
         ids.dedup();
         wanted.further_ids = ids;
         Some((sender, wanted))
+    }
+
+    /// Whether the client has published it.
+    fn is_own(&self, parts: &Parts<'_>) -> bool {
+        parts.publisher != 0 && parts.publisher == self.serial
+    }
+
+    /// Whether nobody has sent the message before a cursor, as far as it has inherited from others.
+    fn is_left(&self, id: u32, parts: &Parts<'_>) -> bool {
+        let inherited = self.overlaps.inherited.get(&id);
+        inherited.is_none_or(|all| all.sends(&subject_of(parts.topic), parts.arrival, self.is_own(parts)))
     }
 
     /// The name of a cursor's selector, if it selects the message.
@@ -91,6 +118,7 @@ impl Shard {
         } else if let Some(overlaps) = &mut mqtt.overlaps {
             overlaps.began.remove(&id);
         }
+        self.inherit(socket, id, None);
     }
 
     /// The arrival after which a subscription selects, if it overlaps an earlier one.
@@ -100,33 +128,100 @@ impl Shard {
         overlaps.and_then(|overlaps| overlaps.began.get(&cursor).copied()).unwrap_or(0)
     }
 
-    /// A subscription is replaced by one at this QoS: returns since when the new one selects, if since before it stands. One
-    /// that ranks lower now leaves to others what they left to it; one that ranks higher begins where it stands.
-    pub(super) fn change_overlap(&mut self, socket: u32, before: Option<u32>, qos: Qos) -> Option<u64> {
-        let before = before?;
-        let qos_before = self.cursors.get(before).map(|cursor| Wanted::of(cursor).options.qos)?;
-        if qos < qos_before {
-            self.hand_over(socket, before);
-        }
-        (qos <= qos_before).then(|| self.began(socket, before))
+    /// What is to be known of a subscription for the one that replaces it.
+    pub(super) fn replaced(&self, socket: u32, id: u32) -> Replaced {
+        let (began, inherited) = (self.began(socket, id), self.inherited(socket, id));
+        Replaced { began, inherited, lower: self.lower(socket, id) }
     }
 
-    /// A subscription ends, or ranks lower, while it has something to send: those that left that to it send it themselves, and
-    /// perhaps some of what they have sent again, but nothing is missed.
-    pub(super) fn hand_over(&mut self, socket: u32, leaving: u32) {
+    /// A subscription goes on with another one's cursor, which may rank otherwise.
+    pub(super) fn replace_overlap(&mut self, socket: u32, id: u32, selector: &Selector, replaced: Replaced) {
+        self.note_overlap(id, selector, replaced.began);
+        self.inherit(socket, id, replaced.inherited);
+        let lower = self.lower(socket, id);
+        for &raised in replaced.lower.iter().filter(|other| !lower.contains(other)) {
+            self.hand_over(socket, id, raised);
+        }
+        // Of those that were to send the same, the last decides.
+        for &passed in lower.iter().filter(|other| !replaced.lower.contains(other)) {
+            self.hand_over(socket, passed, id);
+        }
+    }
+
+    /// A subscription ends: those that left to it what they select as well send what it was still to send.
+    pub(super) fn hand_over_all(&mut self, socket: u32, leaving: u32) {
+        for other in self.lower(socket, leaving) {
+            self.hand_over(socket, leaving, other);
+        }
+    }
+
+    /// From now on one subscription sends what another one was to send of what both select.
+    fn hand_over(&mut self, socket: u32, from: u32, to: u32) {
+        let Some(cursor) = self.cursors.get(from) else { return };
+        let Some(stream) = self.streams.get(cursor.stream) else { return };
+        let (stood, _) = self.arrival_of(from);
+        let sender = Sender {
+            selector: Box::from(&*stream.name),
+            is_not_local: Wanted::of(cursor).options.is_not_local,
+            began: self.began(socket, from),
+            stood,
+            inherited: self.inherited(socket, from),
+        };
+        let (arrival, _) = self.arrival_of(to);
+        let inherited = Inherited::and(self.inherited(socket, to), arrival, sender);
+        self.inherit(socket, to, inherited);
+        if arrival > stood {
+            self.go_back(socket, to, stood);
+        }
+    }
+
+    /// The subscriptions of a client that leave to this one what they select as well; to whom the others leave it, last.
+    fn lower(&self, socket: u32, id: u32) -> Vec<u32> {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
         if mqtt.is_none_or(|mqtt| mqtt.overlaps.is_none()) {
-            return;
+            return Vec::new();
         }
-        let stream = self.cursors.get(leaving).and_then(|cursor| self.streams.get(cursor.stream));
-        let Some(Ok(pattern)) = stream.map(|stream| Pattern::parse_levels(&stream.name)) else { return };
-        let (stood, _) = self.arrival_of(leaving);
-        for other in self.overlapping(socket, leaving, &pattern) {
-            let (arrival, is_joining) = self.arrival_of(other);
-            if arrival > stood && !is_joining && self.rank(socket, other) < self.rank(socket, leaving) {
-                self.stand(other, Stand::Behind(stood));
-                self.queue_behind(other);
+        let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+        let Some(Ok(pattern)) = stream.map(|stream| Pattern::parse_levels(&stream.name)) else { return Vec::new() };
+        let mut others = self.overlapping(socket, id, &pattern);
+        others.retain(|&other| self.rank(socket, other) < self.rank(socket, id));
+        others.sort_by_key(|&other| self.rank(socket, other));
+        others
+    }
+
+    /// A subscription begins again after an arrival behind it, in the journal as well.
+    fn go_back(&mut self, socket: u32, id: u32, arrival: u64) {
+        let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+        let Some(selector) = stream.map(|stream| Arc::clone(&stream.name)) else { return };
+        self.end_range(id);
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            match cursor.job.as_mut().and_then(|job| job.join.as_mut()).filter(|_| cursor.stand == Stand::Joining) {
+                // What was retained since then comes as what it was when it was published.
+                Some(join) => join.bound = arrival,
+                None => (cursor.stand, cursor.sequence) = (Stand::Behind(arrival), 0),
             }
+        }
+        self.queue_behind(id);
+        let node = Arc::clone(&self.node);
+        self.settle_client_range(id, arrival, &lock(&node));
+        self.note_subscribed(socket, &selector, Outcome::Recovered, None);
+    }
+
+    /// What a subscription has to do with others that sent before it, as far as that still matters.
+    pub(super) fn inherited(&self, socket: u32, id: u32) -> Option<Inherited> {
+        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+        let all = mqtt?.overlaps.as_ref()?.inherited.get(&id)?;
+        all.clone().beyond(self.arrival_of(id).0)
+    }
+
+    pub(super) fn inherit(&mut self, socket: u32, id: u32, inherited: Option<Inherited>) {
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) else {
+            return;
+        };
+        if let Some(inherited) = inherited {
+            mqtt.overlaps.get_or_insert_default().inherited.insert(id, inherited);
+        } else if let Some(overlaps) = &mut mqtt.overlaps {
+            overlaps.inherited.remove(&id);
         }
     }
 
@@ -157,5 +252,6 @@ impl Shard {
 
 /// What a cursor sends of a message, where its client has subscriptions that overlap; none where another one sends it.
 pub(super) fn merged(subscriptions: &Subscriptions<'_>, id: u32, parts: &Parts<'_>) -> Option<Wanted> {
-    subscriptions.merge(parts).filter(|(sender, _)| *sender == id).map(|(_, wanted)| wanted)
+    let sender = subscriptions.is_left(id, parts).then(|| subscriptions.merge(parts)).flatten();
+    sender.filter(|(sender, _)| *sender == id).map(|(_, wanted)| wanted)
 }

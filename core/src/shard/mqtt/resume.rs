@@ -9,7 +9,7 @@ use super::share::Share;
 use crate::command::Outcome;
 use crate::cursor::Stand;
 use crate::mqtt::{Options, Qos, Version, split_shared};
-use crate::node::{InFlight, Kept, KeptSubscription};
+use crate::node::{InFlight, Kept, KeptSubscription, Node};
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
 
@@ -25,16 +25,23 @@ impl Shard {
             mqtt.received = kept.received;
             (mqtt.gaps, mqtt.notices) = (kept.gaps, kept.notices);
         }
-        for subscription in &kept.subscriptions {
-            self.resume_subscription(socket, subscription, &mut node);
+        let cursors: Vec<_> =
+            kept.subscriptions.iter().map(|one| self.resume_subscription(socket, one, &mut node)).collect();
+        // Which overlap is known when all are there.
+        for (cursor, subscription) in cursors.into_iter().zip(kept.subscriptions) {
+            if let (Some(cursor), Ok(selector)) = (cursor, Selector::parse_levels(&subscription.selector)) {
+                self.note_overlap(cursor, &selector, subscription.began);
+                self.inherit(socket, cursor, subscription.inherited);
+            }
         }
         self.wakes |= node.take_wakes();
         drop(node);
         self.resend(socket);
     }
 
-    fn resume_subscription(&mut self, socket: u32, kept: &KeptSubscription, node: &mut crate::node::Node) {
-        let Ok(options) = Options::read(kept.options, Version::V5) else { return };
+    /// Returns its cursor; none of a group's member.
+    fn resume_subscription(&mut self, socket: u32, kept: &KeptSubscription, node: &mut Node) -> Option<u32> {
+        let options = Options::read(kept.options, Version::V5).ok()?;
         if let Some((group, selector)) = split_shared(&kept.selector) {
             if let Ok(selector) = Selector::parse_levels(selector) {
                 let share = Share { group, selector: &selector, options, subscription_id: kept.subscription_id };
@@ -42,11 +49,10 @@ impl Shard {
                     self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
                 }
             }
-            return;
+            return None;
         }
-        let Ok(selector) = Selector::parse_levels(&kept.selector) else { return };
-        let Ok(cursor) = self.seat_client(socket, &selector, options, kept.subscription_id, node) else { return };
-        self.note_overlap(cursor, &selector, kept.began);
+        let selector = Selector::parse_levels(&kept.selector).ok()?;
+        let cursor = self.seat_client(socket, &selector, options, kept.subscription_id, node).ok()?;
         let mut stood = kept.arrival;
         if kept.is_joining {
             self.begin_retained(cursor, kept.arrival);
@@ -59,6 +65,7 @@ impl Shard {
         }
         self.settle_client_range(cursor, stood, node);
         self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
+        Some(cursor)
     }
 
     /// Sends again what this session has in flight, as far as the client takes it and its socket does.

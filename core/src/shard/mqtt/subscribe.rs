@@ -100,7 +100,7 @@ impl Shard {
         // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
         let before = self.cursor_of(socket, text);
         let stood = before.map(|cursor| self.arrival_of(cursor));
-        let began = self.change_overlap(socket, before, options.qos);
+        let replaced = before.map(|cursor| self.replaced(socket, cursor));
         self.unsubscribe(socket, text);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
@@ -110,7 +110,6 @@ impl Shard {
         self.wakes |= node.take_wakes();
         drop(node);
         let bound = stood.map_or(self.arrived, |(arrival, _)| arrival);
-        self.note_overlap(cursor, &selected.selector, began.unwrap_or(bound));
         let wants_retained = match options.retain_handling {
             0 => true,
             1 => stood.is_none_or(|(_, is_joining)| is_joining),
@@ -127,6 +126,10 @@ impl Shard {
         let node = Arc::clone(&self.node);
         self.settle_client_range(cursor, bound, &lock(&node));
         self.report_subscribed(socket, text, Outcome::Live, None, None);
+        match replaced {
+            Some(replaced) => self.replace_overlap(socket, cursor, &selected.selector, replaced),
+            None => self.note_overlap(cursor, &selected.selector, bound),
+        }
         Ok(options.qos)
     }
 
@@ -173,7 +176,7 @@ impl Shard {
                     let shared = selected.group.as_ref().map(|group| shared_name(group, &selected.selector));
                     let text = shared.as_deref().unwrap_or(selected.selector.text());
                     if let Some(leaving) = self.cursor_of(socket, text) {
-                        self.hand_over(socket, leaving);
+                        self.hand_over_all(socket, leaving);
                     }
                     if self.unsubscribe(socket, text) {
                         self.note_unsubscribed(socket, text);

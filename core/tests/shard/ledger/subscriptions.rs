@@ -100,3 +100,36 @@ fn a_session_that_goes_on_is_subscribed_again_and_owed_what_its_qos_keeps() {
         assert!(ranges.len() == 2 && expected.iter().all(|each| ranges.contains(each)), "{ranges:?}");
     }
 }
+
+#[test]
+fn a_subscription_that_sends_for_one_that_ended_begins_again_where_that_stood() {
+    let mut settings = journaling();
+    settings.listeners = listeners();
+    settings.limits.mqtt_inflight_max = 1;
+    let mut world = World::new(settings, 1, false);
+    let publisher = world.connect(0);
+    let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
+    world.bytes(place, &connect("c", false));
+    let filters = [text("e/#"), vec![1], text("e/a"), vec![2]].concat();
+    world.bytes(place, &packet(0x82, &[&[0, 1], filters.as_slice()].concat()));
+    for subject in ["/e/a", "/e/a", "/e/a", "/e/b"] {
+        world.ask(publisher, &json!({"publish": subject, "content": 1}).to_string());
+    }
+    world.bytes(place, &packet(0xa2, &[&[0, 2], text("e/a").as_slice()].concat()));
+    for answer in [[0x50, 1], [0x70, 1], [0x40, 2], [0x40, 3], [0x40, 4]] {
+        world.turn(0);
+        world.bytes(place, &packet(answer[0], &[0, answer[1]]));
+    }
+    world.gone(place);
+    world.turn(0);
+    let rows = world.take_rows(0);
+    let access = rows.iter().filter_map(|rows| if let Rows::Access(rows) = rows { Some(rows) } else { None });
+    let began = access.flatten().filter(|row| row.kind == AccessKind::Subscribed);
+    let began: Vec<_> = began.map(|row| (row.selector.as_deref().unwrap(), row.outcome.unwrap().name())).collect();
+    assert_eq!(began, [("/e/**", "live"), ("/e/a", "live"), ("/e/**", "recovered")]);
+    let ranges: Vec<_> = deliveries(rows).iter().map(|row| (row.range, row.count, row.conflated)).collect();
+    let pattern = |from, to, count, merged| (Range::Pattern { run: 161, from: Some(from), to }, count, merged);
+    let subject = (Range::Subject { epoch: 7, from: Some(1), to: 1 }, 1, 0);
+    // What it had left to the other it leaves to it no more, but for the first.
+    assert_eq!(ranges, [pattern(1, 3, 0, 3), subject, pattern(2, 4, 3, 0)]);
+}
