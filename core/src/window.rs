@@ -217,16 +217,18 @@ impl Window {
         segment.frames.get(count).map(|frame| (before, boundary(segment, frame)))
     }
 
-    /// Where a reader at `place` surely stands: the last boundary at or before it whose arrival no later frame shares. Frames
-    /// of one conflation window share theirs.
+    /// Where a reader at `place` surely stands: the last boundary at or before it whose arrival no later message with a place shares.
+    /// Those of one conflation window share theirs.
     pub fn settled(&self, place: u64) -> Option<Boundary> {
         let (before, _) = self.around(place)?;
-        let mut next = None;
+        let mut is_shared = false;
         self.each_frame(before.place, |bytes, here| {
-            next = self.around(here.place + bytes.len() as u64).map(|(_, end)| end.arrival);
-            false
+            let end = here.place + bytes.len() as u64;
+            let shares = self.around(end).is_some_and(|(_, end)| end.arrival == before.arrival);
+            is_shared = shares && self.placed(here.place, end) > 0;
+            shares && !is_shared
         });
-        if next != Some(before.arrival) {
+        if !is_shared {
             return Some(before);
         }
         let earlier =

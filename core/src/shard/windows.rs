@@ -81,6 +81,7 @@ impl Shard {
     /// Lets go of a stream's window. Cursors at its head stay there, the others are caught up from the logs.
     pub(super) fn close_window(&mut self, id: u32) {
         self.keep_reached(id);
+        let reach = self.reach(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(window) = stream.window.take() else { return };
         let is_conflated = stream.conflate_ms > 0;
@@ -100,7 +101,7 @@ impl Shard {
             }
         }
         if stream.wire != Wire::Poll && stream.cursors.len() > 1 || Self::keeps_window(stream) {
-            stream.window = Some(Box::new(Window::new(self.arrived, stream.standard)));
+            stream.window = Some(Box::new(Window::new(reach, stream.standard)));
             self.seat_current(id);
         }
         for cursor in moved {

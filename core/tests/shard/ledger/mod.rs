@@ -81,7 +81,9 @@ fn check_pattern(rows: &[DeliveryRow], is_merged: bool) -> Result<(), TestCaseEr
         (messages, arrivals) = (messages + row.count, arrivals + whole);
         stand = Some(to);
     }
-    prop_assert!(messages <= arrivals, "{rows:?}");
+    // Behind a gap of unknown size it begins anew, and what was merged and half sent lies before it.
+    let is_known = !is_merged || rows.iter().all(|row| row.gap_count.is_some());
+    prop_assert!(messages <= arrivals || !is_known, "{rows:?}");
     Ok(())
 }
 
@@ -110,7 +112,7 @@ proptest! {
     fn ranges_follow_one_another_and_hold_what_was_handed_over_or_told_missing(
         is_pending in any::<bool>(),
         readers in prop::collection::vec((prop::sample::select(vec!["/a", "/b", "/*"]), any::<bool>(), any::<bool>(), any::<bool>()), 1..6),
-        steps in prop::collection::vec((0..4_u8, 0..6_usize, 0..900_usize), 1..60),
+        steps in prop::collection::vec((0..5_u8, 0..6_usize, 0..900_usize), 1..60),
     ) {
         let mut settings = journaling();
         settings.limits.log_messages_max = 12;
@@ -132,6 +134,7 @@ proptest! {
                     world.say(publisher, &json!({"publish": subject, "content": "x".repeat(size)}).to_string());
                 }
                 (2, Some(place)) => world.socket(*place).room = size,
+                (4, Some(_)) => world.purge(if which % 2 == 0 { "/a" } else { "/b" }),
                 (_, Some(place)) => world.give_room(*place, size * 4),
                 _ => world.advance(400),
             }

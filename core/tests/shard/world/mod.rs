@@ -12,9 +12,9 @@ pub(crate) mod script;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use godwit_core::node::Node;
+use godwit_core::node::{Node, Purged};
 use godwit_core::position::Now;
-use godwit_core::report::Report;
+use godwit_core::report::{Order, Report};
 use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::shard::{Outlet, Sending, Shard};
 use godwit_core::subject::Pattern;
@@ -375,6 +375,16 @@ impl World {
 }
 
 impl World {
+    /// Takes back what a subject keeps, as an operator does; shards hear of it with their next turn.
+    pub(crate) fn purge(&mut self, subject: &str) {
+        let purged = self.node.lock().unwrap().purge(subject, None);
+        let Some(Purged { log, has_more, .. }) = purged else { return };
+        assert!(!has_more);
+        for shard in 0..self.shard_count() {
+            self.order(shard, Order::Purge { subject: subject.into(), log });
+        }
+    }
+
     pub(crate) fn shard_count(&self) -> usize {
         self.shards.len()
     }
