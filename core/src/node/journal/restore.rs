@@ -192,7 +192,7 @@ impl Node {
 
     fn try_restore(&mut self, restoring: &mut Restoring, kept: KeptMessage, now: Now) -> Option<()> {
         let is_taken_back = kept.arrival <= self.purged_until(&kept.subject);
-        if is_taken_back || kept.arrival <= self.index.head() || kept.sequence == 0 {
+        if kept.arrival <= self.index.head() || kept.sequence == 0 {
             return None;
         }
         let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run)?;
@@ -230,7 +230,11 @@ impl Node {
         let clears = clears_snapshot(&message, is_mqtt);
         self.keep(&Arc::new(message), clears);
         self.trim_index();
-        Some(())
+        // Its place is known, so that who stands before it hears of a gap.
+        if is_taken_back {
+            self.forget_messages(id);
+        }
+        (!is_taken_back).then_some(())
     }
 
     /// The log of a row, in the reign and epoch of the row.
@@ -284,14 +288,20 @@ impl Node {
     }
 
     fn forget_restored(&mut self, id: LogId) {
+        self.forget_messages(id);
+        let Some(log) = self.names.get(id) else { return };
+        self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
+        self.names.remove(id.slot);
+    }
+
+    /// Lets go of a subject's messages and its snapshot.
+    fn forget_messages(&mut self, id: LogId) {
         let Some(log) = self.names.get_mut(id) else { return };
         while log.len() > 0 {
             self.counts.bytes -= log.evict(GapReason::Expired);
             self.counts.messages -= 1;
         }
         drop_snapshot(log, &mut self.counts);
-        self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
-        self.names.remove(id.slot);
     }
 
     fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {

@@ -119,6 +119,18 @@ impl Shard {
         }
     }
 
+    /// A stream's window goes, up to a place: who stands in the midst of what was merged together is sent all of that again.
+    pub(in crate::shard) fn leave_windows(&mut self, stream_id: u32, until: u64) {
+        let stream = self.streams.get(stream_id).filter(|stream| stream.conflate_ms > 0);
+        let Some(stream) = stream.filter(|_| self.written.ledger.is_some()) else { return };
+        for id in stream.cursors.clone() {
+            let stand = self.cursors.get(id).map(|cursor| cursor.stand);
+            if matches!(stand, Some(Stand::Live(place)) if place < until) {
+                self.leave_window(id);
+            }
+        }
+    }
+
     /// A pattern's cursor leaves in the midst of a conflation window: what it was handed of that lies beyond where the range
     /// ends, and is no row's.
     pub(super) fn leave_window(&mut self, id: u32) {

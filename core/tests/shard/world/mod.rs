@@ -377,7 +377,7 @@ impl World {
 impl World {
     /// Takes back what a subject keeps, as an operator does; shards hear of it with their next turn.
     pub(crate) fn purge(&mut self, subject: &str) {
-        let purged = self.node.lock().unwrap().purge(subject, None);
+        let purged = self.node.lock().expect("unpoisoned").purge(subject, None);
         let Some(Purged { log, has_more, .. }) = purged else { return };
         assert!(!has_more);
         for shard in 0..self.shard_count() {
