@@ -33,7 +33,7 @@ use crate::settings::Settings;
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
 pub use journal::{Progress, Reign, Restored};
-pub use mqtt::{Claim, InFlight, Inherited, Kept, KeptSubscription, Mail, NOBODY, Sender, Will};
+pub use mqtt::{Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, NOBODY, Sender, Will};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;

@@ -10,7 +10,7 @@ pub enum Stream {
     Messages,
     /// Who came, what they asked to hear, and how they left.
     Access,
-    /// What was handed to the kernel for whom, as ranges: one row for each connection, selector and flush, and never one for each message. A row never spans two epochs.
+    /// What was handed to the kernel for whom, as ranges: one row for each connection, selector and flush, and never one for each message. A row never spans two epochs. Of a shared subscription of MQTT (`$share`) the rows are its group's: each message of the range went to one of its members, which of them is not written down.
     Deliveries,
     /// How long messages took from acceptance until the kernel had them: a histogram for each selector and period.
     Latency,

@@ -163,6 +163,7 @@ impl Shard {
             if stream.window_bytes > 0 && is_quiet && stream.conflation.as_ref().is_none_or(|c| c.is_empty()) {
                 self.close_window(id);
             }
+            self.note_dealt(id);
             self.mark(id);
         }
     }

@@ -79,11 +79,11 @@ DELIVERIES = StructType(
         _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
         _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
-        _field("connection", LongType(), False, "The connection, as in access."),
-        _field("identity", StringType(), False, "Who it is."),
+        _field("connection", LongType(), False, "The connection, as in access. Below 0: the group of a shared subscription, a number of its own in this run as long as it has members."),
+        _field("identity", StringType(), False, "Who it is; of a group empty."),
         _field("client", StringType(), False, "The name that the client gave itself."),
-        _field("selector", StringType(), False, "The subject or pattern that was subscribed to."),
-        _field("is_pattern", BooleanType(), False, "Whether the selector is a pattern, whose range is one of arrivals."),
+        _field("selector", StringType(), False, "The subject or pattern that was subscribed to; of a shared subscription with `$share/GROUP` before it."),
+        _field("is_pattern", BooleanType(), False, "Whether the selector is a pattern, or shared: then its range is one of arrivals."),
         _field("epoch", LongType(), True, "The epoch of a subject's range; null for a pattern."),
         _field("from_sequence", LongType(), True, "The first sequence of a subject's range; null for a pattern, and where a row is `confirmed`."),
         _field("to_sequence", LongType(), True, "The last sequence of a subject's range, inclusive; null for a pattern."),
@@ -91,7 +91,7 @@ DELIVERIES = StructType(
         _field("to_arrival", LongType(), True, "The last arrival of a pattern's range, inclusive: everything that the pattern matches up to here was handed over or told as a gap."),
         _field("mark_run", StringType(), True, "The run that a pattern's arrivals are numbered in; null for a subject."),
         _field("count", LongType(), False, "Messages of the range that were handed over, each counted once; a merged message counts as one. A standard message has no place in a range and is not counted."),
-        _field("bytes", LongType(), False, "Bytes of their frames. Unit: bytes."),
+        _field("bytes", LongType(), False, "Bytes of their frames; of a group of their contents. Unit: bytes."),
         _field("conflated", LongType(), False, "Messages of the range that were merged into later ones, that the client said it has, or that it is not to have (MQTT: its own, expired, too large for it, sent for another of its subscriptions). Of a subject without unknown gaps: count + conflated + gap_count = to_sequence - from_sequence + 1. Of a pattern without gaps count + conflated is what the range holds, but where a merged message came whole because the logs had let go of a part, or came again after a short write: then it may be more. Who left in the midst of a window has no row for what it was handed of that window."),
         _field("gaps", LongType(), False, "Gaps that the client was told of in the range."),
         _field("gap_count", LongType(), True, "Messages that those gaps told missing; null where one of them could not count. Of a pattern, some may lie before the range: a client may stand further back in one subject."),
@@ -99,7 +99,7 @@ DELIVERIES = StructType(
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )
-"""What was handed to the kernel for whom, as ranges: one row for each connection, selector and flush, and never one for each message. A row never spans two epochs."""
+"""What was handed to the kernel for whom, as ranges: one row for each connection, selector and flush, and never one for each message. A row never spans two epochs. Of a shared subscription of MQTT (`$share`) the rows are its group's: each message of the range went to one of its members, which of them is not written down."""
 
 LATENCY = StructType(
     [

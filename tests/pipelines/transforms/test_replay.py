@@ -46,6 +46,8 @@ PATTERNS = {
     "/$node/*": {"/$node/n"},
     "/a/.": {"/a/."},
     "/a\\E/*": {"/a\\E/b"},
+    "$share/workers/a/*": {"/a/b", "/a/."},
+    "$share/$x/x/b": {"/x/b"},
 }
 
 

@@ -172,6 +172,7 @@ impl Node {
         for pending in std::mem::take(&mut restoring.sessions) {
             self.settle_session(pending, began);
         }
+        self.begin_groups(began);
         for pending in std::mem::take(&mut restoring.wills) {
             self.settle_will(pending, now);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::super::Node;
 use super::Mail;
+use super::dealt::{Dealings, Dealt};
 use crate::message::{LogId, Message};
 use crate::node::{Found, Stride, Way};
 use crate::subject::Pattern;
@@ -27,10 +28,11 @@ struct Group {
     /// Members that are away.
     away: u32,
     is_owed: bool,
+    dealings: Dealings,
 }
 
-/// A message by where it stands.
-type Place = (LogId, u64);
+/// A message by where it stands, and the look that found it; none where it had been dealt before.
+type Place = (LogId, u64, Option<u64>);
 
 /// A shard's members, and what has been put aside for them.
 #[derive(Debug, Default)]
@@ -123,6 +125,7 @@ impl Node {
             members: HashMap::new(),
             away: 0,
             is_owed: false,
+            dealings: Dealings::new(self.index.head()),
         };
         self.groups.by_number.insert(number, group);
         self.groups.numbers.insert(key, number);
@@ -157,6 +160,17 @@ impl Node {
         self.settle_group(number);
     }
 
+    /// The node has begun anew: its groups are dealt what comes from here on.
+    pub(in crate::node) fn begin_groups(&mut self, head: u64) {
+        for group in self.groups.by_number.values_mut() {
+            if group.is_owed {
+                self.owed.remove(group.pattern.text(), group.arrival);
+                self.owed.add(group.pattern.text(), head);
+            }
+            (group.arrival, group.dealings) = (head, Dealings::new(head));
+        }
+    }
+
     fn settle_group(&mut self, number: u32) {
         let Some(group) = self.groups.by_number.get_mut(&number).filter(|group| group.members.is_empty()) else {
             return;
@@ -182,15 +196,17 @@ impl Node {
         }
         while dealt.len() < count {
             let Some(group) = self.groups.by_number.get_mut(&number) else { break };
-            let Some((log, sequence)) = group.take_for(shard) else {
+            let Some((log, sequence, look)) = group.take_for(shard) else {
                 if group.is_ahead() || !self.look_ahead(number) {
                     break;
                 }
                 continue;
             };
-            if let Some(message) = self.message(log, sequence) {
-                dealt.push(Arc::clone(message));
+            let message = self.message(log, sequence).map(Arc::clone);
+            if let Some(group) = self.groups.by_number.get_mut(&number) {
+                group.dealings.deal(look, message.as_ref().map(|message| message.content().len()));
             }
+            dealt.extend(message);
         }
         self.wake_dealers(number, shard);
         dealt
@@ -219,15 +235,23 @@ impl Node {
         let walk = self.walk(&group.pattern, way, &mut found);
         let Some(group) = self.groups.by_number.get_mut(&number) else { return false };
         group.arrival = if walk.is_lost { head } else { walk.reached };
-        group.pending.extend(found.messages.iter().map(|message| (message.log, message.sequence)));
+        let holes = found.holes.iter().map(|(_, _, hole)| hole.missed);
+        let gone: Vec<_> = holes.chain(walk.is_lost.then_some(None)).collect();
+        let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
+        group.pending.extend(found.messages.iter().map(|message| (message.log, message.sequence, Some(look))));
         true
+    }
+
+    /// What a group has been dealt since the last call; none where that is nothing.
+    pub fn take_dealt(&mut self, number: u32) -> Option<Dealt> {
+        self.groups.by_number.get_mut(&number)?.dealings.take()
     }
 
     /// Messages that a member did not settle are dealt again, before anything later.
     pub fn give_back(&mut self, number: u32, messages: &[(LogId, u64)]) {
         let Some(group) = self.groups.by_number.get_mut(&number) else { return };
-        for &place in messages.iter().rev() {
-            group.pending.push_front(place);
+        for &(log, sequence) in messages.iter().rev() {
+            group.pending.push_front((log, sequence, None));
         }
         for &shard in group.members.keys() {
             self.wakes |= self.clients.tell_shard(shard, Mail::Deal(number));

@@ -1,6 +1,7 @@
 //! MQTT clients by their identifier: whose connection each is, and what is kept of those that are away. Owns takeover (one
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
+mod dealt;
 mod groups;
 mod inherited;
 mod owed;
@@ -17,6 +18,7 @@ use crate::position::Now;
 use crate::report::ConnectionId;
 use crate::rights::Rights;
 
+pub use dealt::Dealt;
 pub(super) use groups::Groups;
 pub use inherited::{Inherited, Sender};
 pub(super) use owed::Owed;

@@ -77,6 +77,9 @@ impl Shard {
         for id in ids {
             self.end_range(id);
         }
+        for stream in self.streams.indices_from(0).collect::<Vec<u32>>() {
+            self.note_dealt(stream);
+        }
         self.flush_latency();
     }
 }

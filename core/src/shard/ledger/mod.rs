@@ -304,7 +304,6 @@ impl Shard {
     }
 
     fn end_range_at(&mut self, id: u32, to: u64) {
-        let now_ms = self.now.wall_ms;
         let Some(ledger) = &mut self.written.ledger else { return };
         let range = *ledger.at(id);
         let is_silent = range.count == 0 && range.gaps == 0 && range.conflated == 0;
@@ -317,10 +316,10 @@ impl Shard {
             is_noted: range.is_noted,
             ..Range::default()
         };
-        if is_silent || !range.is_begun || !ledger.keeps_deliveries || ledger.deliveries.len() >= ROWS_MAX {
+        if is_silent || !range.is_begun {
             return;
         }
-        let time_us = ledger.time_us(now_ms);
+        let Some(time_us) = self.delivery_time_us() else { return };
         let Some(cursor) = self.cursors.get(id) else { return };
         let (socket, stream_id) = (cursor.connection, cursor.stream);
         let Some(stream) = self.streams.get(stream_id) else { return };
@@ -354,7 +353,14 @@ impl Shard {
         self.put_delivery(row);
     }
 
-    fn put_delivery(&mut self, row: DeliveryRow) {
+    /// The time of a row of deliveries that is written now; none where they are not kept, or too many wait.
+    pub(in crate::shard) fn delivery_time_us(&mut self) -> Option<u64> {
+        let ledger = self.written.ledger.as_mut()?;
+        let is_kept = ledger.keeps_deliveries && ledger.deliveries.len() < ROWS_MAX;
+        is_kept.then(|| ledger.time_us(self.now.wall_ms))
+    }
+
+    pub(in crate::shard) fn put_delivery(&mut self, row: DeliveryRow) {
         if let Some(ledger) = &mut self.written.ledger {
             ledger.deliveries.push(row);
         }
@@ -371,9 +377,7 @@ impl Shard {
 
     /// A client said itself where it stood when it subscribed.
     pub(in crate::shard) fn confirm(&mut self, socket: u32, selector: &Arc<str>, span: Span) {
-        let now_ms = self.now.wall_ms;
-        if let Some(ledger) = self.written.ledger.as_mut().filter(|ledger| ledger.keeps_deliveries) {
-            let time_us = ledger.time_us(now_ms);
+        if let Some(time_us) = self.delivery_time_us() {
             let (peer, selector) = (self.peer(socket), Arc::clone(selector));
             self.put_delivery(DeliveryRow {
                 time_us,

@@ -4,6 +4,7 @@
 //! put together as they are sent. Nothing is queued for a client: what it cannot take yet waits in the stream or the log.
 mod arrive;
 mod close;
+mod dealt;
 mod deliver;
 mod flight;
 mod gaps;

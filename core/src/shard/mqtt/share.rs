@@ -108,6 +108,7 @@ impl Shard {
 
     /// A member has left its stream.
     pub(in crate::shard) fn leave_shared(&mut self, stream: u32) {
+        self.note_dealt(stream);
         let Some(stream) = self.streams.get(stream) else { return };
         if let Wire::MqttShared(number) = stream.wire {
             if stream.cursors.len() <= 1 {

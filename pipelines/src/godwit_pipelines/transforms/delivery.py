@@ -45,7 +45,7 @@ def delivery_windows(
             "gaps",
         ),
         *("coalesce(gap_count, 0L) as missed", "0L as timed", "cast(null as array<bigint>) as buckets"),
-        "xxhash64(node, run, connection) as connection",
+        "if(connection < 0, null, xxhash64(node, run, connection)) as connection",  # a group is none
     )
     times = latency.selectExpr(
         *(
