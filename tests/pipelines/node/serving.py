@@ -26,6 +26,13 @@ def running_node(folder: Path, *words: str) -> Iterator[str]:
 @contextmanager
 def node_process(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The same with its process."""
+    with node_at(folder, *words) as (addresses, process):
+        yield f"http://{addresses['client']}", process
+
+
+@contextmanager
+def node_at(folder: Path, *words: str) -> Iterator[tuple[dict[str, str], subprocess.Popen[str]]]:
+    """The same with all addresses at which it listens, HOST:PORT by name."""
     command = [str(ROOT / ".venv/bin/python"), "-m", "godwit", "serve", "--data", str(folder / "data")]
     command += ["--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", *words]
     with (folder / "log").open("wb") as log:
@@ -34,7 +41,7 @@ def node_process(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Po
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("listening "):
-                yield "http://" + dict(word.split("=", 1) for word in line.split()[1:])["client"], process
+                yield dict(word.split("=", 1) for word in line.split()[1:]), process
                 break
         else:
             raise AssertionError((folder / "log").read_text())

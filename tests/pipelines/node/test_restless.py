@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.jobs import Outcome
 from godwit_pipelines.lake import Lake
 from tests.pipelines.conftest import ROOT
-from tests.pipelines.node.serving import running_node
+from tests.pipelines.node.serving import node_at, running_node
 
 SCRIPT = Path(__file__).with_name("restless.py")
 RUN_S = 240
+TOKEN = "a-token-of-the-tests-alone"
 
 
 @pytest.mark.long
@@ -27,9 +28,31 @@ def test_clients_that_subscribe_again_and_again_are_no_fault(
         address = url.replace("http", "ws", 1) + "/v1/live"
         command = [str(ROOT / ".venv/bin/python"), str(SCRIPT), address, str(seed)]
         subprocess.run(command, check=True, timeout=RUN_S)
-    (tmp_path / "data").rename(tmp_path / "node-1")  # where the lake of the tests looks
+    prove(tmp_path, lake, run_job)
+    assert lake.read("gold.audit_ranges").count() > 500
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("log_messages", [50, 1_000])
+def test_devices_that_overlap_share_and_come_back_are_no_fault(
+    log_messages: int, tmp_path: Path, spark: SparkSession, lake: Lake, run_job: Callable[..., Outcome]
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    words = ["--mqtt", "127.0.0.1:0", "--set", f"admin.token_file={tmp_path / 'token'}"]
+    words += ["--set", f"limits.log_messages_max={log_messages}"]
+    with node_at(tmp_path, *words) as (addresses, _):
+        command = [str(ROOT / ".venv/bin/python"), "-m", "tests.pipelines.node.restless_devices"]
+        command += [addresses["client"], addresses["mqtt"], addresses["admin"], TOKEN, str(log_messages)]
+        subprocess.run(command, check=True, timeout=RUN_S, cwd=ROOT)
+    prove(tmp_path, lake, run_job)
+    shared = lake.read("gold.audit_ranges").where("connection < 0 and messages > 0").select("selector").distinct()
+    assert shared.count() == 3
+
+
+def prove(folder: Path, lake: Lake, run_job: Callable[..., Outcome]) -> None:
+    (folder / "data").rename(folder / "node-1")  # where the lake of the tests looks
     run_job("land")
     outcome = run_job("audit")
     faults = lake.read("gold.audit_faults").where("not declared").limit(20).collect()
     assert outcome.text.startswith("PROVEN") and not faults, (outcome.text, faults)
-    assert lake.read("gold.audit_ranges").count() > 500
