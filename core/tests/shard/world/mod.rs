@@ -6,18 +6,18 @@
 pub(crate) mod binary;
 pub(crate) mod client;
 pub(crate) mod events;
+pub(crate) mod operator;
 pub(crate) mod past;
 pub(crate) mod script;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use godwit_core::node::{Node, Purged};
+use godwit_core::node::Node;
 use godwit_core::position::Now;
-use godwit_core::report::{Order, Report};
+use godwit_core::report::Report;
 use godwit_core::settings::{RuleSettings, Settings};
 use godwit_core::shard::{Outlet, Sending, Shard};
-use godwit_core::subject::Pattern;
 use serde_json::Value;
 
 /// One socket: what it still takes, what it took, what was asked of it.
@@ -366,25 +366,6 @@ fn parse_frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
 }
 
 impl World {
-    pub(crate) fn order(&mut self, shard: usize, order: godwit_core::report::Order) {
-        let now = self.now;
-        let (state, net) = &mut self.shards[shard];
-        state.begin(now);
-        state.order(order, net);
-    }
-}
-
-impl World {
-    /// Takes back what a subject keeps, as an operator does; shards hear of it with their next turn.
-    pub(crate) fn purge(&mut self, subject: &str) {
-        let purged = self.node.lock().expect("unpoisoned").purge(subject, None);
-        let Some(Purged { log, has_more, .. }) = purged else { return };
-        assert!(!has_more);
-        for shard in 0..self.shard_count() {
-            self.order(shard, Order::Purge { subject: subject.into(), log });
-        }
-    }
-
     pub(crate) fn shard_count(&self) -> usize {
         self.shards.len()
     }
@@ -393,17 +374,5 @@ impl World {
         if is_due {
             self.turn(shard);
         }
-    }
-
-    /// Whether the node still knows a subject.
-    pub(crate) fn is_known(&self, subject: &str) -> bool {
-        self.node.lock().expect("unpoisoned").find(subject).is_some()
-    }
-
-    /// How many subscribers an operator is told that a subject has.
-    pub(crate) fn subscribers(&self, subject: &str) -> u32 {
-        let pattern = Pattern::parse_levels(subject).expect("a subject");
-        let (rows, _) = self.node.lock().expect("unpoisoned").subjects("", 1, Some(&pattern));
-        rows.first().map_or(0, |row| row.subscribers)
     }
 }

@@ -1,0 +1,38 @@
+//! What an operator does to a node of values, and sees of it.
+
+use godwit_core::node::Purged;
+use godwit_core::report::Order;
+use godwit_core::subject::Pattern;
+
+use super::World;
+
+impl World {
+    pub(crate) fn order(&mut self, shard: usize, order: Order) {
+        let now = self.now;
+        let (state, net) = &mut self.shards[shard];
+        state.begin(now);
+        state.order(order, net);
+    }
+
+    /// Takes back what a subject keeps, as an operator does; shards hear of it with their next turn.
+    pub(crate) fn purge(&mut self, subject: &str) {
+        let purged = self.node.lock().expect("unpoisoned").purge(subject, None);
+        let Some(Purged { log, has_more, .. }) = purged else { return };
+        assert!(!has_more);
+        for shard in 0..self.shard_count() {
+            self.order(shard, Order::Purge { subject: subject.into(), log });
+        }
+    }
+
+    /// Whether the node still knows a subject.
+    pub(crate) fn is_known(&self, subject: &str) -> bool {
+        self.node.lock().expect("unpoisoned").find(subject).is_some()
+    }
+
+    /// How many subscribers an operator is told that a subject has.
+    pub(crate) fn subscribers(&self, subject: &str) -> u32 {
+        let pattern = Pattern::parse_levels(subject).expect("a subject");
+        let (rows, _) = self.node.lock().expect("unpoisoned").subjects("", 1, Some(&pattern));
+        rows.first().map_or(0, |row| row.subscribers)
+    }
+}
