@@ -130,17 +130,19 @@ impl Shard {
         let mut ended = Vec::new();
         let mut id = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
+            let here = id;
             if let Some(stream) = self.streams.get(cursor.stream) {
                 let name = mqtt::split_shared(&stream.name).map_or(&*stream.name, |(_, selector)| selector);
                 let is_granted = Selector::parse_levels(name)
                     .is_ok_and(|selector| self.judge(socket, Action::Subscribe, &selector) != Verdict::Deny);
                 if !is_granted {
-                    ended.push((Arc::clone(&stream.name), Code::SubscribeForbidden));
+                    ended.push((here, Arc::clone(&stream.name), Code::SubscribeForbidden));
                 }
             }
             id = cursor.next;
         }
-        for (selector, code) in &ended {
+        for (id, selector, code) in &ended {
+            self.hand_over_all(socket, *id);
             self.unsubscribe(socket, selector);
             self.tell_ended(socket, selector, *code);
         }

@@ -251,6 +251,9 @@ impl Shard {
     /// Removes a cursor that its connection's list no longer holds.
     pub(super) fn remove_cursor(&mut self, id: u32) {
         self.drop_range(id);
+        if let Some(stream) = self.cursors.get(id).map(|cursor| cursor.stream) {
+            self.note_dealt(stream);
+        }
         self.unlink(id);
         let Some(cursor) = self.cursors.remove(id) else { return };
         self.counters.subscriptions -= 1;

@@ -8,6 +8,8 @@ pub struct Dealt {
     pub from: u64,
     pub to: u64,
     pub count: u64,
+    /// Messages that their member is not to have: its own, expired, too large for it.
+    pub passed: u64,
     /// Bytes of their contents.
     pub bytes: u64,
     pub gaps: u64,
@@ -71,10 +73,21 @@ impl Dealings {
         self.settle();
     }
 
+    /// A message that was dealt is not for the member that it was dealt to.
+    pub(in crate::node) fn pass(&mut self, look: Option<u64>) {
+        let Some(number) = look else { return };
+        let over = &mut self.sum;
+        let batch = number.checked_sub(self.over).and_then(|index| self.batches.get_mut(usize::try_from(index).ok()?));
+        let range = batch.map_or(over, |batch| &mut batch.range);
+        if range.count > 0 {
+            (range.count, range.passed) = (range.count - 1, range.passed + 1);
+        }
+    }
+
     /// What is accounted for since the last call; none where that is nothing.
     pub(in crate::node) fn take(&mut self) -> Option<Dealt> {
         let range = Dealt { to: self.told, ..std::mem::replace(&mut self.sum, Dealt::begin(self.told)) };
-        Some(range).filter(|range| range.count > 0 || range.gaps > 0)
+        Some(range).filter(|range| range.count > 0 || range.passed > 0 || range.gaps > 0)
     }
 
     /// Looks of which nothing is left to be dealt are over.
@@ -106,6 +119,7 @@ impl Dealt {
         let gap_count = self.gap_count.zip(next.gap_count).map(|(all, more)| all + more);
         Self {
             count: self.count + next.count,
+            passed: self.passed + next.passed,
             bytes: self.bytes + next.bytes,
             gaps: self.gaps + next.gaps,
             gap_count,

@@ -189,7 +189,7 @@ impl Node {
 
     /// The next messages of a group for a shard whose members can take `count`; they are the caller's to deliver or to give
     /// back. Each shard gets its share, by its members; one that can take none leaves its share to the others.
-    pub fn deal(&mut self, number: u32, shard: u8, count: usize) -> Vec<Arc<Message>> {
+    pub fn deal(&mut self, number: u32, shard: u8, count: usize) -> Vec<(Arc<Message>, Option<u64>)> {
         let mut dealt = Vec::new();
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.note_able(shard, count > 0);
@@ -206,7 +206,7 @@ impl Node {
             if let Some(group) = self.groups.by_number.get_mut(&number) {
                 group.dealings.deal(look, message.as_ref().map(|message| message.content().len()));
             }
-            dealt.extend(message);
+            dealt.extend(message.map(|message| (message, look)));
         }
         self.wake_dealers(number, shard);
         dealt
@@ -240,6 +240,13 @@ impl Node {
         let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
         group.pending.extend(found.messages.iter().map(|message| (message.log, message.sequence, Some(look))));
         true
+    }
+
+    /// The member that it was dealt to is not to have a message of that look.
+    pub fn pass_dealt(&mut self, number: u32, look: Option<u64>) {
+        if let Some(group) = self.groups.by_number.get_mut(&number) {
+            group.dealings.pass(look);
+        }
     }
 
     /// What a group has been dealt since the last call; none where that is nothing.

@@ -7,7 +7,7 @@ use crate::subject::Pattern;
 
 /// Senders, those that they had inherited from included, of which one remembers what was theirs. Of more it does not, and sends again what
 /// was sent.
-const SENDERS_MAX: usize = 32;
+const SENDERS_MAX: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inherited {
@@ -32,6 +32,9 @@ pub struct Sender {
 impl Inherited {
     /// Whether a message is still to be sent; `is_own`: its client published it. The last that was to send it decides.
     pub fn sends(&self, subject: &str, arrival: u64, is_own: bool) -> bool {
+        if arrival > self.end() {
+            return true;
+        }
         let last = self.from.iter().rev().find(|sender| sender.selects(subject, arrival, is_own));
         last.map_or(arrival > self.until, |sender| sender.owes(subject, arrival, is_own))
     }

@@ -14,7 +14,7 @@ impl Shard {
         let Some(stream) = self.streams.get(stream) else { return };
         let Wire::MqttShared(number) = stream.wire else { return };
         let Some(dealt) = lock(&self.node).take_dealt(number) else { return };
-        if dealt.gaps > 0 {
+        for _ in 0..dealt.gaps {
             self.counters.count_gap(None, GapReason::Overrun);
         }
         let nobody: Arc<str> = Arc::from("");
@@ -33,7 +33,7 @@ impl Shard {
             range: Range::Pattern { run, from: Some(dealt.from), to: dealt.to },
             count: dealt.count,
             bytes: dealt.bytes,
-            conflated: 0,
+            conflated: dealt.passed,
             gaps: dealt.gaps,
             gap_count: dealt.gap_count,
             is_confirmed: false,

@@ -4,7 +4,7 @@
 //! Subscriptions that sit among ready packets, at QoS 0, each get a copy, as the standard allows. Where another one is to send from now
 //! on, because one ended or was asked for again at another QoS, that sends what the one before had not.
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::deliver::Wanted;
@@ -35,7 +35,7 @@ pub(super) struct Replaced {
     began: u64,
     inherited: Option<Inherited>,
     /// Those that leave to it what they select as well.
-    lower: Vec<u32>,
+    lower: HashSet<u32>,
 }
 
 /// Who sends: the highest QoS, of those who began first, of those the first by name; the same on whichever shard it is asked.
@@ -109,7 +109,8 @@ impl Shard {
     pub(super) fn note_overlap(&mut self, id: u32, selector: &Selector, began: u64) {
         let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) else { return };
         let Ok(pattern) = Pattern::parse_levels(selector.text()) else { return };
-        let overlaps = !self.overlapping(socket, id, &pattern).is_empty();
+        // Also one that sits among ready packets may be asked for otherwise some day.
+        let overlaps = !self.overlapping(socket, id, &pattern, true).is_empty();
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) else {
             return;
         };
@@ -129,9 +130,19 @@ impl Shard {
     }
 
     /// What is to be known of a subscription for the one that replaces it.
-    pub(super) fn replaced(&self, socket: u32, id: u32) -> Replaced {
+    pub(super) fn replaced(&mut self, socket: u32, id: u32) -> Replaced {
         let (began, inherited) = (self.began(socket, id), self.inherited(socket, id));
-        Replaced { began, inherited, lower: self.lower(socket, id) }
+        let lower = self.lower(socket, id).into_iter().collect();
+        self.forget_overlap(socket, id);
+        Replaced { began, inherited, lower }
+    }
+
+    fn forget_overlap(&mut self, socket: u32, id: u32) {
+        let mqtt = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut());
+        if let Some(overlaps) = mqtt.and_then(|mqtt| mqtt.overlaps.as_mut()) {
+            overlaps.began.remove(&id);
+            overlaps.inherited.remove(&id);
+        }
     }
 
     /// A subscription goes on with another one's cursor, which may rank otherwise.
@@ -139,7 +150,8 @@ impl Shard {
         self.note_overlap(id, selector, replaced.began);
         self.inherit(socket, id, replaced.inherited);
         let lower = self.lower(socket, id);
-        for &raised in replaced.lower.iter().filter(|other| !lower.contains(other)) {
+        let now: HashSet<u32> = lower.iter().copied().collect();
+        for &raised in replaced.lower.difference(&now) {
             self.hand_over(socket, id, raised);
         }
         // Of those that were to send the same, the last decides.
@@ -149,10 +161,11 @@ impl Shard {
     }
 
     /// A subscription ends: those that left to it what they select as well send what it was still to send.
-    pub(super) fn hand_over_all(&mut self, socket: u32, leaving: u32) {
+    pub(in crate::shard) fn hand_over_all(&mut self, socket: u32, leaving: u32) {
         for other in self.lower(socket, leaving) {
             self.hand_over(socket, leaving, other);
         }
+        self.forget_overlap(socket, leaving);
     }
 
     /// From now on one subscription sends what another one was to send of what both select.
@@ -170,8 +183,10 @@ impl Shard {
         let (arrival, _) = self.arrival_of(to);
         let inherited = Inherited::and(self.inherited(socket, to), arrival, sender);
         self.inherit(socket, to, inherited);
-        if arrival > stood {
-            self.go_back(socket, to, stood);
+        // What came before it began is none of its business.
+        let back = stood.max(self.began(socket, to));
+        if arrival > back {
+            self.go_back(socket, to, back);
         }
     }
 
@@ -182,8 +197,9 @@ impl Shard {
             return Vec::new();
         }
         let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
+        let stream = stream.filter(|stream| stream.wire == Wire::MqttParts);
         let Some(Ok(pattern)) = stream.map(|stream| Pattern::parse_levels(&stream.name)) else { return Vec::new() };
-        let mut others = self.overlapping(socket, id, &pattern);
+        let mut others = self.overlapping(socket, id, &pattern, false);
         others.retain(|&other| self.rank(socket, other) < self.rank(socket, id));
         others.sort_by_key(|&other| self.rank(socket, other));
         others
@@ -231,12 +247,13 @@ impl Shard {
         Some((Wanted::of(cursor).options.qos, Reverse(self.began(socket, id)), Reverse(name)))
     }
 
-    /// The client's other subscriptions that select something of a pattern.
-    fn overlapping(&self, socket: u32, except: u32, pattern: &Pattern) -> Vec<u32> {
+    /// The client's other subscriptions that select something of a pattern; `with_plain`: also those among ready packets.
+    fn overlapping(&self, socket: u32, except: u32, pattern: &Pattern, with_plain: bool) -> Vec<u32> {
         let mut found = Vec::new();
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
-            let stream = self.streams.get(cursor.stream).filter(|stream| stream.wire == Wire::MqttParts);
+            let is_meant = |wire| wire == Wire::MqttParts || with_plain && matches!(wire, Wire::Mqtt(_));
+            let stream = self.streams.get(cursor.stream).filter(|stream| is_meant(stream.wire));
             let overlaps = stream.is_some_and(|stream| match &stream.source {
                 Source::Subject(_) => pattern.has_wildcard() && pattern.matches(&stream.name),
                 Source::Pattern(other) => other.overlaps(pattern),

@@ -108,7 +108,6 @@ impl Shard {
 
     /// A member has left its stream.
     pub(in crate::shard) fn leave_shared(&mut self, stream: u32) {
-        self.note_dealt(stream);
         let Some(stream) = self.streams.get(stream) else { return };
         if let Wire::MqttShared(number) = stream.wire {
             if stream.cursors.len() <= 1 {
@@ -155,8 +154,10 @@ impl Shard {
                 let messages = node.deal(number, self.index, wanted);
                 self.wakes |= node.take_wakes();
                 drop(node);
-                for (member, message) in able.iter().zip(&messages) {
-                    self.deal_one(*member, number, message);
+                for (member, (message, look)) in able.iter().zip(&messages) {
+                    if !self.deal_one(*member, number, message) {
+                        lock(&self.node).pass_dealt(number, *look);
+                    }
                 }
                 left -= messages.len();
                 if messages.len() < wanted || wanted == 0 {
@@ -187,22 +188,25 @@ impl Shard {
         after.iter().chain(before).copied().filter(is_able).collect()
     }
 
-    fn deal_one(&mut self, id: u32, number: u32, message: &Message) {
+    /// False where the member is not to have it.
+    fn deal_one(&mut self, id: u32, number: u32, message: &Message) -> bool {
         let wall_ms = self.now.wall_ms;
-        let Some(cursor) = self.cursors.get(id) else { return };
+        let Some(cursor) = self.cursors.get(id) else { return false };
         let (socket, stream) = (cursor.connection, cursor.stream);
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.marked = u64::from(cursor.seat) + 1;
         }
-        let Some(parts) = Parts::of(message) else { return };
-        let Some(connection) = self.connections.get_mut(socket) else { return };
-        let Some(mqtt) = connection.mqtt.as_mut() else { return };
-        match mqtt.put(&Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private) {
+        let Some(parts) = Parts::of(message) else { return false };
+        let Some(connection) = self.connections.get_mut(socket) else { return false };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return false };
+        let put = mqtt.put(&Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private);
+        match put {
             Put::Sent { is_tracked: true } => mqtt.flight.mark_shared(number),
             Put::Stalled => lock(&self.node).give_back(number, &[(message.log, message.sequence)]),
             Put::Sent { .. } | Put::Passed => {}
         }
         self.make_ready(socket);
+        put != Put::Passed
     }
 
     /// What a lost member had in flight at QoS 1 goes back to its groups; of QoS 2 the same client gets it, or nobody

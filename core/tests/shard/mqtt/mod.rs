@@ -3,6 +3,7 @@
 //! in order, at QoS 2 exactly once, through subscriptions that overlap as well, and that come and go. Each seed is one life; a failure
 //! names it.
 mod end;
+mod overlap;
 mod publisher;
 mod subscriber;
 

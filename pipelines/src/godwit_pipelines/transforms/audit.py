@@ -151,7 +151,9 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
     before it that its chain had not come to, and those by which it is torn.
     """
     key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
-    chain = Window.partitionBy("connection", "chain_key").orderBy("offset")
+    # The rows of a group are written by several cores, each when it looks.
+    order = ("if(connection < 0, to_place, offset)", "if(connection < 0, from_place, 0L)")
+    chain = Window.partitionBy("connection", "chain_key").orderBy(*map(F.expr, order))
     earlier = chain.rowsBetween(Window.unboundedPreceding, -1)
     # "you are ahead of me": told, and set back to where the node stands
     behind = ranges.withColumn("chain_key", key).withColumn(
