@@ -37,6 +37,8 @@ def audited(session: SparkSession, cases: list[Case]) -> Audited:
         "one damaged": around_a_hole(),
         "few of many": among_standard_messages(),
         "rows lost": without_rows_that_the_disk_lost(),
+        "dealt": dealt_to_a_group(twice=0),
+        "dealt twice": dealt_to_a_group(twice=1),
     }
     return run_audit(session, scenes)
 
@@ -189,6 +191,28 @@ def among_standard_messages() -> Scene:
 def test_no_more_may_be_missing_than_there_were_messages(audited: Audited) -> None:
     found = audited.faults["few of many"]
     assert [(row.connection, row.kind, row.messages) for row in found] == [(3, "repeat", 2)]
+
+
+def dealt_to_a_group(*, twice: int) -> Scene:
+    """A group's rows are written by several cores: the later range first, and one that only tells of a loss amid them."""
+    subjects = ["/a/x", "/b", "/a/y"] * 4
+    messages = [
+        {"run": "a", "subject": subject, "epoch": 1, "sequence": at // 3 + 1, "arrival": at + 1}
+        for at, subject in enumerate(subjects)
+    ]
+    whose = {"run": "a", "connection": -1, "selector": "$share/workers/a/*", "is_pattern": True, "mark_run": "a"}
+    spans = [(7, 12, 4 + twice, 0), (4, 3, 0, 1), (1, 3, 2, 0), (4, 6, 1, 1)]
+    deliveries = [
+        whose
+        | {"offset": offset, "from_arrival": first, "to_arrival": last, "count": count, "gaps": gaps, "gap_count": gaps}
+        for offset, (first, last, count, gaps) in enumerate(spans)
+    ]
+    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1}])
+
+
+def test_a_group_is_judged_in_the_order_of_its_ranges(audited: Audited) -> None:
+    assert [(row.kind, row.messages, row.declared) for row in audited.faults["dealt"]] == [("gap", 1, True)]
+    assert ("repeat", 1, False) in [(row.kind, row.messages, row.declared) for row in audited.faults["dealt twice"]]
 
 
 def without_rows_that_the_disk_lost() -> Scene:
