@@ -7,7 +7,7 @@ from .table import Table
 
 _WHO = (
     column("run", TEXT, "The node's run."),
-    column("connection", LONG, "The connection."),
+    column("connection", LONG, "The connection; below 0 the group of a shared subscription."),
     column("selector", TEXT, "The subject or pattern."),
     column(
         "chain",
