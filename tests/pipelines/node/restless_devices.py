@@ -129,7 +129,7 @@ async def publish_all(address: str) -> None:
 
 
 async def take_back(address: str, token: str, lots: random.Random) -> None:
-    """The same: now and then what a subject keeps."""
+    """What a subject keeps, now and then, until it is cancelled."""
     while True:
         await asyncio.sleep(lots.random() * 3)
         subject = urllib.parse.quote(lots.choice(SUBJECTS))

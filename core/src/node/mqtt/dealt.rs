@@ -2,7 +2,7 @@
 //! that it ends before the first message that is still to be dealt, and that one which a lost member gave back counts once.
 use std::collections::VecDeque;
 
-/// A range that is accounted for. It belongs to no member: which of them got what is theirs to say.
+/// A range that is accounted for. It belongs to no member: which of them got what is not written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dealt {
     pub from: u64,
@@ -19,7 +19,7 @@ pub struct Dealt {
 
 /// What one look at the feed brought, and what became of it.
 #[derive(Debug)]
-struct Batch {
+struct Look {
     reached: u64,
     left: usize,
     range: Dealt,
@@ -29,8 +29,8 @@ struct Batch {
 pub(in crate::node) struct Dealings {
     /// Everything up to here stands in earlier ranges.
     told: u64,
-    batches: VecDeque<Batch>,
-    /// Numbers of batches that are over.
+    looks: VecDeque<Look>,
+    /// So many looks before these are over.
     over: u64,
     /// Of looks that are over, since the last range.
     sum: Dealt,
@@ -38,17 +38,17 @@ pub(in crate::node) struct Dealings {
 
 impl Dealings {
     pub(in crate::node) fn new(arrival: u64) -> Self {
-        Self { told: arrival, batches: VecDeque::new(), over: 0, sum: Dealt::begin(arrival) }
+        Self { told: arrival, looks: VecDeque::new(), over: 0, sum: Dealt::begin(arrival) }
     }
 
-    /// A look at the feed up to an arrival, `gone` as each hole on its way counts; returns the number of its messages.
+    /// A look at the feed up to an arrival, `gone` as each hole on its way counts; returns the look's number.
     pub(in crate::node) fn look(&mut self, reached: u64, messages: usize, gone: &[Option<u64>]) -> u64 {
         let mut range = Dealt::begin(0);
         for missed in gone.iter().filter(|missed| **missed != Some(0)) {
             range.miss(*missed);
         }
-        self.batches.push_back(Batch { reached, left: messages, range });
-        let number = self.over + self.batches.len() as u64 - 1;
+        self.looks.push_back(Look { reached, left: messages, range });
+        let number = self.over + self.looks.len() as u64 - 1;
         self.settle();
         number
     }
@@ -61,13 +61,13 @@ impl Dealings {
             }
             return;
         };
-        if let Some(batch) = self.batch(number) {
-            batch.left = batch.left.saturating_sub(1);
+        if let Some(look) = self.index(number).and_then(|index| self.looks.get_mut(index)) {
+            look.left = look.left.saturating_sub(1);
             match bytes {
                 Some(bytes) => {
-                    (batch.range.count, batch.range.bytes) = (batch.range.count + 1, batch.range.bytes + bytes as u64)
+                    (look.range.count, look.range.bytes) = (look.range.count + 1, look.range.bytes + bytes as u64)
                 }
-                None => batch.range.miss(Some(1)),
+                None => look.range.miss(Some(1)),
             }
         }
         self.settle();
@@ -76,9 +76,11 @@ impl Dealings {
     /// A message that was dealt is not for the member that it was dealt to.
     pub(in crate::node) fn pass(&mut self, look: Option<u64>) {
         let Some(number) = look else { return };
-        let over = &mut self.sum;
-        let batch = number.checked_sub(self.over).and_then(|index| self.batches.get_mut(usize::try_from(index).ok()?));
-        let range = batch.map_or(over, |batch| &mut batch.range);
+        let index = self.index(number);
+        let range = match index.and_then(|index| self.looks.get_mut(index)) {
+            Some(look) => &mut look.range,
+            None => &mut self.sum,
+        };
         if range.count > 0 {
             (range.count, range.passed) = (range.count - 1, range.passed + 1);
         }
@@ -92,15 +94,15 @@ impl Dealings {
 
     /// Looks of which nothing is left to be dealt are over.
     fn settle(&mut self) {
-        while let Some(batch) = self.batches.pop_front_if(|batch| batch.left == 0) {
+        while let Some(look) = self.looks.pop_front_if(|look| look.left == 0) {
             self.over += 1;
-            self.told = batch.reached;
-            self.sum = self.sum.and(batch.range);
+            self.told = look.reached;
+            self.sum = self.sum.and(look.range);
         }
     }
 
-    fn batch(&mut self, number: u64) -> Option<&mut Batch> {
-        self.batches.get_mut(usize::try_from(number.checked_sub(self.over)?).ok()?)
+    fn index(&self, number: u64) -> Option<usize> {
+        usize::try_from(number.checked_sub(self.over)?).ok()
     }
 }
 

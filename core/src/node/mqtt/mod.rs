@@ -49,6 +49,7 @@ pub struct KeptSubscription {
     pub began: u64,
     /// Its retained messages have not all been sent.
     pub is_joining: bool,
+    /// What it has to do with others of its client that sent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Inherited>,
 }

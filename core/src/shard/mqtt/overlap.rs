@@ -111,22 +111,15 @@ impl Shard {
         let Ok(pattern) = Pattern::parse_levels(selector.text()) else { return };
         // Also one that sits among ready packets may be asked for otherwise some day.
         let overlaps = !self.overlapping(socket, id, &pattern, true).is_empty();
-        let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) else {
-            return;
-        };
-        if overlaps {
-            mqtt.overlaps.get_or_insert_default().began.insert(id, began);
-        } else if let Some(overlaps) = &mut mqtt.overlaps {
-            overlaps.began.remove(&id);
+        self.forget_overlap(socket, id);
+        if let Some(all) = self.overlaps_mut(socket).filter(|_| overlaps) {
+            all.get_or_insert_default().began.insert(id, began);
         }
-        self.inherit(socket, id, None);
     }
 
     /// The arrival after which a subscription selects, if it overlaps an earlier one.
     pub(super) fn began(&self, socket: u32, cursor: u32) -> u64 {
-        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        let overlaps = mqtt.and_then(|mqtt| mqtt.overlaps.as_ref());
-        overlaps.and_then(|overlaps| overlaps.began.get(&cursor).copied()).unwrap_or(0)
+        self.overlaps(socket).and_then(|overlaps| overlaps.began.get(&cursor).copied()).unwrap_or(0)
     }
 
     /// What is to be known of a subscription for the one that replaces it.
@@ -138,11 +131,19 @@ impl Shard {
     }
 
     fn forget_overlap(&mut self, socket: u32, id: u32) {
-        let mqtt = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut());
-        if let Some(overlaps) = mqtt.and_then(|mqtt| mqtt.overlaps.as_mut()) {
+        if let Some(overlaps) = self.overlaps_mut(socket).and_then(|overlaps| overlaps.as_mut()) {
             overlaps.began.remove(&id);
             overlaps.inherited.remove(&id);
         }
+    }
+
+    /// What is known of a client's subscriptions; none where none overlap.
+    fn overlaps(&self, socket: u32) -> Option<&Overlaps> {
+        self.connections.get(socket)?.mqtt.as_ref()?.overlaps.as_deref()
+    }
+
+    fn overlaps_mut(&mut self, socket: u32) -> Option<&mut Option<Box<Overlaps>>> {
+        Some(&mut self.connections.get_mut(socket)?.mqtt.as_mut()?.overlaps)
     }
 
     /// A subscription goes on with another one's cursor, which may rank otherwise.
@@ -192,8 +193,7 @@ impl Shard {
 
     /// The subscriptions of a client that leave to this one what they select as well; to whom the others leave it, last.
     fn lower(&self, socket: u32, id: u32) -> Vec<u32> {
-        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        if mqtt.is_none_or(|mqtt| mqtt.overlaps.is_none()) {
+        if self.overlaps(socket).is_none() {
             return Vec::new();
         }
         let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
@@ -225,18 +225,15 @@ impl Shard {
 
     /// What a subscription has to do with others that sent before it, as far as that still matters.
     pub(super) fn inherited(&self, socket: u32, id: u32) -> Option<Inherited> {
-        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        let all = mqtt?.overlaps.as_ref()?.inherited.get(&id)?;
+        let all = self.overlaps(socket)?.inherited.get(&id)?;
         all.clone().beyond(self.arrival_of(id).0)
     }
 
     pub(super) fn inherit(&mut self, socket: u32, id: u32, inherited: Option<Inherited>) {
-        let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) else {
-            return;
-        };
+        let Some(overlaps) = self.overlaps_mut(socket) else { return };
         if let Some(inherited) = inherited {
-            mqtt.overlaps.get_or_insert_default().inherited.insert(id, inherited);
-        } else if let Some(overlaps) = &mut mqtt.overlaps {
+            overlaps.get_or_insert_default().inherited.insert(id, inherited);
+        } else if let Some(overlaps) = overlaps {
             overlaps.inherited.remove(&id);
         }
     }

@@ -4,11 +4,11 @@
 mod shared;
 mod subscriptions;
 
-use crate::mqtt::{connect, packet, text};
+use crate::mqtt::{come, connect, listeners, packet, text};
 use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, LatencyRow, Range, Rows};
 use godwit_core::node::Progress;
-use godwit_core::settings::{JournalSettings, Listener, Settings};
+use godwit_core::settings::{JournalSettings, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -17,11 +17,6 @@ pub(crate) fn journaling() -> Settings {
     let mut settings = open_settings();
     settings.journal = Some(JournalSettings { flush_interval_ms: 1_000, ..JournalSettings::default() });
     settings
-}
-
-/// One for the wires of ours, one for MQTT.
-fn listeners() -> Vec<Listener> {
-    ["all", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() }).into()
 }
 
 fn say(world: &mut World, place: Place, wire: &str, command: &Value) {
@@ -255,13 +250,14 @@ fn what_an_mqtt_client_is_not_to_have_is_passed_over_in_its_rows() {
     let mut settings = journaling();
     settings.listeners = listeners();
     let mut world = World::new(settings, 1, false);
-    let (publisher, client) = (world.connect(0), world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1));
+    let publisher = world.connect(0);
+    let client = come(&mut world, 0, &connect("itself", true));
     let say = |world: &mut World, bytes: &[u8]| {
         world.bytes(client, bytes);
         world.turn(0);
         world.settle();
     };
-    say(&mut world, &connect("itself", true));
+    world.turn(0);
     // No Local (4), at QoS 0 and 1.
     for (number, filter, options) in [(1, "a/x", 4), (2, "a/+", 5), (3, "b", 5)] {
         let body = [&[0, number, 0][..], &text(filter), &[options]].concat();

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{deliveries, journaling, listeners};
-use crate::mqtt::{connect, packet, text};
+use super::{deliveries, journaling};
+use crate::mqtt::{come, connect, listeners, packet, subscribe};
 use crate::world::{Place, World};
 use godwit_core::journal::{DeliveryRow, KeptMessage, Range};
 use godwit_core::node::Reign;
@@ -34,11 +34,10 @@ impl Life {
 
     /// Clean sessions: what one has not settled at QoS 1 goes to the others.
     fn join(&mut self, shard: usize, qos: u8) {
-        let place = self.world.accept_from(shard, ([127, 0, 0, 1], 4000).into(), 1);
         let mut hello = connect("", false);
         hello[9] |= 2;
-        self.world.bytes(place, &hello);
-        self.world.bytes(place, &packet(0x82, &[&[0, 1], text("$share/g/#").as_slice(), &[qos]].concat()));
+        let place = come(&mut self.world, shard, &hello);
+        self.world.bytes(place, &subscribe(&[("$share/g/#", qos)]));
         self.members.push(place);
     }
 
@@ -152,17 +151,10 @@ fn what_a_lost_member_had_not_settled_is_dealt_again_and_counts_once() {
 #[test]
 fn after_a_restart_a_group_is_dealt_what_comes_from_then_on_and_nothing_again() {
     let mut life = Life::new(1_000);
-    let come = |world: &mut World, name: &str, says: bool| {
-        let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
-        world.bytes(place, &connect(name, false));
-        if says {
-            world.bytes(place, &packet(0x82, &[&[0, 1], text("$share/g/#").as_slice(), &[1]].concat()));
-        }
-        world.turn(0);
-        place
-    };
     for name in ["one", "two"] {
-        let place = come(&mut life.world, name, true);
+        let place = come(&mut life.world, 0, &connect(name, false));
+        life.world.bytes(place, &subscribe(&[("$share/g/#", 1)]));
+        life.world.turn(0);
         life.world.gone(place);
         life.world.turn(0);
     }
@@ -183,7 +175,8 @@ fn after_a_restart_a_group_is_dealt_what_comes_from_then_on_and_nothing_again() 
         assert_eq!(node.finish_restore(now).sessions, 2);
     }
     next.publish(1); // while they are away
-    let place = come(&mut next.world, "one", false);
+    let place = come(&mut next.world, 0, &connect("one", false));
+    next.world.turn(0);
     next.publish(1);
     next.world.turn_all();
     let taken = std::mem::take(&mut next.world.socket(place).taken);

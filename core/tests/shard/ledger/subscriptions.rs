@@ -1,7 +1,7 @@
 //! Which subscription a row is of can be told from the rows alone: by their times, by where each begins, and by who began again.
 
-use super::{deliveries, journaling, listeners};
-use crate::mqtt::{connect, packet, text};
+use super::{deliveries, journaling};
+use crate::mqtt::{come, connect, listeners, packet, subscribe, text};
 use crate::world::World;
 use godwit_core::journal::{AccessKind, Range, Rows};
 use serde_json::json;
@@ -78,11 +78,9 @@ fn a_session_that_goes_on_is_subscribed_again_and_owed_what_its_qos_keeps() {
         }
     };
     for turn in 0..2 {
-        let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
-        world.bytes(place, &connect("c", false));
+        let place = come(&mut world, 0, &connect("c", false));
         if turn == 0 {
-            let filters = [text("a"), vec![0], text("b"), vec![1]].concat();
-            world.bytes(place, &packet(0x82, &[&[0, 1], filters.as_slice()].concat()));
+            world.bytes(place, &subscribe(&[("a", 0), ("b", 1)]));
         }
         world.turn(0);
         publish(&mut world);
@@ -108,10 +106,8 @@ fn a_subscription_that_sends_for_one_that_ended_begins_again_where_that_stood() 
     settings.limits.mqtt_inflight_max = 1;
     let mut world = World::new(settings, 1, false);
     let publisher = world.connect(0);
-    let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
-    world.bytes(place, &connect("c", false));
-    let filters = [text("e/#"), vec![1], text("e/a"), vec![2]].concat();
-    world.bytes(place, &packet(0x82, &[&[0, 1], filters.as_slice()].concat()));
+    let place = come(&mut world, 0, &connect("c", false));
+    world.bytes(place, &subscribe(&[("e/#", 1), ("e/a", 2)]));
     for subject in ["/e/a", "/e/a", "/e/a", "/e/b"] {
         world.ask(publisher, &json!({"publish": subject, "content": 1}).to_string());
     }

@@ -2,6 +2,7 @@
 
 use crate::world::client::Random;
 use crate::world::{Place, World};
+use godwit_core::settings::Listener;
 
 pub(crate) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
     assert!(body.len() < 128);
@@ -10,6 +11,24 @@ pub(crate) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
 
 pub(crate) fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat()
+}
+
+/// What a client asks for, with packet identifier 1, as 3.1.1 writes it.
+pub(crate) fn subscribe(filters: &[(&str, u8)]) -> Vec<u8> {
+    let filters = filters.iter().flat_map(|(filter, qos)| [text(filter), vec![*qos]].concat());
+    packet(0x82, &[0, 1].into_iter().chain(filters).collect::<Vec<u8>>())
+}
+
+/// One for the wires of ours, one for MQTT.
+pub(crate) fn listeners() -> Vec<Listener> {
+    ["client", "mqtt"].map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() }).into()
+}
+
+/// A connection to the second of them, and what it says first.
+pub(crate) fn come(world: &mut World, shard: usize, says: &[u8]) -> Place {
+    let place = world.accept_from(shard, ([127, 0, 0, 1], 4000).into(), 1);
+    world.bytes(place, says);
+    place
 }
 
 pub(crate) fn connect(name: &str, is_five: bool) -> Vec<u8> {
@@ -39,8 +58,7 @@ impl End {
             world.gone(place);
         }
         let shard = random.below(world.shard_count() as u64) as usize;
-        let place = world.accept_from(shard, ([127, 0, 0, 1], 4000).into(), 1);
-        world.bytes(place, &connect(&self.name, self.is_five));
+        let place = come(world, shard, &connect(&self.name, self.is_five));
         (self.place, self.is_connected) = (Some(place), false);
         self.input.clear();
     }

@@ -9,11 +9,10 @@ mod subscriber;
 
 use std::collections::BTreeMap;
 
-pub(crate) use end::{connect, packet, text};
+pub(crate) use end::{come, connect, listeners, packet, subscribe, text};
 
 use crate::world::client::{Random, live_all};
 use crate::world::{Place, World, open_settings};
-use godwit_core::settings::Listener;
 use publisher::Publisher;
 use subscriber::Subscriber;
 
@@ -37,9 +36,7 @@ impl Life {
             random.below(2);
         });
         let mut settings = open_settings();
-        settings.listeners = ["client", "mqtt"]
-            .map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() })
-            .into();
+        settings.listeners = listeners();
         settings.limits.log_messages_max = 100_000;
         settings.limits.stream_window_bytes_max = 256 << random.below(6);
         settings.limits.stream_linger_ms = random.below(2) * 3000;

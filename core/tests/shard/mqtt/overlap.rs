@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{connect, packet, text};
+use super::{come, connect, listeners, packet, subscribe};
 use crate::world::{Place, World, open_settings};
 use godwit_core::report::Order;
-use godwit_core::settings::{Listener, RuleSettings, Settings};
+use godwit_core::settings::{RuleSettings, Settings};
 use serde_json::json;
 
 struct Client {
@@ -19,19 +19,16 @@ impl Client {
     fn new(in_flight: usize) -> Self {
         let mut settings = open_settings();
         settings.limits.mqtt_inflight_max = in_flight;
-        settings.listeners = ["client", "mqtt"]
-            .map(|name| Listener { name: name.into(), role: "both".into(), ..Listener::default() })
-            .into();
+        settings.listeners = listeners();
         let mut world = World::new(settings.clone(), 1, false);
         let publisher = world.connect(0);
-        let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
-        world.bytes(place, &connect("c", false));
+        let place = come(&mut world, 0, &connect("c", false));
         world.turn(0);
         Self { settings, world, publisher, place }
     }
 
     fn subscribe(&mut self, filter: &str, qos: u8) {
-        self.world.bytes(self.place, &packet(0x82, &[&[0, 1], text(filter).as_slice(), &[qos]].concat()));
+        self.world.bytes(self.place, &subscribe(&[(filter, qos)]));
         self.world.turn(0);
     }
 

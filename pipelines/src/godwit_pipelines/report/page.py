@@ -259,7 +259,7 @@ def _worst(document: dict[str, Any]) -> str:
             f'<span class="broken">{escape(row["kind"])}</span>',
             f"{_count(row['messages'])}: {escape(FAULT_SENTENCES[row['kind']])}",
             escape(row["selector"]),
-            f"{'group' if row['connection'] < 0 else 'connection'} {abs(row['connection'])} of {escape(row['node'])}",
+            f"{'shared subscription' if row['connection'] < 0 else 'connection'} {abs(row['connection'])} of {escape(row['node'])}",
             f"{row['from_place']} to {row['to_place']}, after {_place(row['place_before'])}",
             escape(row["time"][11:23]),
         )
