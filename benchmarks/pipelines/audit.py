@@ -8,7 +8,8 @@ the verdict. Java's compiler is at work for some twenty rounds, so many are the 
 
 The goal's figure is that of 2,000,000 ranges. In the same session two more audits are measured, after a round that is left out each:
 `orderly`, the same ranges without faults, where nothing is left to be judged; and `larger`, so many more ranges, with
-faults, to tell what an audit costs whatever its size from what a range costs. The messages are the same for all.
+faults, to tell what an audit costs whatever its size from what a range costs. The messages are the same for all. `floor` is one window
+over the ranges and a count of what does not follow in it, nothing else: the least that Spark takes on this machine, on this day.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
 from benchmarks.pipelines.cpu import cpu_seconds
 from godwit_pipelines.schemas import ACCESS, REIGNS
@@ -32,7 +34,7 @@ from godwit_pipelines.transforms.audit import audited
 from godwit_pipelines.transforms.torn import find_torn
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
-GOAL, WARM, ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 24, 3, 2_000, 100, 30
+GOAL, WARM, ROUNDS, FLOOR_ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 24, 3, 5, 2_000, 100, 30
 
 
 def make_ranges(spark: SparkSession, count: int, *, has_faults: bool = True) -> DataFrame:
@@ -82,6 +84,29 @@ def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) 
     return took, kinds
 
 
+def follow_once(deliveries: DataFrame) -> float:
+    """How long it takes to hold each range against the one before it, and to count."""
+    begin = time.perf_counter()
+    ranges = deliveries.selectExpr(
+        *("connection", "selector", "epoch", "offset", "to_sequence as hi", "count"),
+        "if(confirmed, to_sequence + 1, from_sequence) as lo",
+    )
+    before = Window.partitionBy("connection", "selector", "epoch").orderBy("offset")
+    asked = ("case when last is null or lo = last + 1 then '' when lo > last then 'gap' else 'repeat' end as kind",)
+    followed = ranges.withColumn("last", F.lag("hi").over(before)).selectExpr(*asked, "hi - lo + 1 > count as lacks")
+    followed.groupBy("kind", "lacks").count().collect()
+    return time.perf_counter() - begin
+
+
+def measure_floor(deliveries: DataFrame) -> dict[str, Any]:
+    """The rates of some rounds after as many that are left out."""
+    deliveries.persist()
+    count = deliveries.count()
+    rates = [round(count / follow_once(deliveries)) for _ in range(2 * FLOOR_ROUNDS)][FLOOR_ROUNDS:]
+    deliveries.unpersist()
+    return {"ranges": count, "ranges_per_s": round(statistics.median(rates)), "rounds": rates}
+
+
 def measure(deliveries: DataFrame, messages: DataFrame, spark: SparkSession, warm: int) -> dict[str, Any]:
     """The rates of some rounds after those that are left out."""
     deliveries.persist()
@@ -108,6 +133,7 @@ def main(count: int, larger: int) -> None:
     result["cold"] = result["left_out"][0]
     result["orderly"] = measure(make_ranges(spark, count, has_faults=False), messages, spark, 1)
     result["larger"] = measure(make_ranges(spark, larger), messages, spark, 1)
+    result["floor"] = measure_floor(make_ranges(spark, count))
     spark.stop()
     result |= {"load_before": load, "load_after": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     result |= {"spark": pyspark.__version__, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

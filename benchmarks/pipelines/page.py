@@ -99,4 +99,10 @@ def _describe_more(found: Results) -> list[str]:
             )
     if "larger" in audit:
         lines.append(f"The audit's goal is that of {audit['ranges']:,} with faults.")
+    if "floor" in audit:
+        floor = audit["floor"]
+        lines.append(
+            f"The floor in the same session, {floor['ranges']:,} ranges each held against the one before it and nothing else: "
+            f"{floor['ranges_per_s']:,} ranges/s, {floor['ranges_per_s'] / audit['ranges_per_s']:.1f} × the audit's."
+        )
     return lines
