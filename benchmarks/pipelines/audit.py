@@ -133,7 +133,7 @@ def measure(deliveries: DataFrame, messages: DataFrame, spark: SparkSession, war
 
 def main(count: int, larger: int) -> None:
     load = round(os.getloadavg()[0], 1)
-    spark = build_session(SparkSettings(master="local[2]", driver_memory="3g"), name="measure")
+    spark = build_session(SparkSettings(master="local[2]", driver_memory="3g"), name="measure", life="rounds")
     messages = make_messages(spark).persist()
     result: dict[str, Any] = {"goal": GOAL, "messages": messages.count()}
     result |= measure(make_ranges(spark, count), messages, spark, WARM)

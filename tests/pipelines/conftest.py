@@ -26,7 +26,6 @@ ARCHIVE = ROOT / ".make" / "spark.jsa"
 INTERPRETED = {  # compiling a plan costs more than running it over a handful of rows: half the time of a test
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
 }
 SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g", conf=INTERPRETED)
 hypothesis.settings.register_profile("godwit", deadline=None, max_examples=60, derandomize=True)
@@ -40,7 +39,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     extra = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     is_kept = ARCHIVE.exists() or ("CI" not in os.environ and ARCHIVE.parent.is_dir())
     settings = replace(SETTINGS, class_archive=str(ARCHIVE) if is_kept else "")
-    built = build_session(settings, name="tests", is_short=True, extra=extra)
+    built = build_session(settings, name="tests", life="once", extra=extra)
     yield built
     built.stop()
 

@@ -41,7 +41,7 @@ from godwit_pipelines.session import (
     check_master,
     find_java,
     find_python,
-    short_lived,
+    java_flags,
     spark_conf,
 )
 from godwit_pipelines.settings import Config, SparkSettings
@@ -199,11 +199,21 @@ def test_workers_of_the_installed_spark_load_the_package_that_is_compiled_and_no
 
 
 def test_who_chooses_a_collector_of_java_has_it() -> None:
-    check_java_options("-XX:+UseG1GC -Da='b c'", is_short=True)
-    flags = spark_conf(SparkSettings(java_options="-XX:+UseG1GC"), is_short=True)["spark.driver.extraJavaOptions"]
+    check_java_options("-XX:+UseG1GC -Da='b c'", "once")
+    flags = spark_conf(SparkSettings(java_options="-XX:+UseG1GC"), "once")["spark.driver.extraJavaOptions"]
     assert "UseSerialGC" not in flags and "TieredStopAtLevel" in flags
-    flags = spark_conf(SparkSettings(java_options="-Da=b"), is_short=True)["spark.driver.extraJavaOptions"]
+    flags = spark_conf(SparkSettings(java_options="-Da=b"), "once")["spark.driver.extraJavaOptions"]
     assert "UseSerialGC" in flags and flags.endswith("-Da=b")
+    assert java_flags("", "rounds") == ["-XX:+UseParallelGC"] and java_flags("-XX:+UseZGC", "rounds") == []
+    assert java_flags("", "stream") == []
+
+
+@pytest.mark.parametrize(("master", "partitions"), [("local", 1), ("local[3]", 3), ("local[64,2]", 8), ("yarn", 4)])
+def test_a_shuffle_has_a_partition_for_each_core(master: str, partitions: int) -> None:
+    assert spark_conf(SparkSettings(master=master))["spark.sql.shuffle.partitions"] == str(partitions)
+    given = SparkSettings(master=master, shuffle_partitions=7)
+    assert spark_conf(given)["spark.sql.shuffle.partitions"] == "7"
+    assert 1 <= int(spark_conf(SparkSettings(master="local[*]"))["spark.sql.shuffle.partitions"]) <= 8
 
 
 def test_a_short_session_has_room_for_as_much_compiled_code_as_any() -> None:
@@ -212,7 +222,7 @@ def test_a_short_session_has_room_for_as_much_compiled_code_as_any() -> None:
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         return int(next(line for line in told.splitlines() if " ReservedCodeCacheSize " in line).split()[3])
 
-    assert code_bytes(*short_lived("", is_short=True)) >= code_bytes()
+    assert code_bytes(*java_flags("", "once")) >= code_bytes()
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:

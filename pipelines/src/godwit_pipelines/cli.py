@@ -41,6 +41,7 @@ from .words import counted
 
 if TYPE_CHECKING:
     from .metrics import Figures
+    from .session import Life
 
 _SETTINGS = [
     click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
@@ -161,10 +162,11 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     late: dict[str, int] = {}
+    life: Life = "once" if every_s is None else "rounds" if job.kind == "batch" else "stream"
     writing = [name for name in (job.name, *job.parts) if any(each in TABLES for each in JOBS[name].writes)]
     with holding(config, writing), serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start(), stop.starting():
-            spark = build_session(config.spark, name=f"godwit {job.name}", is_short=every_s is None, extra=jars)
+            spark = build_session(config.spark, name=f"godwit {job.name}", life=life, extra=jars)
         try:
             stop.listen(goes_on=every_s is not None)
             spark.streams.addListener(figures)

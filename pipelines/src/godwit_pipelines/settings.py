@@ -61,7 +61,10 @@ class SparkSettings:
     executor_memory: str = option("1g", "Memory of each executor's Java heap, on a cluster.")
     executor_cores: int = option(0, "Cores of each executor on a cluster; 0 leaves it to Spark.", low=0, high=1024)
     shuffle_partitions: int = option(
-        4, "Partitions of a shuffle; a stream keeps those of its first run.", low=1, high=1e5
+        0,
+        "Partitions of a shuffle; a stream keeps those of its first run. 0: one for each core of this machine, 8 at most; 4 on a cluster.",
+        low=0,
+        high=1e5,
     )
     java_options: str = option(
         "", "Further flags of the driver's Java, each one that it knows; how much memory is `spark.driver_memory`."

@@ -34,7 +34,7 @@ from godwit_pipelines.settings import SparkSettings
 from godwit_pipelines.source.kafka import connector_jars
 from pyspark.sql import functions as F
 jars, servers, first, next = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-spark = build_session(SparkSettings(master="local[1]"), is_short=True, extra={"spark.jars": connector_jars(jars)})
+spark = build_session(SparkSettings(master="local[1]"), life="once", extra={"spark.jars": connector_jars(jars)})
 rows = spark.range(first, next).select(
     F.when(F.col("id") == next - 1, F.unhex(F.lit("FF"))).otherwise(F.concat(F.lit("room/"), F.col("id") % 10)).alias("key"),
     F.col("id").cast("string").alias("value"),

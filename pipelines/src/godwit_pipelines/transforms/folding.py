@@ -71,8 +71,9 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
     picked = pick(deliveries, F.broadcast(places) if found.all <= _BROADCAST_MOST else places).persist()
     asked = picked.selectExpr("count_if(is_pattern) as patterns").first()
     assert asked
-    # where nobody is odd Spark sees by itself that what judges subjects has nothing to do, and plans none of it
+    # where nobody is odd Spark sees by itself that what judges subjects, or all of it, has nothing to do, and plans none of it
     rest = picked.filter("is_pattern or not is_plain" if found.odd else "is_pattern")
+    rest = rest if found.odd or asked.patterns else rest.limit(0)
     names = picked.filter("offset = first_offset").select("key", *WHOSE, "epoch")
     return Folded(
         subscribers.join(names, "key", "left"),
