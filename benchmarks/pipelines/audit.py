@@ -4,7 +4,7 @@
 
 Ranges of 30 messages on 2,000 subjects, 100 rows for each subscription (the first names its place), with faults at known
 places; a warm session on two cores, ranges and messages in memory. All of the audit counts: judging, faults, subscriptions and
-the verdict. Java's compiler is at work for some twenty rounds, so many are the plans: they are left out, and kept beside.
+the verdict. Java's compiler is at work for some thirty rounds, so many are the plans: they are left out, and kept beside.
 
 The goal's figure is that of 2,000,000 ranges. In the same session two more audits are measured, after a round that is left out each:
 `orderly`, the same ranges without faults, where nothing is left to be judged; and `larger`, so many more ranges, with
@@ -34,7 +34,7 @@ from godwit_pipelines.transforms.audit import audited
 from godwit_pipelines.transforms.torn import find_torn
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
-GOAL, WARM, ROUNDS, FLOOR_ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 24, 3, 5, 2_000, 100, 30
+GOAL, WARM, ROUNDS, FLOOR_ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 32, 5, 5, 2_000, 100, 30
 
 
 def make_ranges(spark: SparkSession, count: int, *, has_faults: bool = True) -> DataFrame:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
 from godwit_pipelines.transforms.audit import conclude, judge
+from godwit_pipelines.transforms.faults import find_faults
 from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
 from godwit_pipelines.transforms.torn import find_torn
@@ -76,7 +77,7 @@ def run_audit(
     torn = find_torn(handed, access, {}, {}) if is_torn else None
     judged = judge(rest, known, again, counts=counts, torn=torn).localCheckpoint()
     sums.unpersist()
-    found = conclude(judged, folded)
+    found = conclude(judged, find_faults(judged), folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]
     for by_node, told in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):
         for row in told.collect():

@@ -9,6 +9,7 @@ undeclared fault, whatever happened to its clients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -54,19 +55,23 @@ def audited(
         again = list_again(deliveries, access)
         folded = fold(deliveries, sums, again)
         kept.callback(folded.release)
+        beside = kept.enter_context(ThreadPoolExecutor(1))  # rows are worked on while what is next is planned
+        picking = beside.submit(folded.pick)
         published = know_published(messages, reigns, sums, erased)
 
-        def find(torn: DataFrame | None = None) -> Audit:
+        def find(torn: DataFrame | None = None) -> tuple[Audit, int]:
             judged = judge(folded.rest, published, again, counts=folded.counts, torn=torn).persist()
             kept.callback(judged.unpersist)
-            found = conclude(judged, folded)
-            found.faults.persist()  # the other tables are made of them, too
-            kept.callback(found.faults.unpersist)
-            return found
+            faults = find_faults(judged).persist()  # the other tables are made of them, too
+            kept.callback(faults.unpersist)
+            undeclared = beside.submit(count_undeclared, faults)
+            found = conclude(judged, faults, folded)
+            picking.result()
+            return found, undeclared.result()
 
-        found = find()
-        torn = find_torn() if find_torn and count_undeclared(found.faults) else None
-        yield found if torn is None else find(torn)
+        found, undeclared = find()
+        torn = find_torn() if find_torn and undeclared else None
+        yield found if torn is None else find(torn)[0]
 
 
 def count_undeclared(faults: DataFrame) -> int:
@@ -108,9 +113,8 @@ def judge(
     return judge_ranges(excuse_runs(chains, published.runs))
 
 
-def conclude(judged: DataFrame, folded: Folded | None = None) -> Audit:
-    """The tables of an audit from its judged ranges, and the subscriptions that were folded as they are in order."""
-    faults = find_faults(judged)
+def conclude(judged: DataFrame, faults: DataFrame, folded: Folded | None = None) -> Audit:
+    """The tables of an audit from its judged ranges, their faults, and the subscriptions that were folded as they are in order."""
     ranges, hours = sum_chains(judged, faults), sum_hours(judged)
     if folded:
         ranges = ranges.unionByName(list_plain_chains(folded))

@@ -41,14 +41,20 @@ _BROADCAST_MOST = 500_000
 
 @dataclass(frozen=True)
 class Folded:
-    """What came of folding: a row for each subscriber of a subject, and the deliveries that are to be judged."""
+    """What came of folding: a row for each subscriber of a subject, and the deliveries that are to be judged, which are not picked yet."""
 
     subscribers: DataFrame
     """`is_plain`: all that it was handed is in order."""
     rest: DataFrame
     counts: bool
     """Whether messages must be counted to judge the rest (published.py)."""
+    picked: DataFrame
+    """`rest`, and a row of each subscriber that is plain."""
     kept: tuple[DataFrame, ...]
+
+    def pick(self) -> None:
+        """Have the rows picked: whatever is made of them waits for it."""
+        self.picked.count()
 
     def release(self) -> None:
         """Let go of what is kept in memory, once the audit's tables are written."""
@@ -60,6 +66,7 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
     """Fold what is in order. What was published (`sums` of published.py) is held against rows that are a hundred times fewer, and so is
     who subscribed `again`.
     """
+    [patterns] = collect(deliveries.selectExpr("bool_or(is_pattern) as are_there"))
     known = sum_subscribers(sum_hours(deliveries.filter("not is_pattern")))
     told = known.join(list_lanes(sums), "lane", "left").join(again.selectExpr(_KEY, "true as again"), "key", "left")
     subscribers = told.selectExpr("*", f"{_PLAIN} as is_plain").drop(*_ASKED).persist()
@@ -69,16 +76,15 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
     assert found
     places = subscribers.select("key", "first_offset", "is_plain")
     picked = pick(deliveries, F.broadcast(places) if found.all <= _BROADCAST_MOST else places).persist()
-    asked = picked.selectExpr("count_if(is_pattern) as patterns").first()
-    assert asked
     # where nobody is odd Spark sees by itself that what judges subjects, or all of it, has nothing to do, and plans none of it
     rest = picked.filter("is_pattern or not is_plain" if found.odd else "is_pattern")
-    rest = rest if found.odd or asked.patterns else rest.limit(0)
+    rest = rest if found.odd or patterns["are_there"] else rest.limit(0)
     names = picked.filter("offset = first_offset").select("key", *WHOSE, "epoch")
     return Folded(
         subscribers.join(names, "key", "left"),
         rest.select(deliveries.columns),
-        bool(asked.patterns or found.skipping),
+        bool(patterns["are_there"] or found.skipping),
+        picked,
         (subscribers, picked),
     )
 
