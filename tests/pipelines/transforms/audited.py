@@ -14,7 +14,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
-from godwit_pipelines.transforms.audit import conclude, judge
+from godwit_pipelines.transforms.audit import conclude, conclude_folded, judge
 from godwit_pipelines.transforms.faults import find_faults
 from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
@@ -75,9 +75,12 @@ def run_audit(
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
     torn = find_torn(handed, access, {}, {}) if is_torn else None
-    judged = judge(rest, known, again, counts=counts, torn=torn).localCheckpoint()
+    if folded and folded.is_whole:
+        found = conclude_folded(folded)
+    else:
+        judged = judge(rest, known, again, counts=counts, torn=torn).localCheckpoint()
+        found = conclude(judged, find_faults(judged), folded)
     sums.unpersist()
-    found = conclude(judged, find_faults(judged), folded)
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]
     for by_node, told in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):
         for row in told.collect():

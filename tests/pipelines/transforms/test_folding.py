@@ -80,7 +80,7 @@ def test_what_is_in_order_is_folded_and_nothing_else(spark: SparkSession) -> Non
     rest = [row.selector for row in folded.rest.collect()]
     folded.release()
     sums.unpersist()
-    assert found == {name: is_plain for name, (is_plain, _) in CHAINS.items()}
+    assert found == {name: is_plain for name, (is_plain, _) in CHAINS.items()} and not folded.is_whole
     assert sorted(rest) == sorted(
         ["/*", *(name for name, (is_plain, rows) in CHAINS.items() if not is_plain for _ in rows)]
     )
@@ -104,7 +104,7 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     judged.explain()
     folded.release()
     sums.unpersist()
-    assert rest == ["/*"]
+    assert rest == ["/*"] and not folded.is_whole
     plan = capsys.readouterr().out.splitlines()
     assert plan[1].startswith("LocalTableScan <empty>")  # Spark plans nothing for it
 
@@ -141,6 +141,12 @@ def test_folding_changes_nothing(spark: SparkSession) -> None:
     for name in scenes:
         assert tables(folded, name) == tables(judged, name)
     assert not folded.faults["orderly"] and len(folded.ranges["orderly"]) == 40
+
+
+def test_where_all_is_folded_nothing_is_judged_and_the_tables_are_the_same(spark: SparkSession) -> None:
+    scenes = {"orderly": orderly(random.Random(SEED))}
+    folded, judged = run_audit(spark, scenes), run_audit(spark, scenes, is_folded=False)
+    assert tables(folded, "orderly") == tables(judged, "orderly") and len(folded.ranges["orderly"]) == 40
 
 
 @pytest.mark.long

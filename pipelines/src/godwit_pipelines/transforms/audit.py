@@ -17,10 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..tables.proof import FAULTS
 from .faults import find_faults
 from .folding import SUBSCRIBER, Folded, fold, list_again, list_plain_chains, list_plain_hours
 from .published import Published, know_published, measure_ranges, sum_messages
-from .runs import Told, collect
+from .runs import Told, collect, make_small
 from .torn import tear_chains
 
 _EPOCH, _HOUR = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=1)
@@ -57,6 +58,9 @@ def audited(
         kept.callback(folded.release)
         beside = kept.enter_context(ThreadPoolExecutor(1))  # rows are worked on while what is next is planned
         picking = beside.submit(folded.pick)
+        if folded.is_whole:
+            yield conclude_folded(folded)
+            return
         published = know_published(messages, reigns, sums, erased)
 
         def find(torn: DataFrame | None = None) -> tuple[Audit, int]:
@@ -120,6 +124,12 @@ def conclude(judged: DataFrame, faults: DataFrame, folded: Folded | None = None)
         ranges = ranges.unionByName(list_plain_chains(folded))
         hours = hours.unionByName(list_plain_hours(folded))
     return Audit(ranges, faults, reach_verdict(hours, faults))
+
+
+def conclude_folded(folded: Folded) -> Audit:
+    """The tables of an audit where every subscription was folded: nothing is to be judged, and no plan is made for it."""
+    faults = make_small(folded.picked.sparkSession, [], FAULTS.columns)
+    return Audit(list_plain_chains(folded), faults, reach_verdict(list_plain_hours(folded), faults))
 
 
 def number_chains(ranges: DataFrame, again: DataFrame) -> DataFrame:

@@ -48,6 +48,8 @@ class Folded:
     rest: DataFrame
     counts: bool
     """Whether messages must be counted to judge the rest (published.py)."""
+    is_whole: bool
+    """Whether there is nothing left to be judged."""
     picked: DataFrame
     """`rest`, and a row of each subscriber that is plain."""
     kept: tuple[DataFrame, ...]
@@ -76,14 +78,14 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
     assert found
     places = subscribers.select("key", "first_offset", "is_plain")
     picked = pick(deliveries, F.broadcast(places) if found.all <= _BROADCAST_MOST else places).persist()
-    # where nobody is odd Spark sees by itself that what judges subjects, or all of it, has nothing to do, and plans none of it
+    # where nobody is odd Spark sees by itself that what judges subjects has nothing to do, and plans none of it
     rest = picked.filter("is_pattern or not is_plain" if found.odd else "is_pattern")
-    rest = rest if found.odd or patterns["are_there"] else rest.limit(0)
     names = picked.filter("offset = first_offset").select("key", *WHOSE, "epoch")
     return Folded(
         subscribers.join(names, "key", "left"),
         rest.select(deliveries.columns),
         bool(patterns["are_there"] or found.skipping),
+        not (patterns["are_there"] or found.odd),
         picked,
         (subscribers, picked),
     )

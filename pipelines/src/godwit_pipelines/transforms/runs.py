@@ -60,9 +60,9 @@ def collect(frame: DataFrame) -> list[Row]:
     return rows
 
 
-def make_small(spark: SparkSession, rows: Iterable[Row], schema: str) -> DataFrame:
+def make_small(spark: SparkSession, rows: Iterable[Row], schema: str | StructType) -> DataFrame:
     """A few rows as a table that the driver holds."""
-    fields = StructType.fromDDL(schema)
+    fields = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     assert isinstance(fields, StructType)
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), to_arrow_schema(fields, timezone="UTC")), fields)
 
