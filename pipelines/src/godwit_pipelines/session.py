@@ -52,7 +52,7 @@ _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-X
 keeps room for 48 MB of code: the jobs one after another fill it, and the rest would run uncompiled. This is what it keeps with both.
 """
 _ROUNDS = ("-XX:+UseParallelGC",)
-"""Java flags for batches again and again: a tenth less CPU, and nobody waits in the pauses that a stream would have."""
+"""Java flags for batches again and again: 5 to 7 % less CPU of an audit, and nobody waits in the pauses that a stream would have."""
 _JAVA_FLAGS = {"once": _SHORT_LIVED, "rounds": _ROUNDS, "stream": ()}
 Life = Literal["once", "rounds", "stream"]
 """What a session is for: one run, of which its start is a large part; batches again and again; or queries that go on."""
@@ -160,7 +160,7 @@ def count_partitions(master: str) -> int:
     local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
     if not local:
         return _PARTITIONS_CLUSTER
-    cores = len(os.sched_getaffinity(0)) if local[1] == "*" else int(local[1] or 1)
+    cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
     return min(cores, _PARTITIONS_LOCAL_MOST)
 
 
