@@ -6,7 +6,7 @@ Ranges of 30 messages on 2,000 subjects, 100 rows for each subscription (the fir
 places; a warm session on two cores, ranges and messages in memory. All of the audit counts: judging, faults, subscriptions and
 the verdict. Java's compiler is at work for some thirty rounds, so many are the plans: they are left out, and kept beside.
 
-The goal's figure is that of 2,000,000 ranges. In the same session two more audits are measured, after a round that is left out each:
+The goal names no size: three audits are held against it. Beside 2,000,000 ranges two are measured, after a round that is left out each:
 `orderly`, the same ranges without faults, where nothing is left to be judged; and `larger`, so many more ranges, with
 faults, to tell what an audit costs whatever its size from what a range costs. The messages are the same for all. `floor` is one window
 over the same ranges and a count of what does not follow in it, nothing else: what a rate is worth on this machine, on this day.

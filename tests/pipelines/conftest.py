@@ -27,7 +27,7 @@ INTERPRETED = {  # compiling a plan costs more than running it over a handful of
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SETTINGS = SparkSettings(master="local[2]", shuffle_partitions=2, driver_memory="1g", conf=INTERPRETED)
+SETTINGS = SparkSettings(master="local[2]", driver_memory="1g", conf=INTERPRETED)
 hypothesis.settings.register_profile("godwit", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.load_profile("godwit")
 Runs = Callable[..., Outcome]

@@ -121,7 +121,9 @@ def test_masters_that_spark_knows_are_taken(master: str) -> None:
     check_master(master)
 
 
-@pytest.mark.parametrize("master", ["", "local[x]", "sprak://a:7077", "spark://", "spark://host", "localhost"])
+@pytest.mark.parametrize(
+    "master", ["", "local[x]", "local[0]", "sprak://a:7077", "spark://", "spark://host", "localhost"]
+)
 def test_what_is_no_master_is_told_before_spark_starts(master: str) -> None:
     with pytest.raises(ConfigInvalid, match=r"spark\.master"):
         check_master(master)

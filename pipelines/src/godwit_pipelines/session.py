@@ -34,7 +34,7 @@ ALWAYS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit makes more classes than the 100 that are kept: each time anew, and cold
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # where in our Python a column was made: a fifth of what Python does
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # where a column was made: a quarter of an audit's Python calls
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.streaming.metricsEnabled": "false",  # metrics.py tells them
     "spark.sql.streaming.minBatchesToRetain": "20",
@@ -43,7 +43,7 @@ ALWAYS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a table's files are named, not discovered
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
+_MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
 _GIVEN = Path(__file__).with_name("spark")
 """The files that Spark is given."""
 _LOGGING, _PYTHON = _GIVEN / "log4j2.properties", _GIVEN / "python"
@@ -156,7 +156,9 @@ def check_master(master: str) -> None:
 
 
 def count_partitions(master: str) -> int:
-    """Partitions of a shuffle where none are given: on this machine one for each core, up to as many as pay for themselves."""
+    """Partitions of a shuffle where none are given: on this machine one for each core, and not very many: a stream keeps files of its
+    own for each.
+    """
     local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
     if not local:
         return _PARTITIONS_CLUSTER

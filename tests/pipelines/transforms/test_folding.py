@@ -143,9 +143,14 @@ def test_folding_changes_nothing(spark: SparkSession) -> None:
     assert not folded.faults["orderly"] and len(folded.ranges["orderly"]) == 40
 
 
-def test_where_all_is_folded_nothing_is_judged_and_the_tables_are_the_same(spark: SparkSession) -> None:
+def test_where_all_is_folded_nothing_is_judged_and_the_tables_are_the_same(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenes = {"orderly": orderly(random.Random(SEED))}
-    folded, judged = run_audit(spark, scenes), run_audit(spark, scenes, is_folded=False)
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.pipelines.transforms.audited.judge", lambda *_, **__: pytest.fail("it was judged"))
+        folded = run_audit(spark, scenes)
+    judged = run_audit(spark, scenes, is_folded=False)
     assert tables(folded, "orderly") == tables(judged, "orderly") and len(folded.ranges["orderly"]) == 40
 
 

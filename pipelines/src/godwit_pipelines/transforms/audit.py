@@ -59,7 +59,9 @@ def audited(
         beside = kept.enter_context(ThreadPoolExecutor(1))  # rows are worked on while what is next is planned
         picking = beside.submit(folded.pick)
         if folded.is_whole:
-            yield conclude_folded(folded)
+            found = conclude_folded(folded)
+            picking.result()
+            yield found
             return
         published = know_published(messages, reigns, sums, erased)
 
@@ -128,7 +130,7 @@ def conclude(judged: DataFrame, faults: DataFrame, folded: Folded | None = None)
 
 def conclude_folded(folded: Folded) -> Audit:
     """The tables of an audit where every subscription was folded: nothing is to be judged, and no plan is made for it."""
-    faults = make_small(folded.picked.sparkSession, [], FAULTS.columns)
+    faults = make_small(folded.subscribers.sparkSession, [], FAULTS.columns)
     return Audit(list_plain_chains(folded), faults, reach_verdict(list_plain_hours(folded), faults))
 
 

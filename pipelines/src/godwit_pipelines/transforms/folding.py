@@ -52,7 +52,8 @@ class Folded:
     """Whether there is nothing left to be judged."""
     picked: DataFrame
     """`rest`, and a row of each subscriber that is plain."""
-    kept: tuple[DataFrame, ...]
+    known: DataFrame
+    """What `subscribers` is made of."""
 
     def pick(self) -> None:
         """Have the rows picked: whatever is made of them waits for it."""
@@ -60,7 +61,7 @@ class Folded:
 
     def release(self) -> None:
         """Let go of what is kept in memory, once the audit's tables are written."""
-        for frame in self.kept:
+        for frame in (self.known, self.picked):
             frame.unpersist()
 
 
@@ -87,7 +88,7 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
         bool(patterns["are_there"] or found.skipping),
         not (patterns["are_there"] or found.odd),
         picked,
-        (subscribers, picked),
+        subscribers,
     )
 
 
