@@ -22,7 +22,7 @@ from pyspark.errors import StreamingQueryException
 from rich.console import Console
 
 from godwit_pipelines import progress
-from godwit_pipelines.cli import main, parse_time, run_rounds
+from godwit_pipelines.cli import life_of, main, parse_time, run_rounds
 from godwit_pipelines.errors import EXIT_STOPPED, STOPPED, ConfigInvalid, DiskFailed
 from godwit_pipelines.jobs import JOBS, Outcome, Run
 from godwit_pipelines.metrics import Figures
@@ -72,7 +72,12 @@ def call(*words: str) -> Result:
             2,
             "--option until: '2026-13-01'",
         ),
-        (("run", "audit", "--option", "since=25:00"), 2, "must be a day, or a time of a day, in UTC; 2026-11-21 10:00"),
+        (
+            ("run", "audit", "--option", "since=25:00"),
+            2,
+            "must be a day, or a time of a day, in UTC, or how long ago; 2026-11-21 10:00, or 24h",
+        ),
+        (("run", "audit", "--option", "since=400 days"), 2, "--option since: '400 days' must be a day"),
         (("run", "bars", "--option", "publish=bars/1s"), 2, "did you mean /bars/1s?"),
         (("run", "bars", "--option", "publish=/bars/*"), 2, "has a wildcard"),
         (("run", "bars", "--option", "publish=/$bars"), 2, "is the node's own"),
@@ -297,6 +302,11 @@ def test_times_are_read_with_their_units() -> None:
     for text in ("", "s", "-1s", "2d", "1e9"):
         with pytest.raises(ConfigInvalid):
             parse_time(text)
+
+
+def test_a_session_is_for_one_run_or_for_rounds_or_for_queries_that_go_on() -> None:
+    asked = (("audit", None), ("land", None), ("audit", 300.0), ("land", 10.0))
+    assert [life_of(JOBS[job], every_s) for job, every_s in asked] == ["once", "once", "rounds", "stream"]
 
 
 def test_every_job_names_tables_that_are_declared() -> None:

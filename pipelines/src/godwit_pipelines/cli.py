@@ -162,11 +162,10 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
     late: dict[str, int] = {}
-    life: Life = "once" if every_s is None else "rounds" if job.kind == "batch" else "stream"
     writing = [name for name in (job.name, *job.parts) if any(each in TABLES for each in JOBS[name].writes)]
     with holding(config, writing), serving(figures, config.metrics.address):
         with console.status("starting Spark"), quiet_start(), stop.starting():
-            spark = build_session(config.spark, name=f"godwit {job.name}", life=life, extra=jars)
+            spark = build_session(config.spark, name=f"godwit {job.name}", life=life_of(job, every_s), extra=jars)
         try:
             stop.listen(goes_on=every_s is not None)
             spark.streams.addListener(figures)
@@ -200,6 +199,13 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
             raise
         finally:
             stop.end(spark)
+
+
+def life_of(job: Job, every_s: float | None) -> Life:
+    """What a job's session is for."""
+    if every_s is None:
+        return "once"
+    return "rounds" if job.kind == "batch" else "stream"
 
 
 def run_rounds(job: Job, given: Run, stop: Stopping, figures: Figures) -> Outcome:

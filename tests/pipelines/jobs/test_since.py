@@ -60,10 +60,11 @@ def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Ru
         run_job("audit")
     lake.append("bronze.messages", frame(spark, MESSAGES, [message_of(n, 1, n + 1, 0) for n in range(5)]))
     assert run_job("audit", since="2030-01-01").text == (
-        "nothing was handed over since 2030-01-01: the newest row of bronze.deliveries is of 2026-11-21 10:05:00 UTC"
+        "nothing was handed over since 2030-01-01 00:00:00 UTC: the newest row of bronze.deliveries is of 2026-11-21 10:05:00 UTC"
     )
     assert run_job("audit").text.startswith("PROVEN: 5 messages")
     assert run_job("audit", since="2026-11-21 10:06").text.startswith("nothing was handed over")
+    assert run_job("audit", since="0 seconds").text.startswith("nothing was handed over"), "so long ago"
 
 
 def test_what_was_told_and_what_the_journal_excuses_are_said_apart() -> None:

@@ -60,7 +60,7 @@ def run(run: Run) -> Outcome:
         write("gold.audit_ranges", found.ranges)
         write("gold.audit_verdict", found.verdict)
     if newest:
-        return Outcome(f"nothing was handed over since {run.options['since']}: {newest}")
+        return Outcome(newest)
     outcome = sum_up(lake.read("gold.audit_verdict"))
     if not unplaced:
         return outcome
@@ -71,9 +71,10 @@ def run(run: Run) -> Outcome:
 def tell_newest(deliveries: DataFrame, since: datetime) -> str:
     """Of when the last delivery is, where that is before the time; nothing where there is none at all."""
     newest = collect(deliveries.agg(F.max("time").alias("time")))[0]["time"]
-    return (
-        f"the newest row of bronze.deliveries is of {newest:%Y-%m-%d %H:%M:%S} UTC" if newest and newest < since else ""
-    )
+    if not newest or newest >= since:
+        return ""
+    asked, last = (f"{time:%Y-%m-%d %H:%M:%S} UTC" for time in (since, newest))
+    return f"nothing was handed over since {asked}: the newest row of bronze.deliveries is of {last}"
 
 
 def look_for_torn(lake: Lake) -> DataFrame | None:
@@ -138,8 +139,8 @@ JOB = Job(
     kind="batch",
     every_s=300.0,
     options={
-        "since": "Judge only the hours from this time's on (2026-11-21, or with a time of day; UTC), and those before them that "
-        "subscriptions of these hours began in.",
+        "since": "Judge only the hours from this time's on (2026-11-21, or with a time of day; UTC; or so long before each round: 24h), "
+        "and those before them that subscriptions of these hours began in.",
     },
     check=check,
 )

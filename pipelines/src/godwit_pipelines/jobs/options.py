@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..errors import ConfigInvalid
 
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
 _SPAN = re.compile(rf"\s*(\d{{1,9}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
+_SHORT = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_SPELT = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SPAN_S_MAX = 366 * 86_400.0
 
 
 def time_of(options: Mapping[str, str], name: str) -> datetime | None:
-    """The time of an option, in UTC; none where it is not given. Raises ConfigInvalid for what is no time."""
+    """The time of an option, in UTC; a length of time is so long ago. None if not given. Raises ConfigInvalid for what is neither."""
     text = options.get(name, "").strip()
     if not text:
         return None
+    seconds = seconds_of(spell(text))
+    if seconds is not None and seconds <= _SPAN_S_MAX:
+        return datetime.now(UTC) - timedelta(seconds=seconds)
     try:
         found = datetime.fromisoformat(text)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ConfigInvalid(
-            f"--option {name}", text, "must be a day, or a time of a day, in UTC", hint="2026-11-21 10:00"
+            f"--option {name}",
+            text,
+            "must be a day, or a time of a day, in UTC, or how long ago",
+            hint="2026-11-21 10:00, or 24h",
         ) from None
 
 
@@ -54,11 +62,23 @@ def is_yes(options: Mapping[str, str], name: str, default: str) -> bool:
 
 
 def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none: bool = False) -> str:
-    """The length of time of an option, as Spark reads it: one or more of NUMBER UNIT. Raises ConfigInvalid for what is none."""
+    """The length of time of an option, as Spark reads it: one or more of NUMBER UNIT, or 10s. Raises ConfigInvalid for what is none."""
     text = options.get(name, default)
+    seconds = seconds_of(spelt := spell(text))
+    if seconds is None or not (0 < seconds <= _SPAN_S_MAX or (seconds == 0 and may_be_none)):
+        raise ConfigInvalid(f"--option {name}", text, "must be a length of time up to 366 days", hint="1 second")
+    return spelt
+
+
+def spell(text: str) -> str:
+    """10s, as `--every` takes it, is 10 seconds; all else stays as it is."""
+    short = _SHORT.fullmatch(text)
+    return f"{short[1]} {_SPELT[short[2]]}" if short else text
+
+
+def seconds_of(text: str) -> float | None:
+    """A length of time, one or more of NUMBER UNIT, in seconds; none for what is no such length."""
     rest, seconds = text, 0.0
     while found := _SPAN.match(rest):
         rest, seconds = rest[found.end() :], seconds + int(found[1]) * _UNITS_S[found[2].lower()]
-    if rest or not text or not (0 < seconds <= _SPAN_S_MAX or (seconds == 0 and may_be_none)):
-        raise ConfigInvalid(f"--option {name}", text, "must be a length of time up to 366 days", hint="1 second")
-    return text
+    return None if rest or not text else seconds

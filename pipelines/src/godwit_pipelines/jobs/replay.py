@@ -80,8 +80,8 @@ JOB = Job(
     every_s=86_400.0,
     options={
         "subjects": "Which subject or pattern: /orders/**.",
-        "since": "From when, UTC: 2026-11-21 10:00.",
-        "until": "Up to, not including, when.",
+        "since": "From when, UTC: 2026-11-21 10:00, or how long ago: 24h.",
+        "until": "Up to, not including, when; as since.",
         "tenant": "Whose only.",
         "below": "Publish below this subject instead of on the same ones: /again.",
         "rate": "Most messages a second.",
