@@ -1,9 +1,9 @@
 """Clients that never sit still, in the node's own environment: they subscribe again and again, to the same, from wherever they like.
 
-    python restless.py ws://HOST:PORT/v1/live SEED
+    python restless.py SEED ws://HOST:PORT/v1/live ...
 
 Each connection asks for many subscriptions, with and without ending the one before; marks and positions that it goes on from are its own,
-old ones too. It ends by itself.
+old ones too, and where there are several nodes those that another one gave. It ends by itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ PAUSES_S = (0.0, 0.0, 0.001, 0.01, 0.1)
 class Client:
     """What one client knows of where it stood."""
 
-    def __init__(self, url: str, lots: random.Random) -> None:
-        self.url, self.lots = url, lots
+    def __init__(self, urls: list[str], lots: random.Random) -> None:
+        self.urls, self.lots = urls, lots
         self.places: dict[str, str] = {}
 
     async def read(self, socket: ClientConnection) -> None:
@@ -60,7 +60,7 @@ class Client:
     async def run(self) -> None:
         left = SUBSCRIPTIONS
         while left > 0:
-            async with connect(self.url, max_size=None) as socket:
+            async with connect(self.lots.choice(self.urls), max_size=None) as socket:
                 reading = asyncio.create_task(self.read(socket))
                 for _ in range(self.lots.randint(5, 60)):
                     command, left = self.draw(), left - 1
@@ -92,12 +92,13 @@ async def drain(socket: ClientConnection) -> None:
         pass
 
 
-async def main(url: str, seed: int) -> None:
-    publishing = asyncio.create_task(publish(url))
-    clients: list[Awaitable[None]] = [Client(url, random.Random(seed + number)).run() for number in range(CLIENTS)]
+async def main(seed: int, *urls: str) -> None:
+    publishing = [asyncio.create_task(publish(url)) for url in urls]
+    clients: list[Awaitable[None]] = [Client([*urls], random.Random(seed + number)).run() for number in range(CLIENTS)]
     await asyncio.gather(*clients)
-    publishing.cancel()
+    for each in publishing:
+        each.cancel()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))

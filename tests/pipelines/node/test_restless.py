@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,24 @@ def test_clients_that_subscribe_again_and_again_are_no_fault(
     seed: int, tmp_path: Path, spark: SparkSession, lake: Lake, run_job: Callable[..., Outcome]
 ) -> None:
     with running_node(tmp_path) as url:
-        address = url.replace("http", "ws", 1) + "/v1/live"
-        command = [str(ROOT / ".venv/bin/python"), str(SCRIPT), address, str(seed)]
-        subprocess.run(command, check=True, timeout=RUN_S)
+        be_restless(seed, url)
     prove(tmp_path, lake, run_job)
     assert lake.read("gold.audit_ranges").count() > 500
+
+
+@pytest.mark.long
+def test_clients_that_take_their_places_to_another_node_are_no_fault(
+    tmp_path: Path, spark: SparkSession, lake: Lake, run_job: Callable[..., Outcome]
+) -> None:
+    names = ("a", "b")
+    with ExitStack() as nodes:
+        for name in names:
+            (tmp_path / name).mkdir()
+        urls = [nodes.enter_context(running_node(tmp_path / name, "--set", f"node.name={name}")) for name in names]
+        be_restless(3, *urls)
+    prove(tmp_path, lake, run_job, *names)
+    ranges = lake.read("gold.audit_ranges").groupBy("node").count().collect()
+    assert {row["node"] for row in ranges} == {*names} and all(row["count"] > 200 for row in ranges)
 
 
 @pytest.mark.long
@@ -50,8 +64,14 @@ def test_devices_that_overlap_share_and_come_back_are_no_fault(
     assert shared.count() == 3
 
 
-def prove(folder: Path, lake: Lake, run_job: Callable[..., Outcome]) -> None:
-    (folder / "data").rename(folder / "node-1")  # where the lake of the tests looks
+def be_restless(seed: int, *urls: str) -> None:
+    addresses = [url.replace("http", "ws", 1) + "/v1/live" for url in urls]
+    subprocess.run([str(ROOT / ".venv/bin/python"), str(SCRIPT), str(seed), *addresses], check=True, timeout=RUN_S)
+
+
+def prove(folder: Path, lake: Lake, run_job: Callable[..., Outcome], *nodes: str) -> None:
+    for number, node in enumerate(nodes or (".",), 1):
+        (folder / node / "data").rename(folder / f"node-{number}")  # where the lake of the tests looks
     run_job("land")
     outcome = run_job("audit")
     faults = lake.read("gold.audit_faults").where("not declared").limit(20).collect()
