@@ -6,7 +6,13 @@ use std::sync::Arc;
 use crate::room::{await_disk, in_room, publish_into_room};
 use crate::world::disk::{Faults, SimulatedDisk};
 use crate::world::{EVERYTHING, access_rows, content, message, quick, wait_until};
+use godwit_core::codes::Code;
+use godwit_core::command::Ack;
 use godwit_core::journal::KeptMessage;
+use godwit_core::message::{Batch, Draft, Kind};
+use godwit_core::node::{Node, Outcome, Progress};
+use godwit_core::position::Now;
+use godwit_core::settings::{JournalSettings, Settings as NodeSettings};
 use godwit_journal::{Journal, Past, Room, Settings, Stream};
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
@@ -82,18 +88,23 @@ fn a_full_disk_is_said_and_its_rows_wait() {
 
 #[test]
 fn what_could_not_be_sealed_leaves_nothing_on_a_disk_that_may_be_full() {
-    let disk = SimulatedDisk::default();
-    let (journal, _) = open(&disk, 1);
-    publish(&journal, 1..=10);
-    await_synced(&journal, 10);
-    let disk = disk.kill();
-    disk.set_faults(Faults { fails_syncs: true, ..Faults::default() });
-    let (journal, _) = open(&disk, 2);
-    assert!(disk.failed_syncs() > 0, "a start seals what the last run left");
-    assert_eq!(arrivals(&journal), (1..=10).collect::<Vec<_>>());
-    drop(journal); // it tries again, beside, as long as it lives
-    let is_half = |path: &PathBuf| path.to_string_lossy().ends_with(".new");
-    assert_eq!(disk.names().into_iter().filter(is_half).collect::<Vec<_>>(), [] as [PathBuf; 0]);
+    let fails_syncs = Faults { fails_syncs: true, ..Faults::default() };
+    let fails_writes = Faults { bytes_to_error: Some(100), ..Faults::default() };
+    for faults in [fails_syncs, fails_writes] {
+        let disk = SimulatedDisk::default();
+        let (journal, _) = open(&disk, 1);
+        publish(&journal, 1..=10);
+        await_synced(&journal, 10);
+        let disk = disk.kill();
+        disk.set_faults(faults);
+        let (journal, _) = open(&disk, 2);
+        assert_eq!(disk.failed_syncs() > 0, faults.fails_syncs, "a start seals what the last run left");
+        assert_eq!(arrivals(&journal), (1..=10).collect::<Vec<_>>());
+        drop(journal); // it tries again, beside, as long as it lives
+        assert_eq!(segments(&disk, ".arrow"), [] as [PathBuf; 0]);
+        let is_half = |path: &PathBuf| path.to_string_lossy().ends_with(".new");
+        assert_eq!(disk.names().into_iter().filter(is_half).collect::<Vec<_>>(), [] as [PathBuf; 0]);
+    }
 }
 
 #[test]
@@ -146,18 +157,110 @@ fn rows_that_nobody_waits_for_are_dropped_and_counted_while_the_disk_fails() {
 }
 
 #[test]
-fn a_journal_begins_on_a_full_disk_and_says_so() {
-    let disk = SimulatedDisk::default();
-    disk.set_faults(Faults { room: Some(10), ..Faults::default() });
-    let (journal, _) = open(&disk, 1);
-    assert!(journal.progress().is_failing());
-    publish(&journal, 1..=3);
-    disk.set_faults(Faults::default());
-    await_synced(&journal, 3);
-    assert!(journal.close(3));
-    let (journal, past) = open(&disk, 2);
-    assert_eq!(arrivals(&journal), [1, 2, 3]);
-    assert_eq!(past.follows.map(|follows| (follows.run, follows.is_clean)), Some((1, true)));
+fn a_journal_begins_on_a_disk_that_takes_nothing_and_says_so() {
+    let full = Faults { room: Some(10), ..Faults::default() };
+    let bad = Faults { bytes_to_error: Some(10), ..Faults::default() };
+    for (faults, why) in [(full, "full"), (bad, "bad")] {
+        let disk = SimulatedDisk::default();
+        disk.set_faults(faults);
+        let (journal, _) = open(&disk, 1);
+        assert!(journal.progress().is_failing(), "{why}");
+        publish(&journal, 1..=3);
+        disk.set_faults(Faults::default());
+        await_synced(&journal, 3);
+        assert!(journal.close(3), "{why}");
+        let (journal, past) = open(&disk, 2);
+        assert_eq!(arrivals(&journal), [1, 2, 3], "{why}");
+        assert_eq!(past.follows.map(|follows| (follows.run, follows.is_clean)), Some((1, true)), "{why}");
+    }
+}
+
+/// A node whose rows this journal takes, as the engine has it.
+struct Publisher<'a> {
+    node: Node,
+    journal: &'a Journal,
+}
+
+impl<'a> Publisher<'a> {
+    fn new(journal: &'a Journal) -> Self {
+        let journaling = Some(JournalSettings::default());
+        let node = Node::new(&NodeSettings { run: 1, epoch: 1, journal: journaling, ..NodeSettings::default() });
+        Self { node, journal }
+    }
+
+    fn hear(&mut self) -> Progress {
+        let progress = self.journal.progress();
+        let (synced, lost) = (progress.synced_arrival(), progress.hole_arrival());
+        self.node.journaled(Progress { synced, lost, is_failing: progress.is_failing(), is_full: false });
+        self.node.journal_progress().unwrap()
+    }
+
+    fn publish(&mut self, ack: Ack) -> Outcome {
+        self.hear();
+        let (mut batch, mut outcomes, mut rows) = (Batch::default(), Vec::new(), Vec::new());
+        let mut draft = Draft::new(Kind::Text, b"text", "", "p".into(), 1);
+        draft.ack = ack;
+        batch.push("/s", draft);
+        self.node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1_795_250_000_000 });
+        let is_urgent = self.node.take_rows(&mut rows);
+        self.journal.queue().push_messages(&mut rows, is_urgent);
+        outcomes[0]
+    }
+
+    /// Publishes what asks for the disk: the arrival that it has on it, none where that was not to be known, or why it is refused.
+    fn ask_disk(&mut self) -> Result<Option<u64>, Code> {
+        match self.publish(Ack::Disk) {
+            Outcome::Refused(code) => Err(code),
+            Outcome::Awaits { arrival, .. } => {
+                wait_until("the promise is kept or broken", || self.hear().settles(arrival));
+                Ok(Some(arrival).filter(|arrival| self.hear().holds(*arrival)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn promises_of_a_disk_that_has_errors_are_refused_none_that_was_kept_is_lost_and_it_goes_on_after_them() {
+    for good in [0, 1, 700, 3000, 9000] {
+        let disk = SimulatedDisk::default();
+        let (journal, _) = open(&disk, 1);
+        let mut publisher = Publisher::new(&journal);
+        let mut kept: Vec<u64> = (1..=5).map(|_| publisher.ask_disk().unwrap().unwrap()).collect();
+        disk.set_faults(Faults { bytes_to_error: Some(good), ..Faults::default() });
+        let mut refused = None;
+        wait_until("a promise is refused", || {
+            match publisher.ask_disk() {
+                Ok(arrival) => kept.extend(arrival),
+                Err(code) => refused = Some(code),
+            }
+            refused.is_some()
+        });
+        assert_eq!(refused, Some(Code::DiskFailing), "{good} bytes");
+        let reason = journal.progress().reason().unwrap();
+        assert!(reason.starts_with("messages: ") && reason.contains("os error 5"), "{reason}");
+        assert_eq!(journal.progress().synced_arrival(), *kept.last().unwrap(), "a failed write promises nothing");
+        let head = publisher.node.arrival();
+        for _ in 0..10 {
+            assert!(matches!(publisher.publish(Ack::Cached), Outcome::Published { .. }), "the rest goes on");
+            assert_eq!(publisher.ask_disk(), Err(Code::DiskFailing));
+        }
+        assert_eq!(publisher.node.arrival(), head + 10, "what is refused is not numbered");
+        for chance in 0..10 {
+            let (other, _) = open(&disk.cut_power(chance), 2);
+            let found = arrivals(&other);
+            assert!(kept.iter().all(|arrival| found.contains(arrival)), "{good} bytes: {kept:?}, and found {found:?}");
+        }
+        disk.set_faults(Faults::default());
+        wait_until("the disk is well", || !journal.progress().is_failing());
+        let last = publisher.ask_disk().unwrap().unwrap();
+        assert_eq!(last, head + 11);
+        assert_eq!((journal.progress().lost(Stream::Messages), journal.progress().reason()), (0, None));
+        assert!(journal.close(last));
+        let (journal, past) = open(&disk.cut_power(0), 2);
+        assert_eq!(arrivals(&journal), (1..=last).collect::<Vec<_>>(), "{good} bytes");
+        assert_eq!((&past.reigns[0].holes[..], past.reigns[0].ended), (&[][..], Some(last)));
+    }
 }
 
 #[test]

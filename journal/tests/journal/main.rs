@@ -5,5 +5,6 @@ mod crashes;
 mod cuts;
 mod faults;
 mod life;
+mod retention;
 mod room;
 mod world;

@@ -1,5 +1,6 @@
-//! A disk that does what disks do: it fills up, takes half of a write, fails to sync and then claims that all is well, loses what was not synced
-//! when the power goes: of what was written over, any sectors, in any order. Names outlast a power cut only once their folder was synced.
+//! A disk that does what disks do: it fills up, takes half of a write, fails to write, fails to sync and then claims that all is well, loses
+//! what was not synced when the power goes: of what was written over, any sectors, in any order. Names outlast a power cut only once their
+//! folder was synced.
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -85,6 +86,9 @@ impl Content {
     }
 }
 
+/// What a disk says that cannot write where it should.
+const EIO: i32 = 5;
+
 /// What is wrong with it at present.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
@@ -96,6 +100,8 @@ pub(crate) struct Faults {
     pub(crate) is_read_only: bool,
     /// A write takes at most so many bytes.
     pub(crate) bytes_a_write: Option<usize>,
+    /// Bytes that may still be written before every write is an input/output error.
+    pub(crate) bytes_to_error: Option<u64>,
 }
 
 impl SimulatedDisk {
@@ -302,16 +308,23 @@ impl File {
         if state.faults.is_read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
+        if state.faults.bytes_to_error == Some(0) {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         let length = state.files[self.number].bytes.len();
         let place = place.map_or(length, |place| place as usize);
         let there = length.saturating_sub(place) as u64;
         let room = usize::try_from(state.faults.room.unwrap_or(u64::MAX).saturating_add(there)).unwrap_or(usize::MAX);
-        let count = bytes.len().min(room).min(state.faults.bytes_a_write.unwrap_or(usize::MAX));
+        let good = state.faults.bytes_to_error.map_or(usize::MAX, |bytes| bytes as usize);
+        let count = bytes.len().min(room).min(good).min(state.faults.bytes_a_write.unwrap_or(usize::MAX));
         if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         if let Some(room) = &mut state.faults.room {
             *room -= (count as u64).saturating_sub(there);
+        }
+        if let Some(good) = &mut state.faults.bytes_to_error {
+            *good -= count as u64;
         }
         state.written += count as u64;
         state.overwritten += (count as u64).min(there);

@@ -58,9 +58,14 @@ pub(crate) fn quick(run: u64) -> Settings {
 
 /// A message of a subject; its content tells who it is.
 pub(crate) fn message(subject: &str, epoch: u64, sequence: u64, arrival: u64) -> MessageRow {
+    message_at(subject, epoch, sequence, arrival, 1_795_250_000_000 + arrival)
+}
+
+/// The same, accepted at a time.
+pub(crate) fn message_at(subject: &str, epoch: u64, sequence: u64, arrival: u64, time_ms: u64) -> MessageRow {
     let mut kept = KeptMessage::new(0, 0, subject.into(), Position { epoch, sequence });
     kept.arrival = arrival;
-    kept.time_ms = 1_795_250_000_000 + arrival;
+    kept.time_ms = time_ms;
     kept.kind = Kind::Text;
     kept.is_retained = true;
     let kept = kept.carry(content(subject, epoch, sequence).as_bytes(), "", &[]);
