@@ -1,4 +1,4 @@
-"""Others read the journal as it is: the page's own lines, with polars and DuckDB, on what a node had written when it was killed."""
+"""Others read the journal as it is: the page's own lines, with polars, with pyarrow and with DuckDB, on what a killed node had written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from tests.pipelines.conftest import ROOT
@@ -34,6 +36,12 @@ def has_room(folder: Path) -> bool:
         return False
 
 
+def take_code(page: str, opening: str) -> str:
+    """The lines of code behind the sentence that opens with these words."""
+    (code,) = re.findall(rf"^{opening}.*\n\n((?: {{4}}.*\n|\n)+)", page, re.MULTILINE)
+    return textwrap.dedent(code)
+
+
 def test_polars_and_duckdb_read_what_a_killed_node_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, count = tmp_path / "data/journal/messages", 0
     with node_process(tmp_path, "--set", "journal.segment_bytes_max=262144") as (url, process):
@@ -43,10 +51,26 @@ def test_polars_and_duckdb_read_what_a_killed_node_wrote(tmp_path: Path, capsys:
         process.kill()
         process.wait()
     page = (ROOT / "docs/concepts/journal.md").read_text("utf-8")
-    (code,) = re.findall(r"^In Python, .*\n\n((?: {4}.*\n|\n)+)", page, re.MULTILINE)
+    code = take_code(page, "In Python, ")
     assert code.index('*.arrows"') < code.index('*.arrow"'), "what is sealed between the two is in the second"
     found: dict[str, Any] = {}
-    exec(textwrap.dedent(code).replace("DIR", str(tmp_path / "data")), found)
+    exec(code.replace("DIR", str(tmp_path / "data")), found)
     rows = found["messages"].filter(found["polars"].col("subject").str.starts_with("/rooms/"))
     assert sorted(json.loads(content)["n"] for content in rows["content"]) == list(range(count))
     assert "/rooms/6" in capsys.readouterr().out
+    check_duckdb(folder, take_code(page, "DuckDB opens no Arrow file "), count, capsys)
+
+
+def check_duckdb(folder: Path, code: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is given the files themselves, mapped by pyarrow: what it reads are their pages, and no copy."""
+    with pytest.raises(duckdb.Error):
+        duckdb.sql(f"SELECT * FROM '{sorted(folder.glob('*.arrow'))[0]}'")
+    found: dict[str, Any] = {}
+    allocated = pa.total_allocated_bytes()
+    exec(code.replace("DIR/journal/messages", str(folder)), found)
+    assert pa.total_allocated_bytes() - allocated < found["messages"].nbytes // 2, "mapped, not read into memory"
+    assert "/rooms/6" in capsys.readouterr().out
+    messages = found["messages"]
+    rows = duckdb.sql("SELECT DISTINCT \"offset\", content FROM messages WHERE subject LIKE '/rooms/%'").fetchall()
+    assert messages.num_rows >= len(rows)
+    assert sorted(json.loads(content)["n"] for _, content in rows) == list(range(count))
