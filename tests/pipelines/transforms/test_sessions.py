@@ -94,6 +94,24 @@ def test_sessions_of_a_run_that_was_cut_short_end_with_it(spark: SparkSession) -
     ]
 
 
+def test_what_lands_after_a_session_was_taken_for_lost_still_counts(spark: SparkSession) -> None:
+    first = [event(0, 0, "connected", number) for number in (1, 2, 3)]
+    later = [event(3, 4, "disconnected", 1, code=1000, lived_ms=4_000), event(4, 9, "subscribed", 2, selector="/a")]
+    reigns = frame(
+        spark,
+        REIGNS,
+        [{"node": "n", "run": "b", "offset": 0, "time": BEGIN + 8_000_000, "kind": "began", "follows_run": "a"}],
+    )
+    known = sessions(frame(spark, ACCESS, first))
+    lost = close_lost(known, reigns).select(known.columns)
+    found = combine_sessions(session_parts(frame(spark, ACCESS, later)).unionByName(lost))
+    assert collected(found, ("connection", "ended", "how")) == [
+        (1, at(4), "closed"),
+        (2, at(9), "lost with its node"),
+        (3, at(8), "lost with its node"),
+    ]
+
+
 def test_concurrency_counts_the_most_at_once(spark: SparkSession) -> None:
     rows = [event(n, n, "connected", n) for n in range(1, 11)]
     rows += [event(20 + n, 30 + n, "disconnected", n) for n in range(1, 6)]

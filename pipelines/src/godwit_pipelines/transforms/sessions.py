@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 KEY = ("node", "run", "connection")
 RECONNECT_S = 30
+LOST = "lost with its node"
 _FIRST = ("tenant", "identity", "client", "address", "wire")
 
 
@@ -36,13 +37,16 @@ def combine_sessions(parts: DataFrame) -> DataFrame:
     whole = parts.groupBy(*KEY).agg(
         *(F.max(name).alias(name) for name in _FIRST),
         *(F.min(name).alias(name) for name in ("started", "first_seen")),
-        *(F.max(name).alias(name) for name in ("ended", "last_seen", "code", "reason", "lived_ms", "resumed")),
-        F.expr("max(nullif(how, 'open')) as how"),
+        *(F.max(name).alias(name) for name in ("last_seen", "code", "reason", "lived_ms", "resumed")),
+        F.expr(f"max(if(how = '{LOST}', null, ended)) as left_at"),
+        F.expr(f"max(if(how = '{LOST}', ended, null)) as lost_at"),
     )
-    ended = """case when how = 'closed' or lived_ms is not null then 'closed' when how is not null then how
-        when ended is not null then 'closed' else 'open' end"""
+    # what a disconnected row says counts, also where it comes after the session was taken for lost
+    ended = "coalesce(left_at, greatest(lost_at, if(lost_at is null, null, last_seen)))"
+    how = f"case when left_at is not null then 'closed' when lost_at is not null then '{LOST}' else 'open' end"
     began = "coalesce(started, if(lived_ms is null, null, ended - make_dt_interval(0, 0, 0, lived_ms / 1000.0)), first_seen)"
-    return whole.withColumns({"how": F.expr(ended), "started": F.expr(began)})
+    told = whole.withColumns({"ended": F.expr(ended), "how": F.expr(how)}).drop("left_at", "lost_at")
+    return told.withColumn("started", F.expr(began))
 
 
 def sessions(access: DataFrame) -> DataFrame:
@@ -60,9 +64,7 @@ def close_lost(known: DataFrame, reigns: DataFrame) -> DataFrame:
         .agg(F.min("time").alias("lost"))
     )
     open_ = known.filter("how = 'open'").join(F.broadcast(followed), ["node", "run"], "inner")
-    return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "how": F.lit("lost with its node")}).drop(
-        "lost"
-    )
+    return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "how": F.lit(LOST)}).drop("lost")
 
 
 def concurrency(known: DataFrame) -> DataFrame:
