@@ -42,7 +42,7 @@ def combine_sessions(parts: DataFrame) -> DataFrame:
         F.expr(f"max(if(how = '{LOST}', ended, null)) as lost_at"),
     )
     # what a disconnected row says counts, also where it comes after the session was taken for lost
-    ended = "coalesce(left_at, greatest(lost_at, if(lost_at is null, null, last_seen)))"
+    ended = "coalesce(left_at, if(lost_at is null, null, greatest(lost_at, last_seen)))"
     how = f"case when left_at is not null then 'closed' when lost_at is not null then '{LOST}' else 'open' end"
     began = "coalesce(started, if(lived_ms is null, null, ended - make_dt_interval(0, 0, 0, lived_ms / 1000.0)), first_seen)"
     told = whole.withColumns({"ended": F.expr(ended), "how": F.expr(how)}).drop("left_at", "lost_at")
