@@ -30,9 +30,10 @@ pub enum Event<'a> {
     },
     Ping(&'a [u8]),
     Pong,
-    /// The peer closes; the code is 1005 when it gave none.
+    /// The peer closes; the code is 1005 when it gave none, and the reason empty.
     Close {
         code: u16,
+        reason: &'a str,
     },
 }
 
@@ -339,13 +340,17 @@ fn event(opcode: u8, is_deflated: bool, payload: &[u8]) -> Result<Event<'_>, Cod
 /// RFC 6455, 7.4: which codes may be sent, and that the reason is UTF-8.
 fn read_close(payload: &[u8]) -> Result<Event<'_>, Code> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
-        return if payload.is_empty() { Ok(Event::Close { code: NO_CODE }) } else { Err(Code::ProtocolBroken) };
+        return match payload {
+            [] => Ok(Event::Close { code: NO_CODE, reason: "" }),
+            _ => Err(Code::ProtocolBroken),
+        };
     };
     let code = u16::from_be_bytes(*code);
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
         return Err(Code::ProtocolBroken);
     }
-    if std::str::from_utf8(reason).is_err() { Err(Code::TextInvalid) } else { Ok(Event::Close { code }) }
+    let reason = std::str::from_utf8(reason).map_err(|_| Code::TextInvalid)?;
+    Ok(Event::Close { code, reason })
 }
 
 #[cfg(test)]

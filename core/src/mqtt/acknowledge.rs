@@ -11,8 +11,10 @@ pub struct Acknowledge {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disconnect {
+pub struct Disconnect<'a> {
     pub reason: Reason,
+    /// The reason string, for a person; empty where there is none.
+    pub said: &'a str,
     pub session_expiry_s: Option<u32>,
 }
 
@@ -36,9 +38,9 @@ pub(super) fn parse(body: &[u8], version: Version, is_release: bool) -> Result<A
     Ok(Acknowledge { packet_id, reason })
 }
 
-pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconnect, Fault> {
+pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconnect<'_>, Fault> {
     let mut fields = Fields(body);
-    let (mut reason, mut session_expiry_s) = (Reason::SUCCESS, None);
+    let (mut reason, mut said, mut session_expiry_s) = (Reason::SUCCESS, "", None);
     if version == Version::V5 && !fields.is_empty() {
         reason = known(fields.byte()?, &DISCONNECTED)?;
         if !fields.is_empty() {
@@ -47,10 +49,11 @@ pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconne
                 return Err(Fault::protocol("a client refers to no other server"));
             }
             session_expiry_s = properties.session_expiry_s;
+            said = properties.reason_string.unwrap_or("");
         }
     }
     fields.end()?;
-    Ok(Disconnect { reason, session_expiry_s })
+    Ok(Disconnect { reason, said, session_expiry_s })
 }
 
 /// What is wrong with an AUTH: its bytes, or that it comes at all. A method of authentication would have to be agreed on

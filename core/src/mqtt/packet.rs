@@ -77,7 +77,7 @@ pub enum Packet<'a> {
     Subscribe(Subscribe<'a>),
     Unsubscribe(Unsubscribe<'a>),
     Pingreq,
-    Disconnect(Disconnect),
+    Disconnect(Disconnect<'a>),
 }
 
 /// Reads a packet that `split` found. Without a version it is the CONNECT; what is wrong with that comes with the standard

@@ -152,7 +152,7 @@ pub(super) struct Connection {
     /// It publishes faster than the slowest shard delivers.
     pub is_congesting: bool,
     pub is_watching: bool,
-    /// The server has been told of it.
+    /// It is known that it came: the journal and the server have been told.
     pub is_announced: bool,
     /// The peer has closed, or never spoke WebSocket: it is let go once its bytes have left.
     pub is_finished: bool,
@@ -200,11 +200,20 @@ pub(super) struct Details {
     pub purse: Purse,
     /// Its address has as much as it may have: its first words are answered with that.
     pub turned_away: Option<Excess>,
-    /// The code it ends with, and when it is cut off (monotonic ms).
-    pub close: Option<(u16, u64)>,
+    pub close: Option<Close>,
     pub exchange: Option<Box<Exchange>>,
     /// Since when a message has been half received (monotonic ms).
     pub half_since_ms: Option<u64>,
+}
+
+/// How a connection ends.
+#[derive(Debug)]
+pub(super) struct Close {
+    pub code: u16,
+    /// What was said beside the code by whoever closed it, if anything was.
+    pub reason: Option<Box<str>>,
+    /// When it is cut off (monotonic ms).
+    pub deadline_ms: u64,
 }
 
 /// A message whose commands wait: its payload, how many of them are done, and what came behind it.
@@ -237,7 +246,7 @@ impl Connection {
             since: now,
             heard: now,
             phase: Phase::Http,
-            wire: Wire::Json,
+            wire: Wire::Poll,
             window_bits: 0,
             counted: 0,
             is_blocked: false,

@@ -101,8 +101,8 @@ impl Shard {
                 Ok(Some(Event::Deflated { payload, is_text })) => self.deflated(socket, payload, is_text),
                 Ok(Some(Event::Ping(payload))) => self.pong(socket, payload),
                 Ok(Some(Event::Pong)) => {}
-                Ok(Some(Event::Close { code })) => {
-                    self.close_by_peer(socket, code);
+                Ok(Some(Event::Close { code, reason })) => {
+                    self.close_by_peer(socket, code, reason);
                     break;
                 }
                 Err(code) => {

@@ -1,6 +1,7 @@
 //! The end of a connection, and what happens whenever its private bytes have left. Owns closing: every session ends with
 //! exactly one code, and a close frame gets the chance to leave.
-use super::connection::Phase;
+use super::connection::{Close, Phase};
+use super::ledger::is_refusal;
 use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::cursor::NONE;
@@ -10,6 +11,8 @@ use crate::wire::{Wire, sse};
 
 /// Bytes of a half-received message that a connection holds while it closes: a close frame is small.
 const CLOSING_BYTES_MAX: usize = 1024;
+/// Of what was said beside a code, so much is written down.
+const REASON_BYTES_MAX: usize = 256;
 
 impl Shard {
     /// All private bytes of a connection have left.
@@ -93,23 +96,23 @@ impl Shard {
         }
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase != Phase::Closing {
-            self.begin_close(socket, code as u16);
+            self.begin_close(socket, code as u16, reason);
         }
     }
 
     /// The peer closes: its code is echoed, and the socket is let go once that has left.
-    pub(super) fn close_by_peer(&mut self, socket: u32, code: u16) {
+    pub(super) fn close_by_peer(&mut self, socket: u32, code: u16, reason: &str) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Open {
             let echo = if code == 1005 { 1000 } else { code };
             websocket::close(&mut connection.private, echo, "");
         }
         connection.is_finished = true;
-        self.begin_close(socket, if code == 1005 { 1000 } else { code });
+        self.begin_close(socket, if code == 1005 { 1000 } else { code }, reason);
     }
 
     /// Nothing more is read but the peer's close, nothing more is sent but what is private.
-    pub(super) fn begin_close(&mut self, socket: u32, code: u16) {
+    pub(super) fn begin_close(&mut self, socket: u32, code: u16, reason: &str) {
         let deadline_ms = self.now.mono_ms + self.settings.limits.close_ms_max;
         self.commit();
         self.leave_all(socket);
@@ -118,7 +121,8 @@ impl Shard {
             connection.is_finished = true;
         }
         connection.phase = Phase::Closing;
-        connection.details().close.get_or_insert((code, deadline_ms));
+        let reason = reason.get(..reason.floor_char_boundary(REASON_BYTES_MAX)).filter(|reason| !reason.is_empty());
+        connection.details().close.get_or_insert_with(|| Close { code, reason: reason.map(Box::from), deadline_ms });
         self.make_ready(socket);
     }
 
@@ -169,7 +173,7 @@ impl Shard {
             connection.phase == Phase::Http || connection.phase == Phase::Closing && connection.is_finished;
         let has_more = connection.has_rest || !connection.private.is_empty();
         if owes_answers && has_more && !connection.is_blocked {
-            self.begin_close(socket, Code::ClosedNormally as u16);
+            self.begin_close(socket, Code::ClosedNormally as u16, "");
             if let Some(connection) = self.connections.get_mut(socket) {
                 connection.exchange().lingers = false;
             }
@@ -183,14 +187,18 @@ impl Shard {
         self.leave_all(socket);
         self.uncount_rest(socket);
         self.release_exchange(socket);
+        let close = self.connections.get(socket).and_then(|c| c.details.as_ref()?.close.as_ref());
+        let code = close.map_or(code, |close| close.code);
+        if !is_refusal(code) {
+            self.announce_silent(socket);
+        }
         self.note_end(socket, code);
         let connection_id = self.connection_id(socket);
-        let Some(mut connection) = self.connections.take(socket) else { return };
+        let Some(connection) = self.connections.take(socket) else { return };
         self.crowd.leave(self.index);
         self.counters.connections = self.connections.len() as u64;
         let held = (connection.reader.held_bytes() + connection.mqtt.as_ref().map_or(0, |mqtt| mqtt.held.len())) as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);
-        let code = connection.details.as_mut().and_then(|d| d.close).map_or(code, |(code, _)| code);
         self.counters.count_ended(&connection, code);
         // Whoever is asked about it no longer needs to answer.
         if connection.is_asking || (connection.is_announced && self.settings.reports_sessions) {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Shard;
-use super::connection::Phase;
-use super::connection::session_name;
+use super::connection::{Connection, Phase, session_name};
 use crate::codes::Code;
 use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
 use crate::journal::AccessKind;
@@ -41,6 +40,8 @@ impl Shard {
         if !matches!(command, Command::Publish(_)) {
             self.commit();
         }
+        // Who goes on without a `connect` has come as nobody in particular.
+        self.announce_connection(socket);
         if self.drain.is_some() && matches!(command, Command::Publish(_) | Command::Subscribe(_)) {
             return Err(Refusal::new(Code::NodeDraining, Code::NodeDraining.sentence()));
         }
@@ -117,7 +118,7 @@ impl Shard {
                 token: token.map(str::to_owned),
                 client: client.map(str::to_owned),
                 address: connection.peer.address(),
-                is_renewal: connection.is_announced,
+                is_renewal: connection.access.as_ref().is_some_and(|access| !access.is_basis),
                 certificate: connection.certificate(),
             };
             self.reports.push(report);
@@ -148,13 +149,14 @@ impl Shard {
         self.announce_connection(socket);
     }
 
-    /// Reports a connection once it is known who it is, where that is wanted.
+    /// Writes down that a connection came, once it is known who it is, and reports it where that is wanted.
     pub(super) fn announce_connection(&mut self, socket: u32) {
-        let connection_id = self.connection_id(socket);
-        let Some(connection) = self.connections.get_mut(socket) else { return };
-        let Some(access) = connection.access.as_ref().filter(|_| !connection.is_announced) else { return };
+        let Some(connection) = self.connections.get_mut(socket).filter(|connection| !connection.is_announced) else {
+            return;
+        };
+        let Some(access) = connection.access.clone() else { return };
         connection.is_announced = true;
-        let access = Arc::clone(access);
+        let connection_id = self.connection_id(socket);
         self.note_access(socket, AccessKind::Connected, |_| {});
         let Some(connection) = self.connections.get(socket).filter(|_| self.settings.reports_sessions) else { return };
         let report = Report::Connected {
@@ -165,6 +167,14 @@ impl Shard {
             wire: connection.wire.name(),
         };
         self.report(report);
+    }
+
+    /// The same of who was let in as nobody in particular and never said a command.
+    pub(super) fn announce_silent(&mut self, socket: u32) {
+        let is_in = |c: &Connection| c.wire.is_websocket() && c.mqtt.is_none() && !c.is_asking;
+        if self.connections.get(socket).is_some_and(is_in) {
+            self.announce_connection(socket);
+        }
     }
 
     fn intern(&mut self, name: &str) -> Arc<str> {

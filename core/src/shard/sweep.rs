@@ -91,7 +91,7 @@ impl Shard {
         match connection.phase {
             Phase::Http => self.look_at_request(socket, lived_ms, silent_ms, out),
             Phase::Closing => {
-                let deadline_ms = connection.details().close.map_or(0, |(_, deadline_ms)| deadline_ms);
+                let deadline_ms = connection.details().close.as_ref().map_or(0, |close| close.deadline_ms);
                 if now_ms >= deadline_ms && !connection.is_sending {
                     self.forget(socket, Code::GoingAway as u16, out);
                 }
@@ -110,6 +110,8 @@ impl Shard {
             Phase::Open => {
                 if connection.mqtt.is_some() {
                     self.save_session(socket);
+                } else if lived_ms >= handshake_ms {
+                    self.announce_silent(socket);
                 }
                 let Some(connection) = self.connections.get_mut(socket) else { return };
                 let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);

@@ -123,7 +123,7 @@ fn close_codes_are_those_that_may_be_sent() {
         assert_eq!(end.is_none(), is_legal, "{code}");
         assert_eq!(events.len(), usize::from(is_legal));
     }
-    assert_eq!(whole(&raw(0x88, b"")), (vec![format!("{:?}", Event::Close { code: NO_CODE })], None));
+    assert_eq!(whole(&raw(0x88, b"")), (vec![format!("{:?}", Event::Close { code: NO_CODE, reason: "" })], None));
 }
 
 #[test]

@@ -21,14 +21,12 @@ impl Shard {
             if self.connections.get(socket).is_none_or(|connection| connection.access.is_none()) {
                 return Err(http::refuse(Code::TokenMissing, ""));
             }
-            self.announce_connection(socket);
             return Ok(Step::Done);
         }
         let expires_ms = connection.papers.as_ref().and_then(|papers| papers.expires_ms);
         let is_fresh = expires_ms.is_none_or(|expires_ms| wall_ms < expires_ms);
         let is_same = connection.exchange().token.as_deref() == token.as_deref();
         if connection.access.is_some() && is_same && is_fresh {
-            self.announce_connection(socket);
             return Ok(Step::Done);
         }
         // Publishes that came before were another's.

@@ -42,7 +42,7 @@ impl Shard {
         if exchange.shape.is_last {
             // Whoever did not say so itself may have sent more.
             exchange.lingers = true;
-            self.begin_close(socket, Code::ClosedNormally as u16);
+            self.begin_close(socket, Code::ClosedNormally as u16, "");
             return Taken::End;
         }
         Taken::Next

@@ -306,15 +306,15 @@ impl Shard {
         self.commit();
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
         let address = connection.peer.address();
+        let reason = if refused.reason.is_empty() { refused.code.sentence() } else { &refused.reason };
         let exchange = connection.exchange();
         exchange.shape.is_last = true;
         exchange.lingers = true;
         self.counters.count_refused_command(refused.code);
         self.put_refusal(socket, refused);
         self.counters.count_refused(refused.code);
-        self.note_refusal(address, refused.code as u16, refused.code.sentence());
-        self.report(Report::Refused { address, code: refused.code, reason: refused.code.sentence().to_owned() });
-        self.begin_close(socket, refused.code as u16);
+        self.report(Report::Refused { address, code: refused.code, reason: reason.to_owned() });
+        self.begin_close(socket, refused.code as u16, reason);
         Taken::End
     }
 }

@@ -92,6 +92,23 @@ impl Shard {
             Step::Done => {}
             step => return Ok(step),
         }
+        let step = self.route_admitted(socket, head, path, body, done);
+        if !matches!(step, Ok(Step::Again)) {
+            // A stream that began has come as one already.
+            self.announce_connection(socket);
+        }
+        step
+    }
+
+    /// The same of a request that is known to be somebody's.
+    fn route_admitted(
+        &mut self,
+        socket: u32,
+        head: &Head<'_>,
+        path: Path,
+        body: &[u8],
+        done: usize,
+    ) -> Result<Step, Refused> {
         let begins_something = path == Path::Stream || head.method == Method::Post && done == 0;
         if begins_something && self.drain.is_some() {
             return Err(http::refuse(Code::NodeDraining, ""));

@@ -59,6 +59,8 @@ impl Shard {
         if wire != Wire::Poll {
             self.counters.count_opened(connection, wire);
         }
+        self.announce_connection(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         let names: Vec<&str> = selectors.iter().map(Selector::text).collect();
         let exchange = connection.exchange();
         exchange.marks = Some(Box::new(Marks::new(&names, wire == Wire::SseMany)));
@@ -67,7 +69,7 @@ impl Shard {
             if let Err(refusal) = self.subscribe(socket, &Id::None, subscribe, selector) {
                 self.leave_all(socket);
                 if let Some(connection) = self.connections.get_mut(socket) {
-                    connection.phase = Phase::Http;
+                    (connection.phase, connection.wire) = (Phase::Http, Wire::Poll);
                     connection.private.clear();
                     let exchange = connection.exchange();
                     (exchange.marks, exchange.poll) = (None, None);

@@ -8,8 +8,10 @@ use crate::journal::{AccessKind, AccessRow, Peer};
 use crate::report::ConnectionId;
 use crate::shard::Shard;
 
-/// From here on codes are ours: a connection that was never let in and ended with one was refused.
-const FIRST_CODE: u16 = 4000;
+/// Whether a connection that was never let in and ended with a code was refused: one of ours, or of MQTT's that are faults.
+pub(in crate::shard) const fn is_refusal(code: u16) -> bool {
+    code >= 4000 || matches!(code, 0x80..=0xff)
+}
 
 impl Shard {
     pub(super) fn peer(&self, socket: u32) -> Peer {
@@ -55,11 +57,14 @@ impl Shard {
     pub(in crate::shard) fn note_end(&mut self, socket: u32, code: u16) {
         let now_ms = self.now.mono_ms;
         let Some(connection) = self.connections.get(socket).filter(|_| self.written.ledger.is_some()) else { return };
-        let code = connection.details.as_ref().and_then(|d| d.close).map_or(code, |(code, _)| code);
+        let close = connection.details.as_ref().and_then(|details| details.close.as_ref());
+        let reason = close.and_then(|close| close.reason.clone());
         let lived_ms = connection.since.age_ms(now_ms);
         let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
-        if connection.is_announced || code >= FIRST_CODE {
-            self.note_access(socket, kind, |row| (row.code, row.lived_ms) = (Some(code), Some(lived_ms)));
+        if connection.is_announced || is_refusal(code) {
+            self.note_access(socket, kind, |row| {
+                (row.code, row.reason, row.lived_ms) = (Some(code), reason, Some(lived_ms));
+            });
         }
     }
 

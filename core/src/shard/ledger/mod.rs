@@ -7,6 +7,7 @@ mod count;
 mod flush;
 mod reading;
 
+pub(in crate::shard) use access::is_refusal;
 use acks::Acks;
 
 use std::collections::VecDeque;

@@ -202,7 +202,7 @@ impl Shard {
         if connection.private.len() - start > mqtt.packet_bytes_max as usize {
             // Who takes no CONNACK that says what has to be said cannot be served [MQTT-3.1.2-24].
             connection.private.truncate(start);
-            return self.finish(socket, u16::from(Reason::PACKET_TOO_LARGE.0));
+            return self.finish(socket, u16::from(Reason::PACKET_TOO_LARGE.0), "");
         }
         let is_hasty = mqtt.is_hasty();
         self.make_ready(socket);

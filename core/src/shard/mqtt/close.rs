@@ -8,7 +8,7 @@ use crate::websocket;
 
 impl Shard {
     /// The client leaves in order: its will is forgotten, unless it asks for it.
-    pub(super) fn take_disconnect(&mut self, socket: u32, packet: &Disconnect) -> Result<Step, Fault> {
+    pub(super) fn take_disconnect(&mut self, socket: u32, packet: &Disconnect<'_>) -> Result<Step, Fault> {
         let session_ms_max = self.settings.limits.mqtt_session_ms_max;
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         let Some(mqtt) = connection.mqtt.as_mut() else { return Ok(Step::Done) };
@@ -21,7 +21,7 @@ impl Shard {
         if packet.reason == Reason::SUCCESS {
             mqtt.will = None;
         }
-        self.finish(socket, u16::from(packet.reason.0));
+        self.finish(socket, u16::from(packet.reason.0), packet.said);
         Ok(Step::Done)
     }
 
@@ -54,7 +54,7 @@ impl Shard {
             // Bytes that are still on their way would meet a closed socket, and undo what was said.
             connection.exchange().lingers = true;
         }
-        self.finish(socket, code);
+        self.finish(socket, code, text);
     }
 
     /// Looks at connections whose time is short.
@@ -93,7 +93,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn finish(&mut self, socket: u32, code: u16) {
+    pub(super) fn finish(&mut self, socket: u32, code: u16, reason: &str) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_websocket = connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.writer.is_websocket);
         if is_websocket {
@@ -104,6 +104,6 @@ impl Shard {
             // There is no closing handshake to wait for.
             connection.is_finished = true;
         }
-        self.begin_close(socket, code);
+        self.begin_close(socket, code, reason);
     }
 }

@@ -1,6 +1,7 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
 //! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
 
+mod access;
 mod shared;
 mod subscriptions;
 
