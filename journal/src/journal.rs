@@ -249,7 +249,7 @@ fn run_writer(
 
 fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream, Retention)>) {
     let mut waiting: Vec<Closed> = Vec::new();
-    let mut retained = Instant::now();
+    let mut look_at = Instant::now() + RETAIN_EVERY; // a node that starts reads first
     loop {
         let wait = if waiting.is_empty() { RETAIN_EVERY } else { SEAL_AGAIN_AFTER };
         let is_last = match jobs.recv_timeout(wait) {
@@ -259,7 +259,7 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
             }
             Ok(Job::Retain(fresh)) => {
                 retention = fresh;
-                retained -= RETAIN_EVERY;
+                look_at = Instant::now();
                 false
             }
             Err(RecvTimeoutError::Timeout) => false,
@@ -271,8 +271,8 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
             is_well = is_well && sealer.seal_beside(*closed).is_ok();
             !is_well
         });
-        if retained.elapsed() >= RETAIN_EVERY {
-            retained = Instant::now();
+        if Instant::now() >= look_at {
+            look_at = Instant::now() + RETAIN_EVERY;
             for (stream, bounds) in &retention {
                 let _ = sealer.retain(*stream, *bounds, wall_ms()); // a disk that refuses this is tried again in a while
             }

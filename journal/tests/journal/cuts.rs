@@ -1,5 +1,5 @@
 //! A life of the journal that ends at any of its operations on the disk, by a kill or a power cut that loses what was not synced: what was promised
-//! by then comes back, nothing twice, and no offset is given twice. `CUTS=5000` takes so many moments instead of some dozen.
+//! by then comes back, nothing twice, and no offset is given twice. `CUTS=5000` takes so many moments.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +16,7 @@ use godwit_core::journal::KeptMessage;
 use godwit_journal::disk::{Disk, read_range};
 use godwit_journal::{Journal, Settings, check as check_files};
 
-const CUTS: u64 = 60;
+const CUTS: u64 = 200;
 const ROWS: u64 = 60;
 
 /// Segments of some twenty rows.

@@ -33,6 +33,7 @@ from .errors import (
     TableMissing,
 )
 from .jobs import JOBS, Job, Outcome, Run
+from .jobs.options import seconds_of, spell
 from .settings import Config
 from .stopping import Stopping
 from .tables import TABLES
@@ -256,16 +257,8 @@ def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
 
 def parse_time(text: str) -> float:
     """`10s`, `500ms`, `5m`, `1h`, or seconds."""
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = text, "s"
-    for each in units:
-        if text.endswith(each) and text[: -len(each)].replace(".", "", 1).isdigit():
-            number, unit = text[: -len(each)], each
-    try:
-        seconds = float(number) * units[unit]
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 86_400:
+    seconds = seconds_of(spell(f"{text}s" if text[-1:].isdigit() else text))
+    if seconds is None or seconds > 86_400:
         raise ConfigInvalid("--every", text, "must be a time up to a day, as 10s, 500ms or 5m")
     return seconds
 

@@ -48,9 +48,11 @@ def test_a_short_length_of_time_is_spelt_as_spark_reads_it() -> None:
         "500ms": "500 milliseconds",
         "90m": "90 minutes",
         "2d": "2 days",
+        "1.5h": "5400000 milliseconds",
+        "0.25s": "250 milliseconds",
         "1 second": "1 second",
     }
     assert {given: span_of({"width": given}, "width", "") for given in lengths} == lengths
-    for text in ("s", "1", "1.5h", "1 s", "0s", "400d"):
+    for text in ("s", "1", ".5h", "1.h", "1 s", "0s", "0.0001s", "400d"):
         with pytest.raises(ConfigInvalid, match="must be a length of time"):
             span_of({"width": text}, "width", "")

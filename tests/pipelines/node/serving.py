@@ -51,8 +51,8 @@ def node_at(folder: Path, *words: str) -> Iterator[tuple[dict[str, str], subproc
 
 
 def read_subject(url: str, subject: str, count: int = 1000) -> list[dict[str, Any]]:
-    """What the node keeps of a subject, the oldest first."""
-    asked = f"{url}/v1/messages?subject={urllib.parse.quote(subject)}&last={count}"
+    """The last of what the node keeps of a subject, the oldest first."""
+    asked = f"{url}/v1/messages?subject={urllib.parse.quote(subject)}&last={count}&limit={count}"
     with urllib.request.urlopen(asked, timeout=30) as answer:
         rows: list[dict[str, Any]] = json.load(answer)
     return [row for row in rows if "message" in row]

@@ -51,7 +51,7 @@ def config(tmp_path: Path) -> tuple[str, str]:
     return "--config", str(tmp_path / "node.toml")
 
 
-def publish(url: str, *messages: tuple[str, int], token: str = "") -> list[str]:
+def publish(url: str, *messages: tuple[str, Any], token: str = "") -> list[str]:
     """Accepted, and no more than that: the publisher waits for no disk. Returns the positions."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     body = json.dumps([{"publish": subject, "content": content} for subject, content in messages]).encode()

@@ -183,7 +183,7 @@ fn what_was_said_beside_a_code_is_written_down_whoever_said_it() {
     world.ask(place, r#"{"ping":true}"#);
     let connection = ConnectionId(rows(&mut world)[0].peer.connection.0);
     let reason = "é".repeat(1_000);
-    world.order(0, Order::Close { connection, code: Code::ClosedByOperator, reason: reason.clone().into() });
+    world.order(0, Order::Close { connection, code: Code::ClosedByOperator, reason: reason.clone() });
     world.settle();
     world.gone(place);
     let code = Some(Code::ClosedByOperator.number());

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from ..errors import ConfigInvalid
 
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
-_SPAN = re.compile(rf"\s*(\d{{1,9}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
-_SHORT = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
-_SPELT = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
+_SHORT = re.compile(r"(\d{1,9})(\.\d{1,9})?(ms|s|m|h|d)")
+_SPELT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
 _SPAN_S_MAX = 366 * 86_400.0
 
 
@@ -71,9 +71,12 @@ def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none:
 
 
 def spell(text: str) -> str:
-    """10s, as `--every` takes it, is 10 seconds; all else stays as it is."""
+    """10s is 10 seconds, and 1.5s 1500 milliseconds, since Spark takes whole numbers; all else stays as it is."""
     short = _SHORT.fullmatch(text)
-    return f"{short[1]} {_SPELT[short[2]]}" if short else text
+    if short is None:
+        return text
+    whole, fraction, unit = short[1], short[2], _SPELT[short[3]]
+    return f"{float(whole + fraction) * _UNITS_S[unit] * 1000:.0f} milliseconds" if fraction else f"{whole} {unit}s"
 
 
 def seconds_of(text: str) -> float | None:
