@@ -47,8 +47,9 @@ def audited(
     erased: DataFrame | None = None,
     find_torn: FindTorn | None = None,
 ) -> Iterator[Audit]:
-    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). Where
-    something is wrong, `find_torn` is asked whether rows are missing (torn.py). What it keeps in memory is let go of at the end.
+    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). Whether
+    rows are missing (torn.py) is asked of `find_torn` while others are judged, and counts where something is wrong. What is kept in memory
+    is let go of at the end.
     """
     with ExitStack() as kept:
         sums = sum_messages(messages)
@@ -56,14 +57,15 @@ def audited(
         again = list_again(deliveries, access)
         folded = fold(deliveries, sums, again)
         kept.callback(folded.release)
-        beside = kept.enter_context(ThreadPoolExecutor(1))  # rows are worked on while what is next is planned
+        # before rows are picked: its queries are small, and would wait for that behind them
+        published = None if folded.is_whole else know_published(messages, reigns, sums, erased)
+        beside = kept.enter_context(ThreadPoolExecutor(2))  # rows are worked on while what is next is planned
         picking = beside.submit(folded.pick)
-        if folded.is_whole:
+        if published is None:
             found = conclude_folded(folded)
             picking.result()
             yield found
             return
-        published = know_published(messages, reigns, sums, erased)
 
         def find(torn: DataFrame | None = None) -> tuple[Audit, int]:
             judged = judge(folded.rest, published, again, counts=folded.counts, torn=torn).persist()
@@ -75,8 +77,9 @@ def audited(
             picking.result()
             return found, undeclared.result()
 
+        tearing = beside.submit(find_torn) if find_torn else None
         found, undeclared = find()
-        torn = find_torn() if find_torn and undeclared else None
+        torn = tearing.result() if tearing and undeclared else None
         yield found if torn is None else find(torn)[0]
 
 
