@@ -86,6 +86,7 @@ def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) 
         kinds = found.faults.groupBy("kind").sum("messages").toDF("kind", "messages")
         counted: list[Any] = []
         do_beside(  # as the job does
+            spark,
             lambda: found.verdict.write.format("noop").mode("overwrite").save(),
             lambda: found.ranges.write.format("noop").mode("overwrite").save(),
             lambda: counted.extend(kinds.collect()),

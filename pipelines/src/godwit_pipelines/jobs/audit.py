@@ -58,6 +58,7 @@ def run(run: Run) -> Outcome:
     erased, unplaced = erased_arrivals(lake)
     with audited(deliveries, messages, access, reigns, erased, lambda: look_for_torn(lake)) as found:
         do_beside(
+            run.spark,
             lambda: write("gold.audit_verdict", found.verdict),  # which takes longest to plan
             lambda: write("gold.audit_ranges", found.ranges),
             lambda: write("gold.audit_faults", found.faults),
