@@ -45,6 +45,7 @@ pub enum Report {
         token: Option<String>,
         client: Option<String>,
         address: SocketAddr,
+        /// What it may do now was granted by the server before.
         is_renewal: bool,
         /// The certificate that its TLS connection was verified by (DER), where it is to say who comes.
         certificate: Option<Arc<[u8]>>,

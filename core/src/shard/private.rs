@@ -1,7 +1,7 @@
 //! The end of a connection, and what happens whenever its private bytes have left. Owns closing: every session ends with
 //! exactly one code, and a close frame gets the chance to leave.
 use super::connection::{Close, Phase};
-use super::ledger::is_refusal;
+use super::ledger::{brief, is_refusal};
 use super::{Outlet, Shard};
 use crate::codes::Code;
 use crate::cursor::NONE;
@@ -11,8 +11,6 @@ use crate::wire::{Wire, sse};
 
 /// Bytes of a half-received message that a connection holds while it closes: a close frame is small.
 const CLOSING_BYTES_MAX: usize = 1024;
-/// Of what was said beside a code, so much is written down.
-const REASON_BYTES_MAX: usize = 256;
 
 impl Shard {
     /// All private bytes of a connection have left.
@@ -102,6 +100,8 @@ impl Shard {
 
     /// The peer closes: its code is echoed, and the socket is let go once that has left.
     pub(super) fn close_by_peer(&mut self, socket: u32, code: u16, reason: &str) {
+        // Its code may be any, also one that would be a refusal were it ours.
+        self.announce_silent(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Open {
             let echo = if code == 1005 { 1000 } else { code };
@@ -121,8 +121,7 @@ impl Shard {
             connection.is_finished = true;
         }
         connection.phase = Phase::Closing;
-        let reason = reason.get(..reason.floor_char_boundary(REASON_BYTES_MAX)).filter(|reason| !reason.is_empty());
-        connection.details().close.get_or_insert_with(|| Close { code, reason: reason.map(Box::from), deadline_ms });
+        connection.details().close.get_or_insert_with(|| Close { code, reason: brief(reason), deadline_ms });
         self.make_ready(socket);
     }
 

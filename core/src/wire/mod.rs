@@ -22,7 +22,7 @@ pub enum Wire {
     Sse,
     /// Server-Sent Events of several subjects, or of a pattern: ids are marks, put in when a slice is sent.
     SseMany,
-    /// Elements of a JSON array that answers one HTTP request.
+    /// Elements of a JSON array that answers one HTTP request; also what a connection speaks that makes requests.
     Poll,
     /// MQTT at QoS 0 as every client that wants nothing of its own gets it; also what an MQTT connection speaks.
     Mqtt(Writer),

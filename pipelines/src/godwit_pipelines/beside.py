@@ -10,9 +10,14 @@ from pyspark.sql import SparkSession
 
 def do_beside(spark: SparkSession, *works: Callable[[], object]) -> None:
     """Do all of them at the same time. Raises what one raised, of several the first given, when all have ended."""
-    with ThreadPoolExecutor(len(works), initializer=lambda: take(spark)) as threads:
+    with threads_of(spark, len(works)) as threads:
         for under_way in [threads.submit(work) for work in works]:
             under_way.result()
+
+
+def threads_of(spark: SparkSession, count: int) -> ThreadPoolExecutor:
+    """Threads that have the session."""
+    return ThreadPoolExecutor(count, initializer=lambda: take(spark))
 
 
 def take(spark: SparkSession) -> None:

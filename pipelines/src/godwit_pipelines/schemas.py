@@ -60,7 +60,7 @@ ACCESS = StructType(
         _field("identity", StringType(), False, "Who it is; empty: nobody in particular."),
         _field("client", StringType(), False, "The name that the client gave itself; empty: none."),
         _field("address", StringType(), False, "Where it came from, HOST:PORT."),
-        _field("wire", StringType(), False, "What it speaks: json, binary, sse, http, mqtt3 or mqtt5; empty where it did not come so far. A connection that makes requests may become another."),
+        _field("wire", StringType(), False, "What it speaks: json, binary, sse, http, mqtt3 or mqtt5; empty where it did not come so far. A connection that makes requests may speak another later."),
         _field("selector", StringType(), True, "The subject or pattern of a subscription."),
         _field("outcome", StringType(), True, "How the subscription began: snapshot, recovered, history, live or resync. MQTT: recovered also where a session goes on, or where this one goes back to send what another one of its client was to send."),
         _field("at", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a mark RUN.ARRIVAL.TIME; null: it named no place, or one for each of several subjects."),

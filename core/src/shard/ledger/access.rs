@@ -8,6 +8,15 @@ use crate::journal::{AccessKind, AccessRow, Peer};
 use crate::report::ConnectionId;
 use crate::shard::Shard;
 
+/// Of what was said beside a code, so much is written down.
+const REASON_BYTES: usize = 256;
+
+/// What is written down of a reason, if there is one.
+pub(in crate::shard) fn brief(reason: &str) -> Option<Box<str>> {
+    let end = reason.floor_char_boundary(REASON_BYTES);
+    reason.get(..end).filter(|brief| !brief.is_empty()).map(Box::from)
+}
+
 /// Whether a connection that was never let in and ended with a code was refused: one of ours, or of MQTT's that are faults.
 pub(in crate::shard) const fn is_refusal(code: u16) -> bool {
     code >= 4000 || matches!(code, 0x80..=0xff)
@@ -77,7 +86,7 @@ impl Shard {
         let connection = ConnectionId(0);
         let peer = Peer { connection, tenant: None, identity: Arc::clone(&nobody), client: nobody };
         self.push_access(peer, address, "", AccessKind::Refused, |row| {
-            (row.code, row.reason) = (Some(code), Some(reason.into()));
+            (row.code, row.reason) = (Some(code), brief(reason));
         });
     }
 

@@ -7,7 +7,7 @@ mod count;
 mod flush;
 mod reading;
 
-pub(in crate::shard) use access::is_refusal;
+pub(in crate::shard) use access::{brief, is_refusal};
 use acks::Acks;
 
 use std::collections::VecDeque;

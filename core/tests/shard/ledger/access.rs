@@ -180,6 +180,12 @@ fn what_was_said_beside_a_code_is_written_down_whoever_said_it() {
     assert_eq!(end(&mut world), ("disconnected", Some(3001), Some("enough".into())));
 
     let place = world.connect(0);
+    world.bytes(place, &close_frame(Code::TokenInvalid.number(), ""));
+    world.settle();
+    let code = Some(Code::TokenInvalid.number());
+    assert_eq!(end(&mut world), ("disconnected", code, None), "its own code refuses nobody");
+
+    let place = world.connect(0);
     world.ask(place, r#"{"ping":true}"#);
     let connection = ConnectionId(rows(&mut world)[0].peer.connection.0);
     let reason = "é".repeat(1_000);

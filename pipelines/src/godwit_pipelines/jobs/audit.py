@@ -2,7 +2,8 @@
 told of.
 
 It looks at whole subscriptions, so it works on the tables as they stand, again and again if it is told to go on. What it is told to
-leave out (since) it leaves out by whole subscriptions and hours: its three tables then say the same of all that they name.
+leave out (since) it leaves out by whole subscriptions and hours: its three tables then say the same of all that they name. Each is
+replaced in one step, all side by side: a run that is killed between may leave them of two audits, until the next.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ undeclared fault, whatever happened to its clients.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..beside import threads_of
 from ..tables.proof import FAULTS
 from .faults import find_faults
 from .folding import SUBSCRIBER, Folded, fold, list_again, list_plain_chains, list_plain_hours
@@ -59,7 +59,9 @@ def audited(
         kept.callback(folded.release)
         # before rows are picked: its queries are small, and would wait for that behind them
         published = None if folded.is_whole else know_published(messages, reigns, sums, erased)
-        beside = kept.enter_context(ThreadPoolExecutor(2))  # rows are worked on while what is next is planned
+        beside = kept.enter_context(
+            threads_of(deliveries.sparkSession, 2)
+        )  # rows are worked on while what is next is planned
         picking = beside.submit(folded.pick)
         if published is None:
             found = conclude_folded(folded)
@@ -79,8 +81,8 @@ def audited(
 
         tearing = beside.submit(find_torn) if find_torn else None
         found, undeclared = find()
-        torn = tearing.result() if tearing and undeclared else None
-        yield found if torn is None else find(torn)[0]
+        torn = tearing.result() if tearing else None
+        yield find(torn)[0] if torn is not None and undeclared else found
 
 
 def count_undeclared(faults: DataFrame) -> int:
