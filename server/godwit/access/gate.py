@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 
 from ..codes import Code
 from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder
-from ..errors import AuthorizerFailed
+from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import read_logger
+from .answers import check_connect, check_selector
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .revocation import Revocations
-from .rights import Grant, Refusal, Rule
+from .rights import Grant, Rule
 
 Question = AuthorizeReport | AskReport
 
@@ -105,10 +106,12 @@ class Gate:
         self._answers.append(order)
 
     def _flush(self) -> None:
-        answers, self._answers = [self._refuse_revoked(answer) for answer in self._answers], []
+        answers, self._answers = self._answers, []
         try:
-            self._send(answers)
-        except ValueError:
+            self._send([self._refuse_revoked(answer) for answer in answers])
+        except NodeFailed as error:  # the engine takes no orders at all: one by one would wait for it again and again
+            read_logger().error("answers_not_sent", why=str(error), answers=len(answers))
+        except Exception:  # one of them is at fault, and only that one may suffer
             for answer in answers:
                 self._send_alone(answer)
 
@@ -122,11 +125,14 @@ class Gate:
     def _send_alone(self, answer: Answer) -> None:
         """One answer that the engine cannot compile must not take the others' with it."""
         try:
-            self._send([answer])
-        except ValueError as error:
+            self._send([self._refuse_revoked(answer)])
+        except Exception as error:
             self.counts["failed"] += 1
             read_logger().warning("authorizer_failed", connection=answer.connection, why=str(error))
-            self._send([RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer was none")])
+            if not isinstance(answer, AnswerOrder):
+                self._send(
+                    [RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer is not valid")]
+                )
 
     async def _judge_in_turn(self, question: Question) -> Answer:
         async with self._places:
@@ -145,21 +151,20 @@ class Gate:
             question.is_renewal,
             question.certificate,
         )
-        answer = await (self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put))
+        method = "update_token" if put.is_renewal else "connect"
+        called = self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put)
+        answer = check_connect(method, await called)
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
             ends = (answer.expires_ms, answer.token_id, answer.tenant)
             return GrantOrder(question.connection, answer.identity, rules, *ends)
-        if isinstance(answer, Refusal):
-            return RefuseOrder(question.connection, int(answer.code), answer.reason)
-        raise AuthorizerFailed(f"connect answered a {type(answer).__name__}, neither Grant nor Refusal")
+        return RefuseOrder(question.connection, int(answer.code), answer.reason)
 
     async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Answer:
         put = SelectorQuestion(question.connection, question.identity, question.selector)
         answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
-        if not isinstance(answer, bool):
-            raise AuthorizerFailed(f"{question.action} answered a {type(answer).__name__}, neither True nor False")
-        return AnswerOrder(question.connection, (question.selector, question.action, "allow" if answer else "deny"))
+        is_allowed = check_selector(question.action, answer)
+        return AnswerOrder(question.connection, (question.selector, question.action, "allow" if is_allowed else "deny"))
 
 
 def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from ..codes import Code, is_close
 from ..limits import CLIENT_BYTES_MAX
@@ -17,6 +18,8 @@ from ..model import NUMBER_MAX
 from ..subject import check_pattern
 
 IDENTITY_BYTES_MAX = CLIENT_BYTES_MAX
+TOKEN_ID_BYTES_MAX = 1_024
+REASON_CHARACTERS_MAX = 1_000
 RULES_MAX = 10_000
 
 
@@ -45,9 +48,9 @@ class Rule:
     verdict: Verdict
 
     def __post_init__(self) -> None:
-        check_pattern(self.pattern)
-        Action(self.actions)
-        Verdict(self.verdict)
+        check_pattern(_read_text("Rule.pattern", self.pattern))
+        object.__setattr__(self, "actions", Action(self.actions))
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
 
     @classmethod
     def allow(cls, pattern: str, actions: str = "both") -> Rule:
@@ -85,19 +88,29 @@ class Grant:
         token_id: str | None = None,
         tenant: str = "",
     ) -> None:
+        identity, tenant = _read_text("Grant.identity", identity), _read_text("Grant.tenant", tenant)
+        token_id = None if token_id is None else _read_text("Grant.token_id", token_id)
+        kept = tuple(islice(rules, RULES_MAX + 1))  # an endless iterator ends here
+        if not 1 <= len(identity.encode()) <= IDENTITY_BYTES_MAX or not identity.isprintable():
+            raise ValueError(f"Grant.identity must be 1 to {IDENTITY_BYTES_MAX} bytes of printable text")
+        if len(tenant.encode()) > IDENTITY_BYTES_MAX or not tenant.isprintable():
+            raise ValueError(f"Grant.tenant must be at most {IDENTITY_BYTES_MAX} bytes of printable text")
+        if token_id is not None and len(token_id.encode()) > TOKEN_ID_BYTES_MAX:
+            raise ValueError(f"Grant.token_id must be at most {TOKEN_ID_BYTES_MAX:,} bytes")
+        if len(kept) > RULES_MAX:
+            raise ValueError(f"Grant.rules holds more than {RULES_MAX:,} rules")
+        for rule in kept:
+            if not isinstance(rule, Rule):
+                raise TypeError(f"Grant.rules holds a {type(rule).__name__}: expected only Rule")
+        if expires_ms is not None and (not isinstance(expires_ms, int) or isinstance(expires_ms, bool)):
+            raise TypeError(f"Grant.expires_ms is a {type(expires_ms).__name__}: expected an int or None")
+        if expires_ms is not None and not 0 <= expires_ms <= NUMBER_MAX:
+            raise ValueError("Grant.expires_ms must be Unix time in milliseconds")
         object.__setattr__(self, "identity", identity)
-        object.__setattr__(self, "rules", tuple(rules))
-        object.__setattr__(self, "expires_ms", expires_ms)
+        object.__setattr__(self, "rules", kept)
+        object.__setattr__(self, "expires_ms", None if expires_ms is None else int(expires_ms))
         object.__setattr__(self, "token_id", token_id)
         object.__setattr__(self, "tenant", tenant)
-        if not 1 <= len(identity.encode()) <= IDENTITY_BYTES_MAX or not identity.isprintable():
-            raise ValueError(f"an identity is 1 to {IDENTITY_BYTES_MAX} bytes of printable text")
-        if len(tenant.encode()) > IDENTITY_BYTES_MAX or not tenant.isprintable():
-            raise ValueError(f"a tenant is at most {IDENTITY_BYTES_MAX} bytes of printable text")
-        if len(self.rules) > RULES_MAX or not all(isinstance(rule, Rule) for rule in self.rules):
-            raise ValueError(f"a grant holds at most {RULES_MAX:,} rules")
-        if expires_ms is not None and not 0 <= expires_ms <= NUMBER_MAX:
-            raise ValueError("expires_ms is Unix time in milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,20 @@ class Refusal:
     code: Code = Code.CONNECT_REFUSED
 
     def __post_init__(self) -> None:
+        reason = _read_text("Refusal.reason", self.reason)
+        object.__setattr__(self, "reason", reason[:REASON_CHARACTERS_MAX])
         object.__setattr__(self, "code", Code(self.code))
         if not is_close(self.code):
             raise ValueError(f"{self.code} is no closing code: a connection is refused with 4000-4099 or 4200-4299")
+
+
+def _read_text(field: str, value: object) -> str:
+    """The value as plain text; raises TypeError or ValueError, naming the field."""
+    if not isinstance(value, str):
+        raise TypeError(f"{field} is a {type(value).__name__}: expected text")
+    text = str.__str__(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{field} holds half a character (a lone surrogate)") from None
+    return text

@@ -1,0 +1,30 @@
+"""Checks what a user's authorizer answered, each answer on its own, before anything of the node uses it.
+
+Pure. An answer is copied into a plain Grant or Refusal, whatever subclass it came as and whatever was written past its
+constructor; the first field that is wrong is named, and no value is shown (a token could stand in it).
+"""
+
+from __future__ import annotations
+
+from ..errors import AuthorizerFailed
+from .rights import Grant, Refusal, Rule
+
+
+def check_connect(method: str, answer: object) -> Grant | Refusal:
+    """A plain copy; raises AuthorizerFailed, naming method and field."""
+    try:
+        if isinstance(answer, Grant):
+            rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
+            return Grant(answer.identity, rules, answer.expires_ms, answer.token_id, answer.tenant)
+        if isinstance(answer, Refusal):
+            return Refusal(answer.reason, answer.code)
+    except Exception as error:  # a field of a user's value may raise anything when it is read
+        raise AuthorizerFailed(f"{method}: {error}") from error
+    raise AuthorizerFailed(f"{method} answered a {type(answer).__name__}: expected Grant or Refusal")
+
+
+def check_selector(method: str, answer: object) -> bool:
+    """True or False; raises AuthorizerFailed, naming the method."""
+    if not isinstance(answer, bool):
+        raise AuthorizerFailed(f"{method} answered a {type(answer).__name__}: expected True or False")
+    return answer
