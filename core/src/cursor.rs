@@ -11,7 +11,7 @@ use crate::position::Position;
 pub const NONE: u32 = u32::MAX;
 
 /// Where a cursor stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stand {
     /// At the head of a stream that keeps no window: what comes next is sent in the turn it comes.
     Current,
@@ -87,6 +87,8 @@ pub struct Job {
     pub skips: HashMap<LogId, Skip>,
     /// The skips can be forgotten once the cursor stands here.
     pub skips_until: u64,
+    /// MQTT: up to this arrival it is known that something is gone which nobody can count.
+    pub lost: u64,
     pub join: Option<Join>,
     pub reading: Option<Reading>,
 }

@@ -155,6 +155,12 @@ pub struct Limits {
     pub mqtt_inflight_max: usize,
     /// MQTT: topic aliases a client may use, and at most as many are used towards it; past it the connection is closed (0x94).
     pub mqtt_aliases_max: usize,
+    /// MQTT: messages that the logs keep for one session or group because it has still to be sent or to settle them; past it the oldest that wait are skipped, counted and reported.
+    pub mqtt_owed_messages_max: usize,
+    /// MQTT: the same in bytes.
+    pub mqtt_owed_bytes_max: usize,
+    /// MQTT: bytes that logs keep only because sessions or groups are owed them, each message counted once; past it whoever holds most of its identity's share skips first. 0: a quarter of `logs_bytes_max`; at most half of it.
+    pub mqtt_owed_node_bytes_max: usize,
     /// MQTT: sessions kept for clients that are away; past it a session ends with its connection.
     pub mqtt_sessions_max: usize,
     /// MQTT: the longest that a session outlives its connection; who asks for more is told in CONNACK.
@@ -232,6 +238,9 @@ impl Default for Limits {
             mqtt_receive_max: 1_024,
             mqtt_inflight_max: 256,
             mqtt_aliases_max: 64,
+            mqtt_owed_messages_max: 10_000,
+            mqtt_owed_bytes_max: 67_108_864,
+            mqtt_owed_node_bytes_max: 0,
             mqtt_sessions_max: 1_000_000,
             mqtt_session_ms_max: 604_800_000,
             mqtt_keep_alive_ms_max: 3_600_000,

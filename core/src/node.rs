@@ -33,7 +33,9 @@ use crate::settings::Settings;
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
 pub use journal::{Progress, Reign, Restored};
-pub use mqtt::{Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, NOBODY, Sender, Will};
+pub use mqtt::{
+    Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion, Sender, Will,
+};
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
@@ -77,6 +79,9 @@ pub struct Node {
     strangers: Vec<Bucket>,
     clients: mqtt::Clients,
     owed: mqtt::Owed,
+    holders: mqtt::Holders,
+    /// The last arrival of what was let go though somebody was owed it.
+    skipped: u64,
     groups: mqtt::Groups,
     due_wills: Vec<Will>,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
@@ -122,6 +127,8 @@ impl Node {
             strangers: Vec::new(),
             clients: mqtt::Clients::default(),
             owed: mqtt::Owed::default(),
+            holders: mqtt::Holders::default(),
+            skipped: 0,
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
             accepted_us: 0,
@@ -187,6 +194,11 @@ impl Node {
     /// again. Told once; entries flow again.
     pub fn fell_off(&mut self, shard: u8) -> Option<Vec<Lost>> {
         self.feed.take_fall(shard)
+    }
+
+    /// Whether an MQTT session is over that is short of a message of a log.
+    pub fn ends_session(&self, log: crate::message::LogId) -> bool {
+        self.names.get(log).is_some_and(|log| self.policies.get(log.policy).ends_session)
     }
 
     /// How a subject's messages are kept and sent.

@@ -94,6 +94,19 @@ pub enum Report {
         code: Code,
         reason: String,
     },
+    /// Messages that an MQTT session was owed are gone; none: nobody can count them.
+    MqttMissed {
+        client: Arc<str>,
+        selector: String,
+        missed: Option<u64>,
+        reason: &'static str,
+    },
+    /// An MQTT session or group was owed more than it may be: its oldest messages are kept for it no longer.
+    MqttOverdue {
+        name: Arc<str>,
+        messages: u64,
+        bytes: u64,
+    },
     Drained {
         shard: u8,
     },

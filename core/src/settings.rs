@@ -177,6 +177,10 @@ pub struct PatternSettings {
     pub hold_bytes_max: Option<u32>,
     /// What PUBACK and PUBREC say of a message: "cached" (or empty), or "disk".
     pub mqtt_ack: Option<String>,
+    /// False: what MQTT sessions are owed is not kept beyond the age and count of the log.
+    pub mqtt_holds: Option<bool>,
+    /// What an MQTT session does where something it is owed is gone: "skip" (or empty), or "end".
+    pub mqtt_at_owed_max: Option<String>,
     /// When subscribers are shown a message: "accepted" (or empty), or "journaled".
     pub visible: Option<String>,
     /// Most publishes on each subject in a second.

@@ -19,6 +19,7 @@ pub use packet::{Packet, Split, parse, split};
 pub use publish::{Carried, Publish};
 pub use reason::Reason;
 pub use subscribe::{Filter, Filters, Options, Subscribe, Unsubscribe};
+pub(crate) use topic::shared_of;
 pub use topic::{Selected, select, shared_name, split_shared, subject_of, topic_of};
 pub use write::{Connack, Outgoing, Writer, put_user_property};
 

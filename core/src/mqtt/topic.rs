@@ -90,7 +90,11 @@ const SHARED: &str = "$share/";
 /// The name of a group's stream: the filter, with the selector for what it selects.
 #[must_use]
 pub fn shared_name(group: &str, selector: &Selector) -> String {
-    format!("{SHARED}{group}{}", selector.text())
+    shared_of(group, selector.text())
+}
+
+pub(crate) fn shared_of(group: &str, selector: &str) -> String {
+    format!("{SHARED}{group}{selector}")
 }
 
 /// The group and the selector of such a name.

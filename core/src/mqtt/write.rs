@@ -27,6 +27,8 @@ pub struct Connack<'a> {
     pub assigned_id: &'a str,
     pub keep_alive_s: Option<u16>,
     pub reason_string: &'a str,
+    /// How many messages its session was owed and lost, or that nobody knows.
+    pub missed: &'a str,
 }
 
 /// A message as one client is sent it.
@@ -103,6 +105,9 @@ impl Writer {
         }
         if let Some(seconds) = said.keep_alive_s {
             put_two(&mut properties, SERVER_KEEP_ALIVE, seconds);
+        }
+        if !said.missed.is_empty() {
+            put_user_property(&mut properties, "godwit-missed", said.missed);
         }
         put_varint(&mut body, properties.len() as u32);
         body.extend_from_slice(&properties);

@@ -43,6 +43,16 @@ impl Forgotten {
         self.any_after(arrival, |name| name == subject)
     }
 
+    /// The last arrival after this one that a subject of `pattern` had that was forgotten; `with_base`: of whichever subject, where nobody knows.
+    pub(super) fn last_of(&self, pattern: &Pattern, arrival: u64, with_base: bool) -> Option<u64> {
+        if arrival >= self.newest {
+            return None;
+        }
+        let named = self.names.iter().filter(|(last, name)| *last > arrival && pattern.matches(name));
+        let base = Some(self.base).filter(|base| with_base && *base > arrival);
+        named.map(|(last, _)| *last).max().max(base)
+    }
+
     fn any_after(&self, arrival: u64, is_one: impl Fn(&str) -> bool) -> bool {
         let has_name = || self.names.iter().any(|(last, name)| *last > arrival && is_one(name));
         arrival < self.newest && (arrival < self.base || has_name())

@@ -42,6 +42,8 @@ pub(super) struct Log {
     /// Up to this sequence messages went because the log was full, not because they were old.
     overrun_to: u64,
     bytes: usize,
+    /// So many of the oldest are kept only because they are owed.
+    held: u32,
     pub(super) latest: Latest,
     pub(super) listeners: Listeners,
     /// Shards whose patterns hold the subject, as of this version of the directory.
@@ -73,6 +75,7 @@ impl Log {
             evicted_arrival: 0,
             overrun_to: 0,
             bytes: 0,
+            held: 0,
             latest: Latest::default(),
             listeners: Listeners::None,
             pattern_mask: 0,
@@ -186,6 +189,26 @@ impl Log {
             Kept::One(one) => (index == 0).then_some(one),
             Kept::Many(many) => many.get(index),
         }
+    }
+
+    /// Notes that the oldest messages up to `count`, or that arrived up to `cutoff`, are kept only because they are owed; returns the bytes that
+    /// this adds.
+    pub(super) fn note_held(&mut self, count: usize, cutoff: u64) -> usize {
+        let mut bytes = 0;
+        while let Some(next) = self.nth(self.held as usize)
+            && ((self.held as usize) < count || next.arrival <= cutoff)
+        {
+            bytes += next.cost_bytes();
+            self.held += 1;
+        }
+        bytes
+    }
+
+    /// Whether the oldest is kept only because it is owed; it goes next.
+    pub(super) fn release_held(&mut self) -> bool {
+        let is_held = self.held > 0;
+        self.held = self.held.saturating_sub(1);
+        is_held
     }
 
     /// Lets the oldest message go; tells the bytes this frees, 0 where the snapshot still holds it.

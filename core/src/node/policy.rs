@@ -29,6 +29,10 @@ pub struct Policy {
     pub acks_mqtt_from_disk: bool,
     /// Nobody is shown a message before it is on the disk.
     pub shows_journaled: bool,
+    /// What MQTT sessions and groups are owed is kept for them beyond age and count, within bounds.
+    pub holds_owed: bool,
+    /// A session ends where something that it is owed is gone; else it goes on with what is left.
+    pub ends_session: bool,
     /// Of publishes on the subject, whoever publishes.
     pub publishes: Rate,
     pub(super) log_age: Age,
@@ -113,6 +117,8 @@ impl Policies {
             policy.acks_mqtt_from_disk =
                 one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
             policy.shows_journaled = one.visible.as_deref().map_or(policy.shows_journaled, |when| when == "journaled");
+            policy.holds_owed = one.mqtt_holds.unwrap_or(policy.holds_owed);
+            policy.ends_session = one.mqtt_at_owed_max.as_deref().map_or(policy.ends_session, |at| at == "end");
             if let Some(count) = one.publishes_per_second_max {
                 policy.publishes = Rate::per_second(u64::from(count), self.burst_ms);
             }
@@ -135,6 +141,10 @@ pub fn check(patterns: &[PatternSettings]) -> Result<(), Refusal> {
             let why = format!("{}: mqtt_ack is cached or disk, visible is accepted or journaled", one.pattern);
             return Err(Refusal::new(Code::FieldInvalid, why));
         }
+        if !is_known(&one.mqtt_at_owed_max, ["skip", "end"]) {
+            let why = format!("{}: mqtt_at_owed_max is skip or end", one.pattern);
+            return Err(Refusal::new(Code::FieldInvalid, why));
+        }
     }
     Ok(())
 }
@@ -150,6 +160,8 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         hold_bytes_max: 0,
         acks_mqtt_from_disk: false,
         shows_journaled: false,
+        holds_owed: true,
+        ends_session: false,
         publishes: Rate::default(),
         log_age: ages.register(limits.log_age_ms_max),
         snapshot_age: ages.register(limits.snapshot_age_ms_max),

@@ -21,6 +21,8 @@ pub(super) struct Counts {
     pub(super) evicted_bytes: u64,
     pub(super) evicted_snapshots: u64,
     pub(super) forgotten: u64,
+    /// Of messages that are kept only because MQTT sessions or groups are owed them.
+    pub(super) owed_bytes: usize,
 }
 
 /// The node's figures; counters begin at the start of the run.
@@ -36,6 +38,11 @@ pub struct Totals {
     pub message_bytes: u64,
     pub snapshots: u64,
     pub snapshot_bytes: u64,
+    /// Of messages that are kept only because MQTT sessions or groups are owed them, and of these sessions and groups how many there are.
+    pub owed_bytes: u64,
+    pub holders: u64,
+    /// How often such a session or group had to skip its oldest messages, being owed too much.
+    pub owed_skips: u64,
     pub keys: u64,
     pub index_entries: u64,
     pub feed_entries: u64,
@@ -67,6 +74,9 @@ impl Node {
             message_bytes: counts.bytes as u64,
             snapshots: counts.snapshots as u64,
             snapshot_bytes: counts.snapshot_bytes as u64,
+            owed_bytes: counts.owed_bytes as u64,
+            holders: self.holders.len() as u64,
+            owed_skips: self.holders.skips(),
             keys: self.keys.len() as u64,
             index_entries: self.index.len() as u64,
             feed_entries: lag.entries as u64,

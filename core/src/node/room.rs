@@ -8,8 +8,10 @@ pub use purge::Purged;
 use super::Node;
 use super::log::Log;
 use super::mqtt::Owed;
+use super::policy::Policy;
 use super::report::Counts;
 use crate::command::GapReason;
+use crate::limits::Limits;
 
 /// Logs looked at for the largest, when room is needed.
 const SAMPLES: usize = 8;
@@ -103,35 +105,73 @@ pub(super) fn drop_snapshot(log: &mut Log, counts: &mut Counts) {
     log.latest.clear(&mut counts.snapshot_bytes);
 }
 
-/// What a log may keep: so many messages, none that arrived up to the cutoff.
+/// What a log may keep: so many messages, none that arrived up to the cutoff; more where they are owed, within bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) messages_max: usize,
     pub(super) cutoff: u64,
+    pub(super) owed: OwedBounds,
 }
 
-/// The cutoff of age, less what is owed to MQTT sessions that are away.
-pub(super) fn owed_cutoff(owed: &Owed, log: &Log, cutoff: u64) -> u64 {
-    let has_old = log.oldest().is_some_and(|oldest| oldest.arrival <= cutoff);
-    if !has_old || owed.is_empty() {
-        return cutoff;
+/// What is owed of one log to MQTT sessions and groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwedBounds {
+    pub(super) messages_max: usize,
+    pub(super) bytes_max: usize,
+}
+
+impl OwedBounds {
+    /// As nobody is owed more than this in all, no log keeps more than this of its own.
+    pub(super) fn of(limits: &Limits, policy: &Policy) -> Self {
+        if policy.holds_owed {
+            Self { messages_max: limits.mqtt_owed_messages_max, bytes_max: limits.mqtt_owed_bytes_max }
+        } else {
+            Self { messages_max: 0, bytes_max: 0 }
+        }
     }
-    owed.after(&log.subject).map_or(cutoff, |after| cutoff.min(after))
 }
 
-/// Lets go what is too much or too old, at most `left`; returns how many went.
-pub(super) fn trim(log: &mut Log, bounds: Bounds, left: usize, counts: &mut Counts) -> usize {
+/// Lets go what is too much or too old and not owed, at most `left`; returns how many went. `skipped` is the last arrival of what went though it
+/// was owed.
+pub(super) fn trim(
+    log: &mut Log,
+    bounds: Bounds,
+    left: usize,
+    owed: &Owed,
+    counts: &mut Counts,
+    skipped: &mut u64,
+) -> usize {
     let mut gone = 0;
+    let mut after = None;
     while gone < left {
         let is_too_many = log.len() > bounds.messages_max;
-        if !is_too_many && log.oldest().is_none_or(|oldest| oldest.arrival > bounds.cutoff) {
+        let Some(oldest) = log.oldest().map(|oldest| oldest.arrival) else { break };
+        if !is_too_many && oldest > bounds.cutoff {
             break;
         }
-        counts.bytes -= log.evict(if is_too_many { GapReason::Overrun } else { GapReason::Expired });
+        let after = *after.get_or_insert_with(|| owed.after(&log.subject).unwrap_or(u64::MAX));
+        if oldest > after {
+            if log.len() <= bounds.owed.messages_max && log.bytes() <= bounds.owed.bytes_max {
+                counts.owed_bytes += log.note_held(log.len().saturating_sub(bounds.messages_max), bounds.cutoff);
+                break;
+            }
+            *skipped = oldest.max(*skipped);
+        }
+        counts.bytes -= evict(log, if is_too_many { GapReason::Overrun } else { GapReason::Expired }, counts);
         counts.evicted_count += u64::from(is_too_many);
         counts.evicted_age += u64::from(!is_too_many);
         gone += 1;
     }
     counts.messages -= gone;
     gone
+}
+
+/// Lets the oldest message of a log go; returns the bytes that this frees.
+pub(super) fn evict(log: &mut Log, reason: GapReason, counts: &mut Counts) -> usize {
+    if let Some(cost) = log.oldest().map(|oldest| oldest.cost_bytes())
+        && log.release_held()
+    {
+        counts.owed_bytes -= cost;
+    }
+    log.evict(reason)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
+use super::room::{Bounds, OwedBounds, drop_snapshot, is_expired, trim};
 use crate::position::Now;
 
 /// What one call may spend: to look at a log, or to let a message go, is one; a 32nd of all logs, within these bounds.
@@ -49,6 +49,8 @@ impl Node {
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
         self.sweep_clients(now.mono_ms, STEPS);
+        self.sweep_groups();
+        self.sweep_owed();
         let mut left = (self.names.slots() as usize / 32).clamp(SPEND_MIN, SPEND_MAX);
         while left > 0 && self.sweep.slot < self.names.slots() {
             left = left.saturating_sub(self.sweep_log(self.sweep.slot, now, left));
@@ -66,6 +68,15 @@ impl Node {
         self.sweep.slot != 0
     }
 
+    /// Lets go of what a log may keep no longer, at most `left` messages.
+    pub(super) fn trim_log(&mut self, slot: u32, left: usize) -> usize {
+        let Some(log) = self.names.log_at_mut(slot) else { return 0 };
+        let policy = self.policies.get(log.policy);
+        let (messages_max, cutoff) = (policy.log_messages_max, self.ages.cutoff(policy.log_age));
+        let bounds = Bounds { messages_max, cutoff, owed: OwedBounds::of(&self.limits, policy) };
+        trim(log, bounds, left, &self.owed, &mut self.counts, &mut self.skipped)
+    }
+
     /// Returns what it cost: `left` when there may be more to do here.
     fn sweep_log(&mut self, slot: u32, now: Now, left: usize) -> usize {
         if self.feed.abandoned != 0 {
@@ -76,9 +87,8 @@ impl Node {
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
             drop_snapshot(log, &mut self.counts);
         }
-        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
-        let limit = Bounds { messages_max: policy.log_messages_max, cutoff };
-        let cost = 1 + trim(log, limit, left, &mut self.counts);
+        let cost = 1 + self.trim_log(slot, left);
+        let Some(log) = self.names.log_at(slot) else { return cost };
         if !log.is_idle() || self.unseen.concerns(slot) {
             return cost;
         }
@@ -102,6 +112,7 @@ impl Node {
     pub(super) fn trim_index(&mut self) {
         while self.index.len() > self.limits.index_entries_max {
             self.index.pop();
+            self.skipped = self.skipped.max(self.index.gone());
         }
         if self.index.len() > INDEX_MIN && self.pop_index() {
             self.pop_index();

@@ -69,6 +69,22 @@ impl Node {
         Walk { reached, is_lost: false }
     }
 
+    /// The same for who goes on whatever is gone, as its index or its subjects' names are; `known` is what it knows of up to which arrival
+    /// something is. Some: so far it reaches now, and nobody can count it.
+    pub fn walk_past(&self, pattern: &Pattern, way: Way, known: u64, found: &mut Found) -> (Walk, Option<u64>) {
+        let after = way.after.max(known);
+        let gone = self.index.gone();
+        let is_short = after < gone && self.skipped > after;
+        let lost = self.forgotten.last_of(pattern, after, self.skipped > after).max(is_short.then_some(gone));
+        let known = Way { until: way.until.min(self.index.head()), ..way };
+        let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
+            Some(slots) => self.walk_logs(&slots, known, found),
+            None => self.walk_index(pattern, Way { after: way.after.max(gone), ..known }, found),
+        };
+        let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
+        (Walk { reached, is_lost: false }, lost)
+    }
+
     /// The slots of a pattern's logs, where they are few and found with less effort than `way` arrivals are looked at.
     fn find_few(&self, pattern: &Pattern, way: u64) -> Option<Vec<u32>> {
         if way < WAY_MIN {

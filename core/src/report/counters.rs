@@ -146,6 +146,8 @@ pub struct Counters {
     pub recovered: u64,
     pub resynced: u64,
     pub dropped: u64,
+    /// Messages of QoS 1 and 2 that MQTT sessions were owed and are not sent; 1 where nobody can count them.
+    pub mqtt_missed: u64,
     pub caught_up: u64,
     pub fell_off: u64,
     pub reports_dropped: u64,

@@ -235,7 +235,17 @@ impl Shard {
         let mut frames = self.buffer();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let mut found = Found::default();
-        let walk = node.walk(pattern, Way { after: from, until: self.reach(stream_id), stride: STRIDE }, &mut found);
+        let way = Way { after: from, until: self.reach(stream_id), stride: STRIDE };
+        let walk = if self.is_owed(id) {
+            let known = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref()).map_or(0, |job| job.lost);
+            let (walk, lost) = node.walk_past(pattern, way, known, &mut found);
+            if let Some(lost) = lost {
+                self.tell_pattern_gone(id, lost, node);
+            }
+            walk
+        } else {
+            node.walk(pattern, way, &mut found)
+        };
         let Found { mut messages, holes } = found;
         let has_holes = walk.is_lost || holes.iter().any(|(_, _, hole)| hole.missed != Some(0));
         if has_holes && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {

@@ -26,6 +26,15 @@ pub(super) struct Missing {
     pub oldest_arrival: u64,
 }
 
+/// What a session at QoS 1 or 2 is short of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    /// None: nobody can count it.
+    pub missed: Option<u64>,
+    pub reason: GapReason,
+    pub ends_session: bool,
+}
+
 impl Missing {
     /// A hole that a reading found, which itself went on to `reached`.
     pub(super) fn hole(hole: &Hole, reached: u64) -> Self {
@@ -118,9 +127,7 @@ impl Shard {
         node: &mut Node,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        if !missing.is_whole() {
-            self.note_lost(id);
-        }
+        self.note_gone(id, log, subject, missing, node);
         let cursor = self.cursors.get(id)?;
         let (from_oldest, stream_id) = (cursor.gap_from_oldest || missing.is_whole(), cursor.stream);
         let head = node.head(log);
@@ -145,6 +152,14 @@ impl Shard {
             self.write_snapshot(id, log, subject, node, out);
         }
         None
+    }
+
+    /// A client that is owed every message is short of some.
+    fn note_gone(&mut self, id: u32, log: LogId, subject: &str, missing: &Missing, node: &Node) {
+        if !missing.is_whole() && self.is_owed(id) {
+            let (missed, reason) = (missing.missed_to(missing.oldest_number), missing.reason);
+            self.note_missed(id, subject, Gone { missed, reason, ends_session: node.ends_session(log) });
+        }
     }
 
     /// Writes a subject's snapshot, if it has one; true when it had.

@@ -306,10 +306,11 @@ impl Shard {
 
     /// Operators see the last refusals, of every wire; a flood of them costs no more than a few reports a second.
     pub(super) fn tell_refusal(&mut self, socket: u32, code: Code, reason: &str) {
-        let second = (self.now.mono_ms / 1000) as u32;
-        let told = if self.refusals_told.0 == second { self.refusals_told.1 } else { 0 };
         let connection_id = self.connection_id(socket);
-        let Some(connection) = self.connections.get(socket).filter(|_| told < REFUSALS_TOLD_PER_S) else { return };
+        if !self.may_tell_refusal() {
+            return;
+        }
+        let Some(connection) = self.connections.get(socket) else { return };
         let report = Report::CommandRefused {
             connection: connection_id,
             identity: connection.access.as_ref().map_or_else(|| Arc::from(""), |access| Arc::clone(&access.identity)),
@@ -317,7 +318,14 @@ impl Shard {
             code,
             reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),
         };
-        self.refusals_told = (second, told + 1);
         self.report(report);
+    }
+
+    /// Whether one more may be told in this second.
+    pub(super) fn may_tell_refusal(&mut self) -> bool {
+        let second = (self.now.mono_ms / 1000) as u32;
+        let told = if self.refusals_told.0 == second { self.refusals_told.1 } else { 0 };
+        self.refusals_told = (second, told.saturating_add(1));
+        told < REFUSALS_TOLD_PER_S
     }
 }

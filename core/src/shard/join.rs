@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use super::encode::{self, Item, Told};
-use super::gap::Missing;
+use super::gap::{Gone, Missing};
 use super::mqtt;
 use crate::command::{GapReason, Push};
 use crate::cursor::{Job, Join, Plan, Skip, Stand};
@@ -36,8 +36,18 @@ impl Shard {
         self.note_pattern_gap(id);
     }
 
+    /// Somewhere in a pattern something is gone that a client was owed: it goes on with what is left.
+    pub(super) fn tell_pattern_gone(&mut self, id: u32, known: u64, node: &mut Node) {
+        let Some(cursor) = self.cursors.get_mut(id) else { return };
+        let job = cursor.job.get_or_insert_default();
+        (job.lost, job.skips_until) = (known, job.skips_until.max(known));
+        let Some(name) = self.streams.get(cursor.stream).map(|stream| Arc::clone(&stream.name)) else { return };
+        let ends_session = node.policy(&name).ends_session;
+        self.note_missed(id, &name, Gone { missed: None, reason: GapReason::Overrun, ends_session });
+        self.tell_pattern_gap(id, GapReason::Overrun);
+    }
+
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
-        self.note_lost(id);
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
         let gap = Push::PatternGap { pattern: &stream.name, reason };

@@ -146,6 +146,8 @@ pub struct Shard {
     /// Streams of MQTT groups by the group's number, and those that may have something to deal.
     shared: HashMap<u32, u32>,
     dealing: Vec<u32>,
+    /// Messages of groups that a member has settled or was not to have, with their arrivals.
+    settled: Vec<(u32, u64)>,
     /// MQTT connections whose time is short: each sweep looks at them.
     hasty: Vec<u32>,
     counters: Counters,
@@ -211,6 +213,7 @@ impl Shard {
             mail: Vec::new(),
             shared: HashMap::new(),
             dealing: Vec::new(),
+            settled: Vec::new(),
             hasty: Vec::new(),
             counters: Counters::default(),
             history: history::History::default(),

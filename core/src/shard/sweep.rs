@@ -9,7 +9,9 @@ use super::{Outlet, Shard, lock};
 use crate::codes::Code;
 use crate::command::Push;
 use crate::cursor::Stand;
+use crate::node::Overdue;
 use crate::position::Mark;
+use crate::report::Report;
 use crate::stream::{Source, Stream};
 use crate::websocket;
 use crate::wire::{self, Wire};
@@ -64,17 +66,21 @@ impl Shard {
             return;
         }
         self.accounts.sweep(self.now.mono_ms.saturating_mul(1_000_000));
-        let mut wills = Vec::new();
+        let (mut wills, mut overdue) = (Vec::new(), Vec::new());
         for _ in 0..NODE_SWEEPS {
             let mut node = lock(&node);
             let has_more = node.sweep(self.now);
             self.wakes |= node.take_wakes();
             wills.append(&mut node.take_wills());
+            overdue.append(&mut node.take_overdue());
             if !has_more {
                 break;
             }
         }
         self.publish_wills(wills);
+        for Overdue { name, messages, bytes } in overdue {
+            self.report(Report::MqttOverdue { name, messages, bytes });
+        }
     }
 
     /// One connection's deadlines.
@@ -109,6 +115,7 @@ impl Shard {
             }
             Phase::Open => {
                 if connection.mqtt.is_some() {
+                    self.hold_stands_again(socket);
                     self.save_session(socket);
                 } else if lived_ms >= handshake_ms {
                     self.announce_silent(socket);

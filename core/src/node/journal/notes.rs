@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::Node;
-use super::super::mqtt::{SESSION, WILL};
+use super::super::mqtt::{GROUP, SESSION, WILL};
 use crate::position::Now;
 
 /// Before a subject in the name of its purge.
@@ -38,6 +38,9 @@ impl Node {
                 journal.restore_purge(subject, arrival);
             }
             return arrival >= kept_from;
+        }
+        if let Some(group) = name.strip_prefix(GROUP) {
+            return self.restore_group(group, text);
         }
         if let Some(id) = name.strip_prefix(WILL) {
             let pending = Self::restore_will(id, text);

@@ -7,7 +7,7 @@ use super::super::append::clears_snapshot;
 use super::super::keys::Known;
 use super::super::log::Log;
 use super::super::mqtt::{Pending, PendingWill};
-use super::super::room::drop_snapshot;
+use super::super::room::{drop_snapshot, evict};
 use super::super::snapshot::Room;
 use super::reigns::Reign;
 use crate::command::GapReason;
@@ -215,7 +215,7 @@ impl Node {
         if kept.sequence > expected {
             restoring.told.holes += u64::from(log.number() > 0);
             while log.len() > 0 {
-                self.counts.bytes -= log.evict(GapReason::Expired);
+                self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
                 self.counts.messages -= 1;
             }
             log.jump(log.number() + kept.sequence - expected, kept.arrival - 1);
@@ -299,7 +299,7 @@ impl Node {
     fn forget_messages(&mut self, id: LogId) {
         let Some(log) = self.names.get_mut(id) else { return };
         while log.len() > 0 {
-            self.counts.bytes -= log.evict(GapReason::Expired);
+            self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
             self.counts.messages -= 1;
         }
         drop_snapshot(log, &mut self.counts);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::Node;
 use super::super::feed::Entry;
-use super::super::room::{Bounds, drop_snapshot, is_expired, owed_cutoff, trim};
+use super::super::room::{Bounds, OwedBounds, drop_snapshot, is_expired, trim};
 use super::super::snapshot::Room;
 use crate::message::Message;
 
@@ -125,9 +125,9 @@ impl Node {
                 Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
             log.latest.update(message, room, &mut self.counts.snapshot_bytes);
         }
-        let cutoff = owed_cutoff(&self.owed, log, self.ages.cutoff(policy.log_age));
-        let bounds = Bounds { messages_max: policy.log_messages_max, cutoff };
-        trim(log, bounds, TRIM_EACH, &mut self.counts);
+        let (messages_max, cutoff) = (policy.log_messages_max, self.ages.cutoff(policy.log_age));
+        let bounds = Bounds { messages_max, cutoff, owed: OwedBounds::of(&self.limits, policy) };
+        trim(log, bounds, TRIM_EACH, &self.owed, &mut self.counts, &mut self.skipped);
         if log.pattern_version != self.directory.version() {
             log.pattern_version = self.directory.version();
             log.pattern_mask = self.directory.mask(&message.subject);

@@ -1,13 +1,14 @@
 //! Shared subscriptions: one place in the feed for a whole group, whichever shards its members are on. Owns what the group has
 //! yet to be dealt, and takes back what a member lost before it settled it. Members are dealt to by their shards, as they can
 //! take more; while all of them are away the group stands still and is owed what comes.
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::super::Node;
 use super::Mail;
 use super::dealt::{Dealings, Dealt};
 use crate::message::{LogId, Message};
+use crate::mqtt::{shared_of, split_shared};
 use crate::node::{Found, Stride, Way};
 use crate::subject::Pattern;
 
@@ -15,6 +16,8 @@ use crate::subject::Pattern;
 const STRIDE: Stride = Stride { entries_max: 1_024, bytes_max: 65_536 };
 /// Messages put aside for a shard that has not fetched them, before the others wait for it.
 const ASIDE_MAX: usize = 256;
+/// Before a group's name in the name of its note.
+pub(in crate::node) const GROUP: &str = "group ";
 
 #[derive(Debug)]
 struct Group {
@@ -22,23 +25,42 @@ struct Group {
     pattern: Pattern,
     /// Everything up to this arrival has been dealt or is pending.
     arrival: u64,
-    pending: VecDeque<Place>,
+    pending: VecDeque<Due>,
+    /// Arrivals up to that one that no member has settled: pending, put aside or under way.
+    unsettled: BTreeSet<u64>,
+    /// The logs keep for it what came after this arrival; at most where it stands.
+    held: u64,
+    /// Something of the feed up to here is known to be missing.
+    lost: u64,
     /// Members by shard.
     members: HashMap<u8, Seats>,
     /// Members that are away.
     away: u32,
-    is_owed: bool,
     dealings: Dealings,
 }
 
-/// A message by where it stands, and the look that found it; none where it had been dealt before.
-type Place = (LogId, u64, Option<u64>);
+/// A message that is to be dealt.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    log: LogId,
+    sequence: u64,
+    arrival: u64,
+    /// The look that found it; none where it had been dealt before.
+    look: Option<u64>,
+}
+
+/// A message for a member.
+#[derive(Clone, Debug)]
+pub struct Portion {
+    pub message: Arc<Message>,
+    pub look: Option<u64>,
+}
 
 /// A shard's members, and what has been put aside for them.
 #[derive(Debug, Default)]
 struct Seats {
     count: u32,
-    queue: VecDeque<Place>,
+    queue: VecDeque<Due>,
     /// None of them can take more now.
     is_full: bool,
     /// It has been told of its queue, and has not looked yet.
@@ -48,6 +70,16 @@ struct Seats {
 }
 
 impl Group {
+    /// Everything up to here is settled.
+    fn stands(&self) -> u64 {
+        self.unsettled.first().map_or(self.arrival, |first| first - 1)
+    }
+
+    /// The name of its note.
+    fn note(&self) -> String {
+        format!("{GROUP}{}", shared_of(&self.name.0, &self.name.1))
+    }
+
     /// A shard looks, and can take something or not: then what was put aside for it is for anybody.
     fn note_able(&mut self, shard: u8, is_able: bool) {
         let Some(seats) = self.members.get_mut(&shard) else { return };
@@ -58,7 +90,7 @@ impl Group {
     }
 
     /// A shard's next message: what was put aside for it, or its turn's of what is pending.
-    fn take_for(&mut self, shard: u8) -> Option<Place> {
+    fn take_for(&mut self, shard: u8) -> Option<Due> {
         loop {
             if let Some(place) = self.members.get_mut(&shard)?.queue.pop_front() {
                 return Some(place);
@@ -97,15 +129,28 @@ pub(in crate::node) struct Groups {
     last: u32,
 }
 
+impl Groups {
+    /// What a group selects, and the arrival after which the logs hold it.
+    pub(super) fn part(&self, number: u32) -> Option<(Pattern, u64)> {
+        self.by_number.get(&number).map(|group| (group.pattern.clone(), group.held))
+    }
+}
+
 impl Node {
+    /// Nothing up to an arrival is held for a group any more.
+    pub(super) fn raise_group(&mut self, number: u32, floor: u64) {
+        if let Some(group) = self.groups.by_number.get_mut(&number).filter(|group| group.held < floor) {
+            self.owed.add(group.pattern.text(), floor);
+            self.owed.remove(group.pattern.text(), group.held);
+            group.held = floor;
+        }
+    }
+
     /// One more member of `shard`; returns the group's number.
     pub fn join_group(&mut self, shard: u8, name: &str, pattern: &Pattern) -> u32 {
         let number = self.group(name, pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.members.entry(shard).or_default().count += 1;
-            if std::mem::take(&mut group.is_owed) {
-                self.owed.remove(group.pattern.text(), group.arrival);
-            }
         }
         number
     }
@@ -115,20 +160,28 @@ impl Node {
         if let Some(number) = self.groups.numbers.get(&key) {
             return *number;
         }
+        self.begin_group(key, pattern, self.index.head())
+    }
+
+    fn begin_group(&mut self, name: (Box<str>, Box<str>), pattern: &Pattern, arrival: u64) -> u32 {
         self.groups.last += 1;
         let number = self.groups.last;
         let group = Group {
-            name: key.clone(),
+            name: name.clone(),
             pattern: pattern.clone(),
-            arrival: self.index.head(),
+            arrival,
             pending: VecDeque::new(),
+            unsettled: BTreeSet::new(),
+            held: arrival,
+            lost: 0,
             members: HashMap::new(),
             away: 0,
-            is_owed: false,
-            dealings: Dealings::new(self.index.head()),
+            dealings: Dealings::new(arrival),
         };
+        self.owed.add(pattern.text(), arrival);
+        self.holders.add_group(number, (&name.0, &name.1));
         self.groups.by_number.insert(number, group);
-        self.groups.numbers.insert(key, number);
+        self.groups.numbers.insert(name, number);
         number
     }
 
@@ -160,53 +213,89 @@ impl Node {
         self.settle_group(number);
     }
 
-    /// The node has begun anew: its groups are dealt what comes from here on.
-    pub(in crate::node) fn begin_groups(&mut self, head: u64) {
-        for group in self.groups.by_number.values_mut() {
-            if group.is_owed {
-                self.owed.remove(group.pattern.text(), group.arrival);
-                self.owed.add(group.pattern.text(), head);
+    /// A group without members, here or away, is no more.
+    fn settle_group(&mut self, number: u32) {
+        let is_over = |group: &Group| group.members.is_empty() && group.away == 0;
+        if let Some(group) = self.groups.by_number.get(&number).filter(|group| is_over(group)) {
+            self.owed.remove(group.pattern.text(), group.held);
+            self.groups.numbers.remove(&group.name);
+            if let Some(journal) = &mut self.journal {
+                journal.note(group.note(), None);
             }
-            (group.arrival, group.dealings) = (head, Dealings::new(head));
+            self.groups.by_number.remove(&number);
         }
     }
 
-    fn settle_group(&mut self, number: u32) {
-        let Some(group) = self.groups.by_number.get_mut(&number).filter(|group| group.members.is_empty()) else {
-            return;
-        };
-        if group.away == 0 {
-            if group.is_owed {
-                self.owed.remove(group.pattern.text(), group.arrival);
+    /// The logs hold for each group what it has yet to settle, as of now; a journal notes where it stands.
+    pub(in crate::node) fn sweep_groups(&mut self) {
+        for group in self.groups.by_number.values_mut() {
+            let stands = group.stands();
+            if stands <= group.held {
+                continue;
             }
-            self.groups.numbers.remove(&group.name);
-            self.groups.by_number.remove(&number);
-        } else if !group.is_owed {
-            group.is_owed = true;
-            self.owed.add(group.pattern.text(), group.arrival);
+            self.owed.add(group.pattern.text(), stands);
+            self.owed.remove(group.pattern.text(), group.held);
+            group.held = stands;
+            if let Some(journal) = &mut self.journal {
+                journal.note(group.note(), Some(stands.to_string()));
+            }
+        }
+    }
+
+    /// A member has settled a message that it was dealt, or is not to have it.
+    pub fn settle_dealt(&mut self, number: u32, arrival: u64) {
+        if let Some(group) = self.groups.by_number.get_mut(&number) {
+            group.unsettled.remove(&arrival);
+        }
+    }
+
+    /// A group of an earlier run, before its messages and its members' sessions come back.
+    pub(in crate::node) fn restore_group(&mut self, name: &str, text: &str) -> bool {
+        let Some((group, selector)) = split_shared(name) else { return false };
+        let (Ok(pattern), Ok(arrival)) = (Pattern::parse_levels(selector), text.parse()) else { return false };
+        let key = (Box::from(group), Box::from(pattern.text()));
+        if !self.groups.numbers.contains_key(&key) {
+            self.begin_group(key, &pattern, arrival);
+        }
+        true
+    }
+
+    /// The node has begun anew: its groups go on where they stood, as far as its messages reach.
+    pub(in crate::node) fn begin_groups(&mut self, head: u64) {
+        let numbers: Vec<u32> = self.groups.by_number.keys().copied().collect();
+        for number in numbers {
+            if let Some(group) = self.groups.by_number.get_mut(&number).filter(|group| group.arrival > head) {
+                self.owed.add(group.pattern.text(), head);
+                self.owed.remove(group.pattern.text(), group.held);
+                (group.arrival, group.held, group.dealings) = (head, head, Dealings::new(head));
+            }
+            self.settle_group(number);
         }
     }
 
     /// The next messages of a group for a shard whose members can take `count`; they are the caller's to deliver or to give
     /// back. Each shard gets its share, by its members; one that can take none leaves its share to the others.
-    pub fn deal(&mut self, number: u32, shard: u8, count: usize) -> Vec<(Arc<Message>, Option<u64>)> {
+    pub fn deal(&mut self, number: u32, shard: u8, count: usize) -> Vec<Portion> {
         let mut dealt = Vec::new();
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.note_able(shard, count > 0);
         }
         while dealt.len() < count {
             let Some(group) = self.groups.by_number.get_mut(&number) else { break };
-            let Some((log, sequence, look)) = group.take_for(shard) else {
+            let Some(due) = group.take_for(shard) else {
                 if group.is_ahead() || !self.look_ahead(number) {
                     break;
                 }
                 continue;
             };
-            let message = self.message(log, sequence).map(Arc::clone);
+            let message = self.message(due.log, due.sequence).map(Arc::clone);
             if let Some(group) = self.groups.by_number.get_mut(&number) {
-                group.dealings.deal(look, message.as_ref().map(|message| message.content().len()));
+                group.dealings.deal(due.look, message.as_ref().map(|message| message.content().len()));
+                if message.is_none() {
+                    group.unsettled.remove(&due.arrival);
+                }
             }
-            dealt.extend(message.map(|message| (message, look)));
+            dealt.extend(message.map(|message| Portion { message, look: due.look }));
         }
         self.wake_dealers(number, shard);
         dealt
@@ -232,13 +321,18 @@ impl Node {
         };
         let mut found = Found::default();
         let way = Way { after: group.arrival, until: head, stride: STRIDE };
-        let walk = self.walk(&group.pattern, way, &mut found);
+        let (walk, lost) = self.walk_past(&group.pattern, way, group.lost, &mut found);
         let Some(group) = self.groups.by_number.get_mut(&number) else { return false };
-        group.arrival = if walk.is_lost { head } else { walk.reached };
+        group.arrival = walk.reached;
         let holes = found.holes.iter().map(|(_, _, hole)| hole.missed);
-        let gone: Vec<_> = holes.chain(walk.is_lost.then_some(None)).collect();
+        let gone: Vec<_> = holes.chain(lost.map(|_| None)).collect();
+        group.lost = lost.unwrap_or(group.lost);
         let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
-        group.pending.extend(found.messages.iter().map(|message| (message.log, message.sequence, Some(look))));
+        for message in &found.messages {
+            let (log, sequence, arrival) = (message.log, message.sequence, message.arrival);
+            group.unsettled.insert(arrival);
+            group.pending.push_back(Due { log, sequence, arrival, look: Some(look) });
+        }
         true
     }
 
@@ -255,10 +349,11 @@ impl Node {
     }
 
     /// Messages that a member did not settle are dealt again, before anything later.
-    pub fn give_back(&mut self, number: u32, messages: &[(LogId, u64)]) {
+    pub fn give_back(&mut self, number: u32, messages: &[(LogId, u64, u64)]) {
         let Some(group) = self.groups.by_number.get_mut(&number) else { return };
-        for &(log, sequence) in messages.iter().rev() {
-            group.pending.push_front((log, sequence, None));
+        for &(log, sequence, arrival) in messages.iter().rev() {
+            group.unsettled.insert(arrival);
+            group.pending.push_front(Due { log, sequence, arrival, look: None });
         }
         for &shard in group.members.keys() {
             self.wakes |= self.clients.tell_shard(shard, Mail::Deal(number));

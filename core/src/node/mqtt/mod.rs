@@ -3,6 +3,8 @@
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
 mod dealt;
 mod groups;
+mod holders;
+mod holds;
 mod inherited;
 mod owed;
 mod saved;
@@ -19,8 +21,12 @@ use crate::report::ConnectionId;
 use crate::rights::Rights;
 
 pub use dealt::Dealt;
-pub(super) use groups::Groups;
+pub use groups::Portion;
+pub(super) use groups::{GROUP, Groups};
+pub(super) use holders::Holders;
+pub use holders::Overdue;
 pub use inherited::{Inherited, Sender};
+pub use owed::Missed;
 pub(super) use owed::Owed;
 pub(super) use saved::{Pending, SESSION};
 pub(super) use willed::{PendingWill, WILL};
@@ -55,7 +61,7 @@ pub struct KeptSubscription {
 }
 
 /// A packet to a client that it has not settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct InFlight {
     pub packet_id: u16,
     pub flags: u8,
@@ -64,6 +70,9 @@ pub struct InFlight {
     pub subscription_id: u32,
     /// The group that it was dealt by; 0 none.
     pub group: u32,
+    pub arrival: u64,
+    /// Its message, once the session is away or the client takes its time: it is no longer the log's alone.
+    pub message: Option<Arc<Message>>,
 }
 
 impl InFlight {
@@ -81,7 +90,7 @@ impl InFlight {
 }
 
 /// What is kept of a client that is away.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Kept {
     pub subscriptions: Vec<KeptSubscription>,
     pub in_flight: Vec<InFlight>,
@@ -93,6 +102,8 @@ pub struct Kept {
     pub notices: Option<u32>,
     /// The arrival before its oldest message in flight: from there on nothing that it is owed grows too old.
     pub owed_after: u64,
+    /// What it was owed up to here is held no longer: it was too much.
+    pub floor: u64,
 }
 
 /// The connection of a will's draft, nobody's: an outcome that nobody waits for is told to nobody.
@@ -130,6 +141,8 @@ struct Client {
     kept: Option<Box<Kept>>,
     expires_ms: u64,
     will: Option<Box<(u64, Will)>>,
+    /// What it holds while it is connected, or until it has its place again.
+    hold: Option<Box<holds::Hold>>,
     /// The journal's notes hold its session, and its will.
     has_note: bool,
     has_will_note: bool,
@@ -137,8 +150,17 @@ struct Client {
 
 impl Client {
     fn new(serial: u32, identity: Arc<str>) -> Self {
-        let (has_note, has_will_note) = (false, false);
-        Self { serial, identity, owner: None, kept: None, expires_ms: 0, will: None, has_note, has_will_note }
+        Self {
+            serial,
+            identity,
+            owner: None,
+            kept: None,
+            expires_ms: 0,
+            will: None,
+            hold: None,
+            has_note: false,
+            has_will_note: false,
+        }
     }
 }
 
@@ -203,10 +225,13 @@ impl Node {
             return Claim::Wait;
         }
         client.owner = Some(connection);
+        // That of a connection whose shard gave up.
+        let stale = client.hold.take();
         clients.waiting.remove(&client.serial);
         let kept = client.kept.take().map(|kept| *kept);
         let will = client.will.take();
         let serial = client.serial;
+        self.end_hold(stale);
         if is_clean {
             self.note_session(id, None, 0, 0);
         }
@@ -217,7 +242,7 @@ impl Node {
             self.clients.away -= 1;
         }
         if let Some(kept) = &kept {
-            self.disown(kept);
+            self.hand_over(id, kept, is_clean);
         }
         if let Some(will) = will.filter(|_| is_clean) {
             // The session ends here, and with it the delay of its will.
@@ -247,7 +272,7 @@ impl Node {
             return;
         };
         client.owner = None;
-        let serial = client.serial;
+        let (serial, hold) = (client.serial, client.hold.take());
         let waiting = self.clients.waiting.remove(&serial);
         let has_room = self.clients.away < self.limits.mqtt_sessions_max;
         let kept = kept.filter(|_| has_room || waiting.is_some());
@@ -266,6 +291,9 @@ impl Node {
         }
         if let Some(kept) = kept {
             self.own(&kept);
+            if kept.stands().next().is_some() {
+                self.holders.add_client(serial, id);
+            }
             due.0 = now.mono_ms.saturating_add(expiry_ms);
             if let Some(client) = self.clients.by_id.get_mut(id) {
                 client.kept = Some(Box::new(kept));
@@ -276,6 +304,8 @@ impl Node {
         } else if waiting.is_none() {
             self.clients.by_id.remove(id);
         }
+        // What is kept holds now what the connection held.
+        self.end_hold(hold);
         if let Some(waiting) = waiting {
             self.wakes |= self.clients.tell(waiting, Mail::Free(waiting));
         }
@@ -342,6 +372,13 @@ impl Node {
             }
         }
         true
+    }
+
+    /// A packet holds its message itself from now on, if that is still kept.
+    pub fn pin(&self, packet: &mut InFlight) {
+        if packet.message.is_none() && !packet.is_released() {
+            packet.message = self.message(packet.log, packet.sequence).cloned();
+        }
     }
 
     /// A message by where it stands, if it is still kept: in its log, or as what its subject retains.

@@ -1,15 +1,16 @@
-//! Logs owed to MQTT sessions that are away: what such a session has yet to be sent does not grow too old, though there may be
-//! too many or too much of it. Owns which arrivals of a subject are owed, and whether a session can be served without a hole.
-use std::collections::{BTreeMap, HashMap};
+//! Logs owed to MQTT sessions and groups: what they have yet to be sent or to settle is kept for them, within bounds. Owns which arrivals of a subject are owed, and what a session that returns will miss.
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::Node;
-use super::Kept;
+use super::{Kept, KeptSubscription};
 use crate::message::LogId;
 use crate::mqtt::split_shared;
 use crate::subject::Pattern;
 
 /// Subjects of one pattern looked at to find out whether something owed is gone; past it the hole is found when it is met.
 const LOOKS_MAX: usize = 4_096;
+/// Subjects of which so much is counted exactly.
+const COUNTS_MAX: usize = 64;
 /// The bits of a subscription's options that say its QoS.
 const QOS_BITS: u8 = 3;
 
@@ -89,19 +90,49 @@ fn stem(pattern: &Pattern) -> &str {
     pattern.prefix().strip_suffix('/').unwrap_or(pattern.prefix())
 }
 
+/// What a client was owed and will not be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    pub count: u64,
+    /// There is no more than that.
+    pub is_exact: bool,
+    /// A pattern says that its session is over then.
+    pub ends_session: bool,
+}
+
+impl Missed {
+    /// For people and programs; empty: nothing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self { count: 0, is_exact: true, .. } => String::new(),
+            Self { count, is_exact: true, .. } => count.to_string(),
+            _ => "unknown".to_owned(),
+        }
+    }
+}
+
+impl Kept {
+    /// What its subscriptions at QoS 1 and 2 hold: selectors, with the arrivals after which something is owed.
+    pub(super) fn stands(&self) -> impl Iterator<Item = (&str, u64)> {
+        let owed = |one: &&KeptSubscription| one.options & QOS_BITS > 0 && split_shared(&one.selector).is_none();
+        self.subscriptions.iter().filter(owed).map(|one| (&*one.selector, one.arrival.min(self.owed_after).max(self.floor)))
+    }
+}
+
 impl Node {
     /// From now on a client that is away is owed what its subscriptions of QoS 1 and 2 select.
     pub(super) fn own(&mut self, kept: &Kept) {
-        for subscription in kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0) {
-            self.owed.add(&subscription.selector, subscription.arrival.min(kept.owed_after));
+        for (selector, arrival) in kept.stands() {
+            self.owed.add(selector, arrival);
         }
         self.count_groups(kept, true);
     }
 
     /// It has come back, or its session has ended.
     pub(super) fn disown(&mut self, kept: &Kept) {
-        for subscription in kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0) {
-            self.owed.remove(&subscription.selector, subscription.arrival.min(kept.owed_after));
+        for (selector, arrival) in kept.stands() {
+            self.owed.remove(selector, arrival);
         }
         self.count_groups(kept, false);
     }
@@ -120,30 +151,44 @@ impl Node {
         arrivals.min().unwrap_or(u64::MAX)
     }
 
-    /// Whether everything that a client is owed is still there. Where the subjects are very many the answer may be yes too
-    /// soon; then what is missing is told when it is met.
-    pub fn can_resume(&self, kept: &Kept) -> bool {
-        let has_flying = |log, sequence| self.message(log, sequence).is_some();
-        if !kept.in_flight.iter().all(|flying| flying.is_released() || has_flying(flying.log, flying.sequence)) {
-            return false;
+    /// What a client that comes back was owed and is no longer there, as far as a bounded look can tell; what it does not find is reported when
+    /// it is met.
+    pub fn missed_by(&mut self, kept: &Kept) -> Missed {
+        let mut missed = Missed { count: 0, is_exact: true, ends_session: false };
+        for flying in kept.in_flight.iter().filter(|flying| !flying.is_released() && flying.message.is_none()) {
+            if self.message(flying.log, flying.sequence).is_none() {
+                missed.count += 1;
+                let policy = self.names.get(flying.log).map(|log| self.policies.get(log.policy));
+                missed.ends_session |= policy.is_some_and(|policy| policy.ends_session);
+            }
         }
-        let mut owed = kept.subscriptions.iter().filter(|s| s.options & QOS_BITS > 0);
-        owed.all(|subscription| {
-            split_shared(&subscription.selector).is_some()
-                || self.is_whole(&subscription.selector, subscription.arrival)
-        })
-    }
-
-    fn is_whole(&self, selector: &str, arrival: u64) -> bool {
-        let Ok(pattern) = Pattern::parse_levels(selector) else { return false };
-        if self.forgotten.concerns(&pattern, arrival) {
-            return false;
+        let (mut seen, mut counts, head) = (HashSet::new(), 0, self.index.head());
+        let owed = |one: &&KeptSubscription| one.options & QOS_BITS > 0 && split_shared(&one.selector).is_none();
+        for subscription in kept.subscriptions.iter().filter(owed) {
+            let Ok(pattern) = Pattern::parse_levels(&subscription.selector) else { continue };
+            let arrival = subscription.arrival;
+            if self.forgotten.last_of(&pattern, arrival, self.skipped > arrival).is_some() {
+                missed.is_exact = false;
+                missed.ends_session |= self.policy(pattern.text()).ends_session;
+            }
+            let names = self.names.range(&pattern, None).take(LOOKS_MAX);
+            let gone = names.filter(|(name, slot)| {
+                let log = self.names.log_at(*slot).filter(|log| log.evicted_arrival() > arrival);
+                log.is_some() && pattern.matches(name) && seen.insert(*slot)
+            });
+            for (_, slot) in gone {
+                let policy = self.names.log_at(slot).map(|log| self.policies.get(log.policy));
+                missed.ends_session |= policy.is_some_and(|policy| policy.ends_session);
+                counts += 1;
+                let is_counted = missed.is_exact && counts <= COUNTS_MAX;
+                let hole = if is_counted { self.find_hole(slot, arrival, head) } else { None };
+                match hole.map(|(hole, _)| hole.missed) {
+                    Some(Some(count)) => missed.count += count,
+                    Some(None) => missed.is_exact = false,
+                    None => missed.is_exact &= is_counted,
+                }
+            }
         }
-        let is_kept = |slot| self.names.log_at(slot).is_none_or(|log| log.evicted_arrival() <= arrival);
-        if !pattern.has_wildcard() {
-            return self.names.find(selector).is_none_or(|id| is_kept(id.slot));
-        }
-        let mut names = self.names.range(&pattern, None).take(LOOKS_MAX);
-        arrival >= self.index.gone() && names.all(|(name, slot)| !pattern.matches(name) || is_kept(slot))
+        missed
     }
 }

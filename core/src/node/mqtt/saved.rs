@@ -114,12 +114,14 @@ impl Node {
             gaps: saved.gaps,
             notices: saved.notices,
             owed_after: saved.owed_after,
+            floor: 0,
         };
         self.own(&kept);
         let id: Arc<str> = Arc::from(id);
         let clients = &mut self.clients;
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let (serial, expires_ms) = (clients.last_serial, now.mono_ms.saturating_add(left_ms));
+        self.holders.add_client(serial, &id);
         let (identity, kept) = (Arc::from(&*saved.identity), Some(Box::new(kept)));
         let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, identity) };
         clients.by_id.insert(Arc::clone(&id), Box::new(client));
@@ -131,10 +133,10 @@ impl Node {
     /// The messages are back: what a session has in flight is found among them, and it stands no further than they reach.
     pub(in crate::node) fn settle_session(&mut self, pending: Pending, head: u64) {
         let in_flight: Vec<InFlight> = pending.flight.iter().map(|packet| self.find_packet(packet)).collect();
-        let Some(mut kept) = self.clients.by_id.get_mut(&pending.id).and_then(|client| client.kept.take()) else {
+        let Some(before) = self.clients.by_id.get_mut(&pending.id).and_then(|client| client.kept.take()) else {
             return;
         };
-        self.disown(&kept);
+        let mut kept = before.clone();
         for subscription in &mut kept.subscriptions {
             subscription.arrival = subscription.arrival.min(head);
             subscription.began = subscription.began.min(head);
@@ -144,6 +146,7 @@ impl Node {
         }
         kept.in_flight = in_flight;
         self.own(&kept);
+        self.disown(&before);
         if let Some(client) = self.clients.by_id.get_mut(&pending.id) {
             client.kept = Some(kept);
         }
@@ -156,6 +159,8 @@ impl Node {
         let found = log.and_then(|log| Some((log, self.number(log, at)?)));
         let (log, sequence) = found.unwrap_or((LogId { slot: u32::MAX, generation: u32::MAX }, 0));
         let SavedPacket { packet_id, flags, subscription_id, .. } = *saved;
-        InFlight { packet_id, flags, log, sequence, subscription_id, group: 0 }
+        let message = self.message(log, sequence).cloned();
+        let arrival = message.as_ref().map_or(0, |message| message.arrival);
+        InFlight { packet_id, flags, log, sequence, subscription_id, group: 0, arrival, message }
     }
 }

@@ -2,7 +2,7 @@
 //! were; who is behind hears of a gap.
 use super::super::Node;
 use super::super::log::Log;
-use super::drop_snapshot;
+use super::{drop_snapshot, evict};
 use crate::command::GapReason;
 use crate::message::LogId;
 
@@ -36,7 +36,7 @@ impl Node {
         let is_meant = |log: &Log| log.oldest().is_some_and(|oldest| oldest.arrival <= end);
         let mut messages = 0;
         while messages < EACH && is_meant(log) {
-            self.counts.bytes -= log.evict(GapReason::Expired);
+            self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
             self.counts.messages -= 1;
             messages += 1;
         }

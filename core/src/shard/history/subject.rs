@@ -164,7 +164,6 @@ impl Shard {
     }
 
     fn put_reading_gap(&mut self, id: u32, subject: &Arc<str>, after: Option<Position>, gap: Gap, out: &mut Vec<u8>) {
-        self.note_lost(id);
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let Gap { at, reason, missed } = gap;

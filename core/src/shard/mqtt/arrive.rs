@@ -10,7 +10,7 @@ use super::{Mqtt, Stage};
 use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
 use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, subject_of};
-use crate::node::{Claim, Will};
+use crate::node::{Claim, Kept, Missed, Will};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
@@ -159,17 +159,18 @@ impl Shard {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
             Claim::Wait => Ok(Step::Wait),
             Claim::Granted { serial, kept } => {
-                // What is gone cannot be sent: then the session is not the one that the client left [MQTT-4.1.0-1].
-                let kept = kept.filter(|kept| node.can_resume(kept));
+                let missed = kept.as_ref().map(|kept| node.missed_by(kept)).unwrap_or_default();
+                // Where a pattern asks for it, a session that is short of something is not the one that the client left.
+                let kept = kept.filter(|_| !missed.ends_session);
                 drop(node);
                 self.publish_wills(wills);
-                self.open_client(socket, serial, kept);
+                self.open_client(socket, serial, kept, missed);
                 Ok(Step::Done)
             }
         }
     }
 
-    fn open_client(&mut self, socket: u32, serial: u32, kept: Option<crate::node::Kept>) {
+    fn open_client(&mut self, socket: u32, serial: u32, kept: Option<Kept>, missed: Missed) {
         let (receive_max, alias_max) =
             (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
         let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
@@ -187,7 +188,9 @@ impl Shard {
                 Box::new(will)
             });
         }
+        let missed = if kept.is_some() { missed.text() } else { String::new() };
         let said = Connack {
+            missed: &missed,
             has_session: kept.is_some(),
             session_expiry_s: arriving.session_said,
             receive_max,
@@ -213,6 +216,7 @@ impl Shard {
         if let Some(kept) = kept {
             self.resume_client(socket, kept);
         }
+        self.hold_stands(socket);
         self.save_session(socket);
         self.save_will(socket);
     }

@@ -1,8 +1,12 @@
 //! The end of an MQTT connection: the client's DISCONNECT, ours, and what each makes of session and will.
+use std::sync::Arc;
+
 use super::Stage;
 use crate::mqtt::{Connack, Disconnect, Fault, Reason};
+use crate::report::Report;
 use crate::shard::connection::Phase;
 use crate::shard::session::Step;
+use crate::shard::gap::Gone;
 use crate::shard::{Outlet, Shard};
 use crate::websocket;
 
@@ -72,14 +76,28 @@ impl Shard {
         }
     }
 
-    /// Messages are missing between what a cursor's client was sent and what follows. At QoS 1 and 2 MQTT has one way to say so:
-    /// the session is over, and the next one begins without it (session present 0).
-    pub(in crate::shard) fn note_lost(&mut self, cursor: u32) {
+    /// Messages are missing between what a cursor's client was sent and what follows. At QoS 1 and 2 they are skipped, counted and reported;
+    /// where a pattern says so the session is over, and the next one begins without it (session present 0).
+    pub(in crate::shard) fn note_missed(&mut self, cursor: u32, selector: &str, gone: Gone) {
         let Some(cursor) = self.cursors.get(cursor).filter(|cursor| cursor.options & 3 > 0) else { return };
-        if let Some(mqtt) = self.connections.get_mut(cursor.connection).and_then(|c| c.mqtt.as_mut()) {
+        let socket = cursor.connection;
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        let Gone { missed, reason, ends_session } = gone;
+        if ends_session {
             mqtt.has_lost = true;
-            self.hasty.push(cursor.connection);
+            self.hasty.push(socket);
         }
+        let client = Arc::clone(&mqtt.client_id);
+        self.counters.mqtt_missed += missed.unwrap_or(1);
+        if self.may_tell_refusal() {
+            self.report(Report::MqttMissed { client, selector: selector.to_owned(), missed, reason: reason.name() });
+        }
+    }
+
+    /// Whether a cursor's client is owed every message.
+    pub(in crate::shard) fn is_owed(&self, cursor: u32) -> bool {
+        let Some(cursor) = self.cursors.get(cursor).filter(|cursor| cursor.options & 3 > 0) else { return false };
+        self.connections.get(cursor.connection).is_some_and(|connection| connection.mqtt.is_some())
     }
 
     fn end_lost(&mut self, socket: u32) {

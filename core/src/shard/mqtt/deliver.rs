@@ -93,7 +93,16 @@ impl Mqtt {
             }
             let exactly_once = if packet.qos == Qos::ExactlyOnce { InFlight::EXACTLY_ONCE } else { 0 };
             let retained = if packet.is_retained { InFlight::RETAINED } else { 0 };
-            packet.packet_id = self.flight.send(exactly_once | retained, parts.log, parts.sequence, *subscription_id);
+            packet.packet_id = self.flight.send(InFlight {
+                packet_id: 0,
+                flags: exactly_once | retained,
+                log: parts.log,
+                sequence: parts.sequence,
+                subscription_id: *subscription_id,
+                group: 0,
+                arrival: parts.arrival,
+                message: None,
+            });
         }
         if self.alias_max > 0 {
             let (alias, is_known) = self.alias(parts);

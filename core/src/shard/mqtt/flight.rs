@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use crate::message::LogId;
-use crate::node::InFlight;
+use crate::node::{InFlight, Node};
 
 #[derive(Debug, Default)]
 pub(super) struct Flight {
@@ -35,7 +35,17 @@ impl Flight {
 
     /// The same as `keep`, of a session that goes on.
     pub(super) fn show(&self) -> (Vec<InFlight>, u16) {
-        (self.packets.iter().copied().collect(), self.last_id)
+        (self.packets.iter().cloned().collect(), self.last_id)
+    }
+
+    /// Where the messages stand that the client has not said it has.
+    pub(super) fn unreleased(&self) -> impl Iterator<Item = (LogId, u64)> + '_ {
+        self.packets.iter().filter(|packet| !packet.is_released()).map(|packet| (packet.log, packet.sequence))
+    }
+
+    /// Messages up to an arrival that the client takes its time with are held here, too.
+    pub(super) fn pin(&mut self, until: u64, node: &Node) {
+        self.packets.iter_mut().filter(|packet| packet.arrival <= until).for_each(|packet| node.pin(packet));
     }
 
     /// Adds what tells this state from another.
@@ -50,7 +60,7 @@ impl Flight {
     }
 
     /// Notes a message that is sent now; returns its packet identifier.
-    pub(super) fn send(&mut self, flags: u8, log: LogId, sequence: u64, subscription_id: u32) -> u16 {
+    pub(super) fn send(&mut self, sent: InFlight) -> u16 {
         // Identifiers are given in turn, so that the first in use that could be met is the oldest.
         let mut packet_id = next(self.last_id);
         for packet in &self.packets {
@@ -60,7 +70,7 @@ impl Flight {
             packet_id = next(packet_id);
         }
         self.last_id = packet_id;
-        self.packets.push_back(InFlight { packet_id, flags, log, sequence, subscription_id, group: 0 });
+        self.packets.push_back(InFlight { packet_id, ..sent });
         self.sent += 1;
         packet_id
     }
@@ -84,7 +94,7 @@ impl Flight {
 
     /// The next packet to be sent again, if the client takes one more.
     pub(super) fn resend(&mut self, max: u16) -> Option<InFlight> {
-        let packet = *self.packets.get(self.sent).filter(|_| self.sent < usize::from(max))?;
+        let packet = self.packets.get(self.sent).filter(|_| self.sent < usize::from(max))?.clone();
         self.sent += 1;
         Some(packet)
     }
@@ -117,6 +127,12 @@ impl Flight {
         }
     }
 
+    /// The group that dealt a packet, and its message's arrival.
+    pub(super) fn dealt(&self, packet_id: u16) -> Option<(u32, u64)> {
+        let packet = self.packets.get(self.find(packet_id)?)?;
+        (packet.group > 0).then_some((packet.group, packet.arrival))
+    }
+
     /// PUBREC: the client has the message; it is not sent again.
     pub(super) fn receive(&mut self, packet_id: u16, is_failure: bool) -> Receipt {
         let Some(at) = self.find(packet_id) else { return Receipt::Unknown };
@@ -125,6 +141,7 @@ impl Flight {
             return Receipt::Wrong;
         }
         packet.flags |= InFlight::RELEASED;
+        packet.message = None;
         if is_failure {
             self.remove(at);
         }

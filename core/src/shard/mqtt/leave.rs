@@ -31,10 +31,11 @@ impl Shard {
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
         Self::give_back(&mut node, &mut in_flight);
+        in_flight.iter_mut().for_each(|packet| node.pin(packet));
         let kept = (session_ms > 0).then(|| {
             let places = in_flight.iter().filter(|packet| !packet.is_released());
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
-            Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after }
+            Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 }
         });
         node.release(&client_id, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();

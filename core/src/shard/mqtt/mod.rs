@@ -8,6 +8,7 @@ mod dealt;
 mod deliver;
 mod flight;
 mod gaps;
+mod hold;
 mod inbound;
 mod leave;
 mod overlap;
@@ -90,6 +91,10 @@ pub(super) struct Mqtt {
     notices: Option<u32>,
     /// Stands for what the journal's notes hold of its session; 0 nothing.
     saved: u64,
+    /// The same for what the node knows of where its subscriptions stand.
+    held_state: u64,
+    /// What had arrived when it was told that last.
+    held_at: u64,
 }
 
 /// Numbers that stand for topics, each way.
@@ -128,6 +133,8 @@ impl Mqtt {
             wants_problems: true,
             gaps: None,
             saved: 0,
+            held_state: 0,
+            held_at: 0,
             notices: None,
         }
     }

@@ -91,10 +91,10 @@ impl Shard {
     }
 
     /// False where the message is no more, has expired, or is larger than the client takes now.
-    fn put_again(&mut self, socket: u32, packet: InFlight) -> bool {
-        let message = lock(&self.node).message(packet.log, packet.sequence).cloned();
+    fn put_again(&mut self, socket: u32, mut packet: InFlight) -> bool {
+        lock(&self.node).pin(&mut packet);
         let wall_ms = self.now.wall_ms;
-        let Some(message) = message else { return false };
+        let Some(message) = packet.message else { return false };
         let Some(parts) = Parts::of(&message).filter(|parts| parts.expires_in_s(wall_ms) != Some(0)) else {
             return false;
         };

@@ -142,8 +142,20 @@ impl Shard {
         }
     }
 
+    /// What members have settled is held for their groups no longer.
+    pub(in crate::shard) fn tell_settled(&mut self) {
+        if self.settled.is_empty() {
+            return;
+        }
+        let mut node = lock(&self.node);
+        for (number, arrival) in self.settled.drain(..) {
+            node.settle_dealt(number, arrival);
+        }
+    }
+
     /// Deals what has come to the groups of this shard.
     pub(in crate::shard) fn deal(&mut self) {
+        self.tell_settled();
         for id in std::mem::take(&mut self.dealing) {
             let mut left = TURN_MESSAGES;
             while left > 0 {
@@ -154,9 +166,9 @@ impl Shard {
                 let messages = node.deal(number, self.index, wanted);
                 self.wakes |= node.take_wakes();
                 drop(node);
-                for (member, (message, look)) in able.iter().zip(&messages) {
-                    if !self.deal_one(*member, number, message) {
-                        lock(&self.node).pass_dealt(number, *look);
+                for (member, portion) in able.iter().zip(&messages) {
+                    if !self.deal_one(*member, number, &portion.message) {
+                        lock(&self.node).pass_dealt(number, portion.look);
                     }
                 }
                 left -= messages.len();
@@ -202,8 +214,10 @@ impl Shard {
         let put = mqtt.put(&Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private);
         match put {
             Put::Sent { is_tracked: true } => mqtt.flight.mark_shared(number),
-            Put::Stalled => lock(&self.node).give_back(number, &[(message.log, message.sequence)]),
-            Put::Sent { .. } | Put::Passed => {}
+            Put::Stalled => {
+                lock(&self.node).give_back(number, &[(message.log, message.sequence, message.arrival)]);
+            }
+            Put::Sent { .. } | Put::Passed => self.settled.push((number, message.arrival)),
         }
         self.make_ready(socket);
         put != Put::Passed
@@ -212,12 +226,17 @@ impl Shard {
     /// What a lost member had in flight at QoS 1 goes back to its groups; of QoS 2 the same client gets it, or nobody
     /// [MQTT-4.8.2-4, MQTT-4.8.2-5].
     pub(super) fn give_back(node: &mut Node, in_flight: &mut Vec<InFlight>) {
-        let mut groups: Vec<(u32, Vec<(LogId, u64)>)> = Vec::new();
+        let mut groups: Vec<(u32, Vec<(LogId, u64, u64)>)> = Vec::new();
         in_flight.retain(|packet| {
-            if packet.group == 0 || packet.flags & InFlight::EXACTLY_ONCE != 0 {
+            if packet.group == 0 {
                 return true;
             }
-            let place = (packet.log, packet.sequence);
+            if packet.flags & InFlight::EXACTLY_ONCE != 0 {
+                // Its session holds it from now on.
+                node.settle_dealt(packet.group, packet.arrival);
+                return true;
+            }
+            let place = (packet.log, packet.sequence, packet.arrival);
             match groups.iter_mut().find(|(number, _)| *number == packet.group) {
                 Some((_, places)) => places.push(place),
                 None => groups.push((packet.group, vec![place])),

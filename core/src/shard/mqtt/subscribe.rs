@@ -50,6 +50,7 @@ impl Shard {
             let codes: Vec<u8> = codes.iter().map(code).collect();
             mqtt.writer.suback(out, packet.packet_id, &codes, mqtt.problem(text));
         });
+        self.hold_stands(socket);
         self.save_session(socket);
         Ok(Step::Done)
     }
@@ -190,6 +191,7 @@ impl Shard {
             codes.push(reason.0);
         }
         self.say(socket, |mqtt, out| mqtt.writer.unsuback(out, packet.packet_id, &codes));
+        self.hold_stands(socket);
         self.save_session(socket);
         Step::Done
     }
