@@ -243,6 +243,11 @@ impl Log {
         self.latest.last().filter(|last| last.sequence <= self.base()).map_or(0, |last| last.cost_bytes())
     }
 
+    /// Bytes of a kept message that the snapshot holds as well.
+    pub(super) fn shown_bytes(&self) -> usize {
+        self.latest.last().filter(|last| last.sequence > self.base()).map_or(0, |last| last.cost_bytes())
+    }
+
     /// Why what follows `sequence` is missing.
     pub(super) fn gap_reason(&self, sequence: u64) -> GapReason {
         if sequence < self.overrun_to { GapReason::Overrun } else { GapReason::Expired }

@@ -22,44 +22,89 @@ const EVICTIONS_EACH: usize = 64;
 /// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
 const ROOM_BYTES: usize = 65_536;
 
+/// What goes for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spare {
+    /// Messages that no MQTT session or group is owed.
+    Unowed,
+    Messages,
+    /// A snapshot that nothing else holds, too.
+    Everything,
+}
+
 impl Node {
     /// Makes room for `cost` more bytes, taking the oldest messages of the largest of a few logs, met by chance: one that
-    /// holds much is met more often. Where only its snapshot is left, that goes. False when there is nothing to be had.
+    /// holds much is met more often. First go those that nobody is owed, then others, and snapshots last. False when there is
+    /// nothing to be had.
     pub(super) fn make_room(&mut self, cost: usize) -> bool {
         let bytes_max = self.limits.logs_bytes_max;
         if self.counts.bytes + cost <= bytes_max {
             return true;
         }
         let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
-        for _ in 0..ROUNDS_MAX {
-            if self.counts.bytes + cost <= aim {
-                break;
+        for spare in [Spare::Unowed, Spare::Messages, Spare::Everything] {
+            for _ in 0..ROUNDS_MAX {
+                if self.counts.bytes + cost <= aim {
+                    return true;
+                }
+                let Some(slot) = self.find_large(spare) else { break };
+                if !self.shrink(slot, aim.saturating_sub(cost), spare) {
+                    break;
+                }
             }
-            let Some(slot) = self.find_large() else { break };
-            self.shrink(slot, aim.saturating_sub(cost));
         }
         self.counts.bytes + cost <= bytes_max
     }
 
-    /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half.
-    fn shrink(&mut self, slot: u32, aim: usize) {
-        let Some(log) = self.names.log_at_mut(slot) else { return };
+    /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half. False where nothing was to be taken.
+    fn shrink(&mut self, slot: u32, aim: usize, spare: Spare) -> bool {
+        let after = self.owed_after(slot, spare);
+        let Some(log) = self.names.log_at_mut(slot) else { return false };
+        let before = self.counts.bytes;
         for _ in 0..log.len().div_ceil(2).min(EVICTIONS_EACH) {
-            self.counts.bytes -= log.evict(GapReason::Overrun);
+            let Some(oldest) = log.oldest().map(|oldest| oldest.arrival) else { break };
+            if oldest > after {
+                break;
+            }
+            if spare != Spare::Unowed
+                && !self.owed.is_empty()
+                && self.owed.after(&log.subject).is_some_and(|at| oldest > at)
+            {
+                self.skipped = self.skipped.max(oldest);
+            }
+            self.counts.bytes -= evict(log, GapReason::Overrun, &mut self.counts);
             self.counts.messages -= 1;
             self.counts.evicted_bytes += 1;
             if self.counts.bytes <= aim {
-                return;
+                return true;
             }
         }
-        if log.len() == 0 && !log.latest.is_none() {
+        if log.len() == 0 && !log.latest.is_none() && spare == Spare::Everything {
             drop_snapshot(log, &mut self.counts);
             self.counts.evicted_snapshots += 1;
         }
+        self.counts.bytes < before
     }
 
-    /// The log that holds most of a few; each is found by a message that was accepted at random.
-    fn find_large(&mut self) -> Option<u32> {
+    /// The arrival after which nothing of a log may go.
+    fn owed_after(&self, slot: u32, spare: Spare) -> u64 {
+        let log = self.names.log_at(slot).filter(|_| spare == Spare::Unowed && !self.owed.is_empty());
+        log.and_then(|log| self.owed.after(&log.subject)).unwrap_or(u64::MAX)
+    }
+
+    /// What a log could free.
+    fn spare_bytes(&self, slot: u32, spare: Spare) -> usize {
+        let Some(log) = self.names.log_at(slot) else { return 0 };
+        if spare == Spare::Everything {
+            return log.bytes() + log.lonely_bytes();
+        }
+        let after = self.owed_after(slot, spare);
+        let is_owed = log.oldest().is_none_or(|oldest| oldest.arrival > after);
+        if is_owed { 0 } else { log.bytes().saturating_sub(log.shown_bytes()) }
+    }
+
+    /// The log that can free most of a few; each is found by a message that was accepted at random.
+    fn find_large(&mut self, spare: Spare) -> Option<u32> {
         let (gone, len, slots) = (self.index.gone(), self.index.len() as u64, u64::from(self.names.slots()));
         let mut best: Option<(usize, u32)> = None;
         if slots == 0 || self.counts.bytes == 0 {
@@ -72,18 +117,14 @@ impl Node {
             let random = self.next_random();
             let place = if len > 0 { self.index.get(gone + 1 + random % len) } else { None };
             let slot = place.map_or((random % slots) as u32, |place| place.slot);
-            let log = self.names.log_at(slot);
-            let bytes = log.map_or(0, |log| log.bytes() + log.lonely_bytes());
+            let bytes = self.spare_bytes(slot, spare);
             if bytes > 0 {
                 best = best.max(Some((bytes, slot)));
             }
         }
         // Chance met none: the first there is.
-        let first = || {
-            (0..slots as u32)
-                .find(|slot| self.names.log_at(*slot).is_some_and(|log| log.bytes() + log.lonely_bytes() > 0))
-        };
-        best.map(|(_, slot)| slot).or_else(first)
+        let first = || (0..slots as u32).find(|slot| self.spare_bytes(*slot, spare) > 0);
+        best.map(|(_, slot)| slot).or_else(|| if spare == Spare::Everything { first() } else { None })
     }
 
     fn next_random(&mut self) -> u64 {

@@ -28,6 +28,8 @@ struct Group {
     pending: VecDeque<Due>,
     /// Arrivals up to that one that no member has settled: pending, put aside or under way.
     unsettled: BTreeSet<u64>,
+    /// Of an earlier run: what a session has under way at QoS 2 and gets again itself.
+    taken: BTreeSet<u64>,
     /// The logs keep for it what came after this arrival; at most where it stands.
     held: u64,
     /// Something of the feed up to here is known to be missing.
@@ -160,7 +162,13 @@ impl Node {
         if let Some(number) = self.groups.numbers.get(&key) {
             return *number;
         }
-        self.begin_group(key, pattern, self.index.head())
+        // One that comes back without a note begins with what comes from then on.
+        let arrival = if self.restoring.is_some() { u64::MAX } else { self.index.head() };
+        let number = self.begin_group(key, pattern, arrival);
+        if let (Some(journal), Some(group)) = (&mut self.journal, self.groups.by_number.get(&number)) {
+            journal.note(group.note(), Some(arrival.to_string()));
+        }
+        number
     }
 
     fn begin_group(&mut self, name: (Box<str>, Box<str>), pattern: &Pattern, arrival: u64) -> u32 {
@@ -172,6 +180,7 @@ impl Node {
             arrival,
             pending: VecDeque::new(),
             unsettled: BTreeSet::new(),
+            taken: BTreeSet::new(),
             held: arrival,
             lost: 0,
             members: HashMap::new(),
@@ -260,6 +269,20 @@ impl Node {
         true
     }
 
+    /// A session of an earlier run has this message of a group under way, and gets it again.
+    pub(super) fn take_restored(&mut self, name: &str, arrival: u64) {
+        let key = split_shared(name).map(|(group, selector)| (Box::from(group), Box::from(selector)));
+        let number = key.and_then(|key| self.groups.numbers.get(&key));
+        if let Some(group) = number.and_then(|number| self.groups.by_number.get_mut(number)) {
+            group.taken.insert(arrival);
+        }
+    }
+
+    /// The name of a group's note and filter; none where it is no more.
+    pub(super) fn group_name(&self, number: u32) -> Option<String> {
+        self.groups.by_number.get(&number).map(|group| shared_of(&group.name.0, &group.name.1))
+    }
+
     /// The node has begun anew: its groups go on where they stood, as far as its messages reach.
     pub(in crate::node) fn begin_groups(&mut self, head: u64) {
         let numbers: Vec<u32> = self.groups.by_number.keys().copied().collect();
@@ -327,6 +350,7 @@ impl Node {
         let holes = found.holes.iter().map(|(_, _, hole)| hole.missed);
         let gone: Vec<_> = holes.chain(lost.map(|_| None)).collect();
         group.lost = lost.unwrap_or(group.lost);
+        found.messages.retain(|message| !group.taken.remove(&message.arrival));
         let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
         for message in &found.messages {
             let (log, sequence, arrival) = (message.log, message.sequence, message.arrival);

@@ -175,7 +175,8 @@ impl Node {
         let messages_max = self.limits.mqtt_owed_messages_max;
         let bytes_max = self.limits.mqtt_owed_bytes_max.min(survey.bytes_max.unwrap_or(usize::MAX));
         let first = parts.iter().map(|(_, arrival)| *arrival).min().unwrap_or(0);
-        let mut cut = survey.cut.take().unwrap_or_else(|| Cut { floor: first.max(self.index.gone()), ..Cut::default() });
+        let mut cut =
+            survey.cut.take().unwrap_or_else(|| Cut { floor: first.max(self.index.gone()), ..Cut::default() });
         let head = self.index.head();
         let is_over = |survey: &Survey| survey.messages > messages_max || survey.bytes > bytes_max;
         while is_over(&survey) && cut.floor < head && *left > 0 {

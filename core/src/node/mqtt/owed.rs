@@ -116,7 +116,10 @@ impl Kept {
     /// What its subscriptions at QoS 1 and 2 hold: selectors, with the arrivals after which something is owed.
     pub(super) fn stands(&self) -> impl Iterator<Item = (&str, u64)> {
         let owed = |one: &&KeptSubscription| one.options & QOS_BITS > 0 && split_shared(&one.selector).is_none();
-        self.subscriptions.iter().filter(owed).map(|one| (&*one.selector, one.arrival.min(self.owed_after).max(self.floor)))
+        self.subscriptions
+            .iter()
+            .filter(owed)
+            .map(|one| (&*one.selector, one.arrival.min(self.owed_after).max(self.floor)))
     }
 }
 

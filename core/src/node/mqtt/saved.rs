@@ -40,6 +40,9 @@ struct SavedPacket {
     epoch: u64,
     sequence: u64,
     subscription_id: u32,
+    /// The group that it was dealt by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shared: Option<String>,
 }
 
 /// Packets of a session that is coming back, until the logs have.
@@ -62,8 +65,11 @@ impl Node {
         if self.journal.is_none() {
             return;
         }
-        let flight: Vec<SavedPacket> =
-            kept.map_or_else(Vec::new, |kept| kept.in_flight.iter().map(|packet| self.save_packet(packet)).collect());
+        // What a group dealt at QoS 1 it deals again.
+        let is_own = |packet: &&InFlight| packet.group == 0 || packet.flags & InFlight::EXACTLY_ONCE != 0;
+        let flight: Vec<SavedPacket> = kept.map_or_else(Vec::new, |kept| {
+            kept.in_flight.iter().filter(is_own).map(|one| self.save_packet(one)).collect()
+        });
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         let had_note = std::mem::replace(&mut client.has_note, kept.is_some());
         let saved = kept.map(|kept| Saved {
@@ -94,6 +100,7 @@ impl Node {
             epoch: at.epoch,
             sequence: at.sequence,
             subscription_id: packet.subscription_id,
+            shared: self.group_name(packet.group),
         }
     }
 
@@ -133,6 +140,11 @@ impl Node {
     /// The messages are back: what a session has in flight is found among them, and it stands no further than they reach.
     pub(in crate::node) fn settle_session(&mut self, pending: Pending, head: u64) {
         let in_flight: Vec<InFlight> = pending.flight.iter().map(|packet| self.find_packet(packet)).collect();
+        for (saved, packet) in pending.flight.iter().zip(&in_flight) {
+            if let Some(name) = &saved.shared {
+                self.take_restored(name, packet.arrival);
+            }
+        }
         let Some(before) = self.clients.by_id.get_mut(&pending.id).and_then(|client| client.kept.take()) else {
             return;
         };

@@ -5,8 +5,8 @@ use super::Stage;
 use crate::mqtt::{Connack, Disconnect, Fault, Reason};
 use crate::report::Report;
 use crate::shard::connection::Phase;
-use crate::shard::session::Step;
 use crate::shard::gap::Gone;
+use crate::shard::session::Step;
 use crate::shard::{Outlet, Shard};
 use crate::websocket;
 

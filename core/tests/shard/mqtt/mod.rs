@@ -4,6 +4,7 @@
 //! names it.
 mod end;
 mod overlap;
+mod owed;
 mod publisher;
 mod subscriber;
 
