@@ -33,6 +33,10 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::Refused { address, code, reason } => {
             ("refused", address.to_string(), code as u16, reason).into_pyobject(py)
         }
+        Report::MqttMissed { client, selector, missed, reason } => {
+            ("mqtt_missed", &*client, selector, missed, reason).into_pyobject(py)
+        }
+        Report::MqttOverdue { name, messages, bytes } => ("mqtt_overdue", &*name, messages, bytes).into_pyobject(py),
         Report::Drained { .. } => ("drained",).into_pyobject(py),
         Report::Journal { reason } => ("journal", reason).into_pyobject(py),
         Report::ShardFailed { shard, reason } => ("shard_failed", shard, reason).into_pyobject(py),

@@ -346,6 +346,12 @@ class Node:
             _, connection, identity, address, code, why = report
             now_ms = time.time_ns() // 1_000_000
             self.refusals.add(now_ms, code, why, address=address, connection=connection, identity=identity)
+        elif kind == "mqtt_missed":
+            _, client, subject, missed, reason = report
+            read_logger().warning("mqtt_missed", client=client, subject=subject, missed=missed, reason=reason)
+        elif kind == "mqtt_overdue":
+            _, name, messages, owed_bytes = report
+            read_logger().warning("mqtt_owed_max", holder=name, messages_skipped=messages, bytes_skipped=owed_bytes)
         elif kind == "drained":
             self._drained.set()
         elif kind == "journal":

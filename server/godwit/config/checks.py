@@ -51,6 +51,7 @@ def check_config(config: Config) -> None:
     _check_issuers(config)
     _check_tls(config)
     _check_journal(config)
+    _check_owed(config)
     for token in access.publish_tokens:
         check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
     for lower, upper in _RISING:
@@ -83,6 +84,14 @@ def _check_data_directory(config: Config) -> None:
         directory.encode()
     except UnicodeEncodeError:  # bytes of the command line that are no text
         raise _refuse(config, "node.data_directory", directory, "must be UTF-8", hint="rename the directory") from None
+
+
+def _check_owed(config: Config) -> None:
+    owed, logs = config.limits["mqtt_owed_node_bytes_max"], config.limits["logs_bytes_max"]
+    if owed > logs // 2:
+        raise _refuse(
+            config, "limits.mqtt_owed_node_bytes_max", owed, f"must be at most half of logs_bytes_max, {logs}"
+        )
 
 
 def _check_journal(config: Config) -> None:

@@ -254,6 +254,15 @@ class PatternConfig:
         "What PUBACK and PUBREC say of an MQTT message: that it is cached (default), or on the disk.",
         choices=("cached", "disk"),
     )
+    mqtt_holds: bool | None = option(
+        None,
+        "Whether the logs keep what MQTT sessions and groups are owed beyond their age and count; true by default.",
+    )
+    mqtt_at_owed_max: str | None = option(
+        None,
+        "What an MQTT session does where messages it is owed are gone: skip them (default), or end.",
+        choices=("skip", "end"),
+    )
     visible: str | None = option(
         None,
         "When subscribers are shown a message: when it is accepted (default), or once it is on the disk, while that works.",

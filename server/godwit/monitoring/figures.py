@@ -88,6 +88,7 @@ SHARD = (
     _counter("sends", "sends", "Sends handed to the kernel."),
     _counter("short_sends", "sends", "Sends of which a socket took only a part."),
     _counter("blocked_sends", "sends", "Sends that a full socket did not take."),
+    _counter("mqtt_missed", "messages", "Messages of QoS 1 and 2 that MQTT sessions were owed and are not sent."),
     _counter("caught_up", "messages", "Messages read from logs for connections that were behind."),
     _counter("fell_off", "subscriptions", "Times a subscription fell off its stream's window."),
     _counter("reports_dropped", "reports", "Reports of the shard that were not made: nobody took them."),
@@ -109,6 +110,11 @@ NODE = (
     _gauge("message_bytes", "bytes", "Bytes of the messages kept: the logs' memory."),
     _gauge("snapshots", "snapshots", "Subjects with a snapshot."),
     _gauge("snapshot_bytes", "bytes", "Bytes of merged fields beside the messages."),
+    _gauge("owed_bytes", "bytes", "Bytes of messages kept only because MQTT sessions or groups are owed them."),
+    _gauge("holders", "sessions", "MQTT sessions and groups that the logs keep messages for."),
+    _counter(
+        "owed_skips", "times", "Times an MQTT session or group was owed too much and its oldest messages were let go."
+    ),
     _gauge("keys", "keys", "Idempotence keys remembered."),
     _gauge("index_entries", "arrivals", "Arrivals remembered for marks."),
     _gauge("feed_entries", "messages", "Messages that the slowest shard has yet to read."),

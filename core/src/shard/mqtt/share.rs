@@ -18,6 +18,9 @@ use crate::wire::Wire;
 /// Messages dealt in one turn, so that other shards' members get theirs.
 const TURN_MESSAGES: usize = 256;
 
+/// A message by its log, number and arrival.
+type Given = (LogId, u64, u64);
+
 /// What a client wants to share, and how it wants its part.
 pub(super) struct Share<'a> {
     pub(super) group: &'a str,
@@ -226,7 +229,7 @@ impl Shard {
     /// What a lost member had in flight at QoS 1 goes back to its groups; of QoS 2 the same client gets it, or nobody
     /// [MQTT-4.8.2-4, MQTT-4.8.2-5].
     pub(super) fn give_back(node: &mut Node, in_flight: &mut Vec<InFlight>) {
-        let mut groups: Vec<(u32, Vec<(LogId, u64, u64)>)> = Vec::new();
+        let mut groups: Vec<(u32, Vec<Given>)> = Vec::new();
         in_flight.retain(|packet| {
             if packet.group == 0 {
                 return true;
