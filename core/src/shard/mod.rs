@@ -145,9 +145,7 @@ pub struct Shard {
     mail: Vec<Mail>,
     /// Streams of MQTT groups by the group's number, and those that may have something to deal.
     shared: HashMap<u32, u32>,
-    dealing: Vec<u32>,
-    /// Messages of groups that a member has settled or was not to have, with their arrivals.
-    settled: Vec<(u32, u64)>,
+    dealing: mqtt::Dealing,
     /// MQTT connections whose time is short: each sweep looks at them.
     hasty: Vec<u32>,
     counters: Counters,
@@ -212,8 +210,7 @@ impl Shard {
             clients: HashMap::new(),
             mail: Vec::new(),
             shared: HashMap::new(),
-            dealing: Vec::new(),
-            settled: Vec::new(),
+            dealing: mqtt::Dealing::default(),
             hasty: Vec::new(),
             counters: Counters::default(),
             history: history::History::default(),
@@ -270,7 +267,7 @@ impl Shard {
             || !self.behind.is_empty()
             || !self.ready.is_empty()
             || !self.stating.is_empty()
-            || !self.dealing.is_empty()
+            || !self.dealing.streams.is_empty()
             || self.has_pages()
         {
             return self.now.mono_ms;

@@ -31,6 +31,7 @@ use crate::node::Will;
 pub(super) use deliver::{put_parts, put_shared};
 use flight::Flight;
 pub(super) use gaps::{put_gap, put_notice};
+pub(super) use share::Dealing;
 
 /// Keep alives up to this long (one and a half times) are watched closely.
 const HASTY_MS_MAX: u32 = 30_000;

@@ -12,7 +12,9 @@ impl Shard {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(Step::Done) };
         let settled = mqtt.flight.acknowledge(packet.packet_id);
         let settled = settled.map_err(|()| Fault::protocol("PUBACK for a message of QoS 2"))?;
-        self.settled.extend(settled.filter(|packet| packet.group > 0).map(|packet| (packet.group, packet.arrival)));
+        self.dealing
+            .settled
+            .extend(settled.filter(|packet| packet.group > 0).map(|packet| (packet.group, packet.arrival)));
         self.go_on_sending(socket);
         Ok(Step::Done)
     }
@@ -20,7 +22,7 @@ impl Shard {
     pub(super) fn take_pubrec(&mut self, socket: u32, packet: &Acknowledge) -> Result<Step, Fault> {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(Step::Done) };
         let is_failure = packet.reason.is_failure();
-        self.settled.extend(mqtt.flight.dealt(packet.packet_id));
+        self.dealing.settled.extend(mqtt.flight.dealt(packet.packet_id));
         let reason = match mqtt.flight.receive(packet.packet_id, is_failure) {
             Receipt::Wrong => return Err(Fault::protocol("PUBREC for a message of QoS 1")),
             Receipt::Taken => Reason::SUCCESS,

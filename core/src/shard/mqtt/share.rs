@@ -18,6 +18,15 @@ use crate::wire::Wire;
 /// Messages dealt in one turn, so that other shards' members get theirs.
 const TURN_MESSAGES: usize = 256;
 
+/// What a shard has to do for its groups.
+#[derive(Debug, Default)]
+pub(in crate::shard) struct Dealing {
+    /// Streams of groups that may have something to deal.
+    pub(in crate::shard) streams: Vec<u32>,
+    /// Messages that a member has settled or was not to have: their groups and arrivals.
+    pub(super) settled: Vec<(u32, u64)>,
+}
+
 /// A message by its log, number and arrival.
 type Given = (LogId, u64, u64);
 
@@ -124,8 +133,8 @@ impl Shard {
 
     /// Notes that a group's stream may have something to deal, and somebody to deal it to.
     pub(in crate::shard) fn note_deal(&mut self, stream: u32) {
-        if !self.dealing.contains(&stream) {
-            self.dealing.push(stream);
+        if !self.dealing.streams.contains(&stream) {
+            self.dealing.streams.push(stream);
         }
     }
 
@@ -147,11 +156,11 @@ impl Shard {
 
     /// What members have settled is held for their groups no longer.
     pub(in crate::shard) fn tell_settled(&mut self) {
-        if self.settled.is_empty() {
+        if self.dealing.settled.is_empty() {
             return;
         }
         let mut node = lock(&self.node);
-        for (number, arrival) in self.settled.drain(..) {
+        for (number, arrival) in self.dealing.settled.drain(..) {
             node.settle_dealt(number, arrival);
         }
     }
@@ -159,7 +168,7 @@ impl Shard {
     /// Deals what has come to the groups of this shard.
     pub(in crate::shard) fn deal(&mut self) {
         self.tell_settled();
-        for id in std::mem::take(&mut self.dealing) {
+        for id in std::mem::take(&mut self.dealing.streams) {
             let mut left = TURN_MESSAGES;
             while left > 0 {
                 let able = self.able_members(id);
@@ -220,7 +229,7 @@ impl Shard {
             Put::Stalled => {
                 lock(&self.node).give_back(number, &[(message.log, message.sequence, message.arrival)]);
             }
-            Put::Sent { .. } | Put::Passed => self.settled.push((number, message.arrival)),
+            Put::Sent { .. } | Put::Passed => self.dealing.settled.push((number, message.arrival)),
         }
         self.make_ready(socket);
         put != Put::Passed
