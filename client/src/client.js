@@ -246,7 +246,7 @@ export class Client {
     const watch = new Watch(this.#session, this.#connection, watching);
     this.#session.watch(watching);
     this.#connection.wake();
-    if (listener) listenToInterest(watch, listener);
+    if (listener) listenToInterest(watch, listener, this.#log);
     return watch;
   }
 

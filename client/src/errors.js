@@ -186,7 +186,8 @@ export class ClientClosed extends ClientError {
     this.prototype.name = "ClientClosed";
   }
 
-  constructor() {
-    super("the client is closed");
+  /** @param {string} [what] the client, or one subscription of it */
+  constructor(what = "the client") {
+    super(`${what} is closed`);
   }
 }

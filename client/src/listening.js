@@ -40,37 +40,44 @@ export function listen(subscription, listener, log) {
   const byType = { message: functions.message, gap, dropped, status: functions.status };
   const reading = (async () => {
     for await (const item of subscription.items()) {
+      if (subscription.isClosed) return; // what is in the queue was not handled: its position stays before it
       const returned = byType[item.type]?.call(functions, item);
       if (returned instanceof Promise) await returned;
       subscription.handled();
     }
   })();
-  subscription.done = ended(reading, subscription, functions.error);
+  subscription.done = ended(reading, subscription, functions.error, log);
 }
 
 /**
  * Hand every change of interest to a function until the watch ends.
  * @param {Watch} watch
  * @param {(interest: Interest) => unknown} listener
+ * @param {Pick<Console, "warn">} log
  */
-export function listenToInterest(watch, listener) {
+export function listenToInterest(watch, listener, log) {
   const reading = (async () => {
-    for await (const change of watch) await listener(change);
+    for await (const change of watch) {
+      if (watch.isClosed) return;
+      await listener(change);
+    }
   })();
-  watch.done = ended(reading, watch, undefined);
+  watch.done = ended(reading, watch, undefined, log);
 }
 
 /**
  * @param {Promise<void>} reading
- * @param {{ close: () => void }} what
+ * @param {{ close: () => void, isClosed: boolean }} what
  * @param {((error: unknown) => unknown) | undefined} tell
+ * @param {Pick<Console, "warn">} log
  */
-async function ended(reading, what, tell) {
+async function ended(reading, what, tell, log) {
   try {
     await reading;
   } catch (error) {
+    if (error instanceof ClientClosed) return what.close(); // a function was at work when its own side closed
+    if (what.isClosed) return log.warn("godwit: a listener failed after close()", error); // no listener is called any more
     what.close();
-    if (error instanceof ClientClosed) return; // a function was at work when its own side closed
     if (tell === undefined) throw error;
     await tell(error);
   }

@@ -1,6 +1,7 @@
 // A subscription as its user holds it: an asynchronous iterable.
 
 import { Bell } from "./bell.js";
+import { ClientClosed } from "./errors.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
 /** @typedef {import("./connection.js").Log} Log */
@@ -59,6 +60,11 @@ export class Subscription {
     return this.#core.state === "ended";
   }
 
+  /** Closed by this side: a listener is not called any more. */
+  get isClosed() {
+    return this.isEnded && this.#core.error === null;
+  }
+
   /** Joins, gaps told, repeats dropped, and holes found, each of which is a fault of the server. */
   get counts() {
     return { ...this.#core.counts };
@@ -73,11 +79,13 @@ export class Subscription {
 
   /**
    * Wait until the join is complete, so that everything published from now on will come, whatever happens. A join that
-   * brings more than the queue holds is completed by reading. Rejects with CommandRefused if the server refuses.
+   * brings more than the queue holds is completed by reading. Rejects with CommandRefused if the server refuses, and with
+   * ClientClosed where the client or the subscription is closed.
    */
   async joined() {
     await this.#joined;
     if (this.#core.error !== null) throw this.#core.error;
+    if (this.isEnded) throw this.#session.error ?? new ClientClosed(`the subscription to ${this.selector}`);
   }
 
   /** Say that the last item is handled, without asking for the next. */

@@ -33,6 +33,11 @@ export class Watch {
     return { next: () => this.#next() };
   }
 
+  /** Closed by this side: a listener is not called any more. */
+  get isClosed() {
+    return this.#core.isEnded && this.#core.error === null;
+  }
+
   /** Look no more. */
   close() {
     this.#session.unwatch(this.#core);

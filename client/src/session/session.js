@@ -345,7 +345,7 @@ export class Session {
 
   /** @param {Subscribing} subscribing */
   #ask(subscribing) {
-    if (!this.isWelcome) return;
+    if (subscribing.state === "ended" || !this.isWelcome) return;
     this.#asking.ask(
       (id) => subscribing.ask(id, this.node),
       (answer) => {
@@ -357,7 +357,7 @@ export class Session {
 
   /** @param {Watching} watching */
   #askWatch(watching) {
-    if (!this.isWelcome) return;
+    if (watching.isEnded || !this.isWelcome) return;
     this.#asking.ask(
       (id) => watching.ask(id),
       (answer) => {

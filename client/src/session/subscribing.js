@@ -147,6 +147,7 @@ export class Subscribing {
     if (this.state === "ended") return;
     this.state = "ended";
     this.error = error;
+    this.isAside = false; // an ended subscription never resumes, whatever still wakes its reader
     this.wake();
   }
 

@@ -55,7 +55,7 @@ class ReplyTimeout(ClientError):
 
 
 class ClientClosed(ClientError):
-    """Nothing can be asked of a closed client."""
+    """Nothing can be asked of a closed client, or of a closed subscription."""
 
-    def __init__(self) -> None:
-        super().__init__("the client is closed")
+    def __init__(self, what: str = "the client") -> None:
+        super().__init__(f"{what} is closed")

@@ -23,7 +23,7 @@ from .items import Dropped
 from .liveness import Health, Liveness
 from .publishing import Pending, PublishQueue, Settle
 from .settings import Settings
-from .subscribing import Subscribing
+from .subscribing import State, Subscribing
 from .subscriptions import Subscriptions
 from .watching import Watching
 from .wire.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
@@ -281,7 +281,7 @@ class Session:
                 self._ask(subscribing)
 
     def _ask(self, subscribing: Subscribing) -> None:
-        if self.phase not in (Phase.LIVE, Phase.DRAINING):
+        if subscribing.state is State.ENDED or not self.is_welcome:
             return
 
         def answered(answer: Reply | Refusal) -> None:
@@ -293,10 +293,12 @@ class Session:
         self._command(lambda id: subscribing.ask(id, self.node), answered)
 
     def _ask_watch(self, watching: Watching) -> None:
-        if self.phase not in (Phase.LIVE, Phase.DRAINING):
+        if watching.is_ended or not self.is_welcome:
             return
 
         def answered(answer: Reply | Refusal) -> None:
+            if watching.is_ended:
+                return  # the selector may belong to a later watch by now
             if isinstance(answer, Refusal):
                 self.watches.pop(watching.selector, None)
                 watching.end(_refused(answer))

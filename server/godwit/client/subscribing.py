@@ -116,6 +116,7 @@ class Subscribing:
     def end(self, error: GodwitError | None) -> None:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
+            self.is_aside = False  # an ended subscription never resumes, whatever still wakes its reader
             self.wake()
 
     def _begin_anew(self) -> None:

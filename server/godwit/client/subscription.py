@@ -9,6 +9,7 @@ from types import TracebackType
 
 from ..model import Gap, Interest, Message
 from .connection import Connection
+from .errors import ClientClosed
 from .items import Dropped, Item
 from .session import Session
 from .stand import Stand
@@ -59,11 +60,14 @@ class Subscription:
     async def joined(self) -> None:
         """Wait until the join is complete, so that everything published from now on will come, whatever happens.
 
-        A join that brings more than the queue holds is completed by reading. Raises CommandRefused if the server refuses.
+        A join that brings more than the queue holds is completed by reading. Raises CommandRefused if the server refuses,
+        and ClientClosed where the client or the subscription is closed.
         """
         await self._joined.wait()
         if self._subscribing.error is not None:
             raise self._subscribing.error
+        if self.is_ended:
+            raise self._session.error or ClientClosed(f"the subscription to {self.selector}")
 
     def handled(self) -> None:
         """Say that the last item is handled, without asking for the next."""

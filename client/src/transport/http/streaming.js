@@ -276,7 +276,7 @@ export class Streaming {
   #ended(each) {
     if (this.wanted.get(each.selector) !== each) return;
     queueMicrotask(() => this.#host.forget(each));
-    queueMicrotask(() => this.wanted.delete(each.selector));
+    queueMicrotask(() => this.wanted.get(each.selector) === each && this.wanted.delete(each.selector));
   }
 
   /**
