@@ -34,7 +34,8 @@ pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
 pub use journal::{Progress, Reign, Restored};
 pub use mqtt::{
-    Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion, Sender, Will,
+    Before, Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion, Sender,
+    Will,
 };
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};

@@ -5,7 +5,7 @@
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
-use crate::subject::Pattern;
+use crate::subject::{Pattern, Selector};
 
 /// Answers one identity keeps; the oldest go, and are asked for again.
 pub(crate) const ANSWERS_MAX: usize = 1_000;
@@ -98,6 +98,16 @@ impl Rights {
             return Verdict::Allow;
         }
         self.answer(action, |answered| answered.covers(pattern))
+    }
+
+    /// Whether the rules alone leave this to the server.
+    pub fn leaves_open(&self, action: Action, selector: &Selector) -> bool {
+        let asked = Self { rules: self.rules.clone(), answers: Vec::new() };
+        let verdict = match selector {
+            Selector::Subject(subject) => asked.judge_subject(action, subject),
+            Selector::Pattern(pattern) => asked.judge_pattern(action, pattern),
+        };
+        verdict == Verdict::Ask
     }
 
     /// The last answer that holds what is asked; without one, the question stands.

@@ -6,9 +6,9 @@ mod quota;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::Shard;
 use super::connection::{Access, Peer};
 use super::session::Step;
+use super::{Shard, lock};
 use crate::address::Networks;
 use crate::codes::Code;
 use crate::command::Refusal;
@@ -172,6 +172,7 @@ impl Shard {
     /// Closes the connections that came as an identity, or with a token of a name.
     pub(super) fn revoke(&mut self, identity: Option<&str>, token: Option<&str>, code: Code) {
         self.commit();
+        lock(&self.node).withhold_wills(identity, token);
         let sockets: Vec<u32> = self.connections.indices_from(0).collect();
         for socket in sockets {
             let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
@@ -180,6 +181,9 @@ impl Shard {
                     || (token.is_some() && token == access.token.as_deref())
             });
             if is_meant {
+                if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
+                    mqtt.withhold_will();
+                }
                 self.close(socket, code, code.sentence());
             }
         }

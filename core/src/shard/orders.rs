@@ -154,7 +154,7 @@ impl Shard {
         }
     }
 
-    fn tell_ended(&mut self, socket: u32, selector: &str, code: Code) {
+    pub(super) fn tell_ended(&mut self, socket: u32, selector: &str, code: Code) {
         if let Some(connection) = self.connections.get_mut(socket) {
             let push = Push::Ended { selector, code, reason: code.sentence() };
             put_notice(connection, &push);

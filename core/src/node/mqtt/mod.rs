@@ -1,6 +1,7 @@
 //! MQTT clients by their identifier: whose connection each is, and what is kept of those that are away. Owns takeover (one
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
+mod admit;
 mod dealt;
 mod groups;
 mod holders;
@@ -15,11 +16,11 @@ use std::sync::Arc;
 
 use super::Node;
 use super::listeners::bit;
-use crate::message::{Draft, LogId, Message};
+use crate::message::{LogId, Message};
 use crate::position::Now;
 use crate::report::ConnectionId;
-use crate::rights::Rights;
 
+pub use admit::Before;
 pub use dealt::Dealt;
 pub use groups::Portion;
 pub(super) use groups::{GROUP, Groups};
@@ -29,6 +30,7 @@ pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
 pub(super) use saved::{Pending, SESSION};
+pub use willed::Will;
 pub(super) use willed::{PendingWill, WILL};
 
 /// What a shard is told of its connections' clients.
@@ -82,10 +84,23 @@ impl InFlight {
     pub const RETAINED: u8 = 2;
     /// QoS 2; else 1.
     pub const EXACTLY_ONCE: u8 = 4;
+    /// Its message is not sent again: the client may not have it, or it is gone. Its identifier stays taken until the client settles it.
+    pub const WITHDRAWN: u8 = 8;
 
     #[must_use]
     pub const fn is_released(&self) -> bool {
         self.flags & Self::RELEASED != 0
+    }
+
+    #[must_use]
+    pub const fn is_withdrawn(&self) -> bool {
+        self.flags & Self::WITHDRAWN != 0
+    }
+
+    /// Whether its message may still have to be sent again.
+    #[must_use]
+    pub const fn needs_message(&self) -> bool {
+        self.flags & (Self::RELEASED | Self::WITHDRAWN) == 0
     }
 }
 
@@ -109,16 +124,6 @@ pub struct Kept {
 /// The connection of a will's draft, nobody's: an outcome that nobody waits for is told to nobody.
 pub const NOBODY: u32 = u32::MAX - 1;
 
-/// What is published when a client is lost: judged anew when that happens.
-#[derive(Debug)]
-pub struct Will {
-    pub subject: Box<str>,
-    pub draft: Draft,
-    pub rights: Arc<Rights>,
-    pub may_publish: bool,
-    pub delay_ms: u64,
-}
-
 /// What became of a connection's claim to a client identifier.
 #[derive(Debug)]
 pub enum Claim {
@@ -129,6 +134,8 @@ pub enum Claim {
     Granted {
         serial: u32,
         kept: Option<Kept>,
+        /// How the session stood, for `put_back` if it cannot be restored.
+        before: Before,
     },
 }
 
@@ -229,7 +236,7 @@ impl Node {
         let stale = client.hold.take();
         clients.waiting.remove(&client.serial);
         let kept = client.kept.take().map(|kept| *kept);
-        let will = client.will.take();
+        let (will, expires_ms) = (client.will.take(), client.expires_ms);
         let serial = client.serial;
         self.end_hold(stale);
         if is_clean {
@@ -244,11 +251,12 @@ impl Node {
         if let Some(kept) = &kept {
             self.hand_over(id, kept, is_clean);
         }
-        if let Some(will) = will.filter(|_| is_clean) {
+        let mut before = Before { expires_ms, will };
+        if is_clean {
             // The session ends here, and with it the delay of its will.
-            self.due_wills.push(will.1);
+            self.due_wills.extend(before.will.take().map(|will| will.1));
         }
-        Claim::Granted { serial, kept: kept.filter(|_| !is_clean) }
+        Claim::Granted { serial, kept: kept.filter(|_| !is_clean), before }
     }
 
     fn restore_timers(&mut self, id: &Arc<str>, (expires_ms, will_ms, serial): (u64, Option<u64>, u32)) {

@@ -158,7 +158,7 @@ impl Node {
     /// it is met.
     pub fn missed_by(&mut self, kept: &Kept) -> Missed {
         let mut missed = Missed { count: 0, is_exact: true, ends_session: false };
-        for flying in kept.in_flight.iter().filter(|flying| !flying.is_released() && flying.message.is_none()) {
+        for flying in kept.in_flight.iter().filter(|flying| flying.needs_message() && flying.message.is_none()) {
             if self.message(flying.log, flying.sequence).is_none() {
                 missed.count += 1;
                 let policy = self.names.get(flying.log).map(|log| self.policies.get(log.policy));

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::super::Node;
-use super::{NOBODY, Will};
+use super::NOBODY;
 use crate::command::Ack;
 use crate::message::{Draft, FromMqtt, Kind};
 use crate::mqtt::Qos;
@@ -19,6 +19,20 @@ use crate::settings::RuleSettings;
 
 /// Before a client's identifier in the name of its will's note.
 pub(in crate::node) const WILL: &str = "will ";
+
+/// What is published when a client is lost: judged anew when that happens.
+#[derive(Debug)]
+pub struct Will {
+    pub subject: Box<str>,
+    pub draft: Draft,
+    pub rights: Arc<Rights>,
+    pub may_publish: bool,
+    /// The authorizer granted it when its client came: that question is not open any more.
+    pub is_answered: bool,
+    /// The name of its client's token, where that has one.
+    pub token: Option<Arc<str>>,
+    pub delay_ms: u64,
+}
 
 /// The note of one will.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,6 +51,8 @@ struct Willed {
     bytes: String,
     identity: Box<str>,
     tenant: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<Box<str>>,
 }
 
 /// A will that is coming back, until the logs have.
@@ -64,6 +80,7 @@ impl Willed {
             bytes: STANDARD.encode(&draft.bytes),
             identity: Box::from(&*draft.identity),
             tenant: draft.tenant.as_deref().map(Box::from),
+            token: will.token.as_deref().map(Box::from),
         })
     }
 
@@ -96,6 +113,8 @@ impl Willed {
         Some(Will {
             rights: Arc::new(Rights::compile(&[rule]).ok()?),
             may_publish: true,
+            is_answered: true,
+            token: self.token.map(Arc::from),
             subject: self.subject,
             delay_ms: self.delay_ms,
             draft,
@@ -104,6 +123,30 @@ impl Willed {
 }
 
 impl Node {
+    /// Withholds the delayed wills of an identity, or of who came with a token of a name; how many there were.
+    pub fn withhold_wills(&mut self, identity: Option<&str>, token: Option<&str>) -> usize {
+        let is_meant = |will: &Will| {
+            identity.is_some_and(|identity| identity == &*will.draft.identity)
+                || token.is_some_and(|token| will.token.as_deref() == Some(token))
+        };
+        let due = self.due_wills.len();
+        self.due_wills.retain(|will| !is_meant(will));
+        let ids = self.clients.timers.values().filter(|id| {
+            let client = self.clients.by_id.get(&***id);
+            client.and_then(|client| client.will.as_ref()).is_some_and(|will| is_meant(&will.1))
+        });
+        let ids: std::collections::BTreeSet<Arc<str>> = ids.cloned().collect();
+        for id in &ids {
+            if let Some(client) = self.clients.by_id.get_mut(id)
+                && let Some(will) = client.will.take()
+            {
+                self.clients.timers.remove(&(will.0, client.serial));
+            }
+            self.note_will(id, None);
+        }
+        due - self.due_wills.len() + ids.len()
+    }
+
     /// A client has come, with this will.
     pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: &Will) {
         if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use siphasher::sip::SipHasher13;
 
+use super::admit::{Restored, SessionAnswers};
 use super::publish::{draft_of, kind_of};
 use super::{Mqtt, Stage};
 use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
 use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, subject_of};
-use crate::node::{Claim, Kept, Missed, Will};
+use crate::node::{Claim, Will};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
@@ -26,14 +27,8 @@ pub(super) struct Arriving {
     session_said: Option<u32>,
     keep_alive_said: Option<u16>,
     assigned_id: bool,
-    will: Option<ArrivingWill>,
-}
-
-#[derive(Debug)]
-struct ArrivingWill {
-    will: Will,
-    /// Rights have allowed it.
-    is_allowed: bool,
+    will: Option<Will>,
+    pub(super) answers: SessionAnswers,
 }
 
 impl Shard {
@@ -81,6 +76,7 @@ impl Shard {
             keep_alive_said: is_endless.then_some(keep_alive_max_s),
             assigned_id: connect.client_id.is_empty(),
             will,
+            answers: SessionAnswers::default(),
         }));
         connection.wire = wire;
         self.counters.count_opened(connection, wire);
@@ -129,8 +125,8 @@ impl Shard {
             return Ok(Step::Done);
         };
         let (Some(arriving), Some(access)) = (&mqtt.arriving, &connection.access) else { return Ok(Step::Wait) };
-        if let Some(will) = arriving.will.as_ref().filter(|will| !will.is_allowed) {
-            let selector = Selector::Subject(will.will.subject.clone());
+        if let Some(will) = &arriving.will {
+            let selector = Selector::Subject(will.subject.clone());
             match self.judge(socket, Action::Publish, &selector) {
                 Verdict::Allow => {}
                 Verdict::Ask => {
@@ -150,27 +146,33 @@ impl Shard {
         }
         let (id, identity, is_clean) = (Arc::clone(&mqtt.client_id), Arc::clone(&access.identity), arriving.is_clean);
         let connection_id = self.connection_id(socket);
+        if !is_clean && let Some(step) = self.judge_session(socket, &id, &identity)? {
+            return Ok(step);
+        }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
+        self.absorb_all(&mut node);
         let claim = node.claim(&id, &identity, connection_id, is_clean);
         self.wakes |= node.take_wakes();
         let wills = node.take_wills();
         match claim {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
             Claim::Wait => Ok(Step::Wait),
-            Claim::Granted { serial, kept } => {
-                let missed = kept.as_ref().map(|kept| node.missed_by(kept)).unwrap_or_default();
-                // Where a pattern asks for it, a session that is short of something is not the one that the client left.
-                let kept = kept.filter(|_| !missed.ends_session);
+            Claim::Granted { serial, kept, before } => {
+                let restored = match kept {
+                    Some(kept) => self.restore_client(socket, kept, (&id, before), &mut node)?,
+                    None => None,
+                };
+                self.wakes |= node.take_wakes();
                 drop(node);
                 self.publish_wills(wills);
-                self.open_client(socket, serial, kept, missed);
+                self.open_client(socket, serial, restored);
                 Ok(Step::Done)
             }
         }
     }
 
-    fn open_client(&mut self, socket: u32, serial: u32, kept: Option<Kept>, missed: Missed) {
+    fn open_client(&mut self, socket: u32, serial: u32, restored: Option<Restored>) {
         let (receive_max, alias_max) =
             (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
         let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
@@ -181,17 +183,18 @@ impl Shard {
         mqtt.session_ms = arriving.session_ms;
         mqtt.stage = Stage::Open;
         if let Some(access) = &connection.access {
-            mqtt.will = arriving.will.map(|arriving| {
-                let rights = Arc::clone(&access.rights);
-                let mut will = Will { rights, may_publish: connection.door.may_publish, ..arriving.will };
+            mqtt.will = arriving.will.map(|mut will| {
+                let selector = Selector::Subject(will.subject.clone());
+                will.is_answered = access.rights.leaves_open(Action::Publish, &selector);
+                will.token = access.token.clone();
                 (will.draft.identity, will.draft.tenant) = (Arc::clone(&access.identity), access.owner());
                 Box::new(will)
             });
         }
-        let missed = if kept.is_some() { missed.text() } else { String::new() };
+        let missed = restored.as_ref().map(|restored| restored.missed.text()).unwrap_or_default();
         let said = Connack {
             missed: &missed,
-            has_session: kept.is_some(),
+            has_session: restored.is_some(),
             session_expiry_s: arriving.session_said,
             receive_max,
             packet_bytes_max,
@@ -213,8 +216,8 @@ impl Shard {
             self.hasty.push(socket);
         }
         self.announce_connection(socket);
-        if let Some(kept) = kept {
-            self.resume_client(socket, kept);
+        if let Some(restored) = restored {
+            self.resume_client(socket, restored);
         }
         self.hold_stands(socket);
         self.save_session(socket);
@@ -271,7 +274,7 @@ fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
     if id.len() > CLIENT_BYTES_MAX || id.contains(is_odd) { Err(refused) } else { Ok(()) }
 }
 
-fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<ArrivingWill, Fault> {
+fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<Will, Fault> {
     let subject = subject_of(packet.topic);
     if !subject::is_own(&subject) {
         subject::check_topic(&subject).map_err(|_| {
@@ -281,14 +284,27 @@ fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<
     let kind = kind_of(packet.payload, &packet.carried, limits)?;
     let draft = draft_of(kind, packet.payload, &packet.carried, packet.qos, packet.is_retained, 0);
     let delay_ms = u64::from(packet.delay_s) * 1000;
-    let will = Will { subject: subject.into(), draft, rights: Arc::default(), may_publish: false, delay_ms };
-    Ok(ArrivingWill { will, is_allowed: false })
+    let will = Will {
+        subject: subject.into(),
+        draft,
+        rights: Arc::default(),
+        may_publish: false,
+        is_answered: true,
+        token: None,
+        delay_ms,
+    };
+    Ok(will)
 }
 
 impl Mqtt {
     /// The client's name, once it has said it.
     pub(in crate::shard) fn name(&self) -> Option<&Arc<str>> {
         (self.stage != Stage::Fresh).then_some(&self.client_id)
+    }
+
+    /// Its client's rights have been revoked: nothing is published in its name any more.
+    pub(in crate::shard) fn withhold_will(&mut self) {
+        self.will = None;
     }
 
     pub(super) fn client_id(&self) -> &Arc<str> {

@@ -11,6 +11,8 @@ pub(super) struct Flight {
     packets: VecDeque<InFlight>,
     /// So many of them, from the first on, were sent on this connection.
     sent: usize,
+    /// How many of those stand for messages that are not sent again: they take identifiers, and no room of the client's.
+    withdrawn: usize,
     last_id: u16,
 }
 
@@ -26,7 +28,7 @@ pub(super) enum Receipt {
 impl Flight {
     /// What a session kept: nothing of it has been sent on this connection.
     pub(super) fn resumed(packets: Vec<InFlight>, last_id: u16) -> Self {
-        Self { packets: packets.into(), sent: 0, last_id }
+        Self { packets: packets.into(), sent: 0, withdrawn: 0, last_id }
     }
 
     pub(super) fn keep(self) -> (Vec<InFlight>, u16) {
@@ -40,7 +42,7 @@ impl Flight {
 
     /// Where the messages stand that the client has not said it has.
     pub(super) fn unreleased(&self) -> impl Iterator<Item = (LogId, u64)> + '_ {
-        self.packets.iter().filter(|packet| !packet.is_released()).map(|packet| (packet.log, packet.sequence))
+        self.packets.iter().filter(|packet| packet.needs_message()).map(|packet| (packet.log, packet.sequence))
     }
 
     /// Messages up to an arrival that the client takes its time with are held here, too.
@@ -56,7 +58,12 @@ impl Flight {
 
     /// Whether one more message may be sent to a client that takes `max`.
     pub(super) fn has_room(&self, max: u16) -> bool {
-        self.sent == self.packets.len() && self.sent < usize::from(max)
+        self.sent == self.packets.len() && self.under_way() < usize::from(max)
+    }
+
+    /// Packets that the client has yet to settle, as its receive maximum counts them.
+    fn under_way(&self) -> usize {
+        self.sent - self.withdrawn
     }
 
     /// Notes a message that is sent now; returns its packet identifier.
@@ -94,15 +101,22 @@ impl Flight {
 
     /// The next packet to be sent again, if the client takes one more.
     pub(super) fn resend(&mut self, max: u16) -> Option<InFlight> {
-        let packet = self.packets.get(self.sent).filter(|_| self.sent < usize::from(max))?.clone();
-        self.sent += 1;
-        Some(packet)
+        loop {
+            let packet = self.packets.get(self.sent).filter(|_| self.under_way() < usize::from(max))?;
+            self.sent += 1;
+            if !packet.is_withdrawn() || packet.is_released() {
+                return Some(packet.clone());
+            }
+            self.withdrawn += 1;
+        }
     }
 
-    /// What is to be sent again is gone.
-    pub(super) fn drop_resent(&mut self) {
-        self.sent -= 1;
-        self.packets.remove(self.sent);
+    /// What is to be sent again is gone. The client may hold its identifier, so that stays taken [MQTT-4.4.0-1].
+    pub(super) fn withdraw_resent(&mut self) {
+        if let Some(packet) = self.packets.get_mut(self.sent.wrapping_sub(1)) {
+            packet.flags |= InFlight::WITHDRAWN;
+            self.withdrawn += 1;
+        }
     }
 
     fn find(&self, packet_id: u16) -> Option<usize> {
@@ -112,6 +126,9 @@ impl Flight {
     fn remove(&mut self, at: usize) -> Option<InFlight> {
         let packet = self.packets.remove(at);
         self.sent -= 1;
+        if packet.as_ref().is_some_and(|packet| packet.is_withdrawn() && !packet.is_released()) {
+            self.withdrawn -= 1;
+        }
         if self.packets.is_empty() && self.packets.capacity() > 16 {
             self.packets = VecDeque::new();
         }
@@ -139,6 +156,9 @@ impl Flight {
         let Some(packet) = self.packets.get_mut(at) else { return Receipt::Unknown };
         if packet.flags & InFlight::EXACTLY_ONCE == 0 {
             return Receipt::Wrong;
+        }
+        if packet.is_withdrawn() && !packet.is_released() {
+            self.withdrawn -= 1; // its release is under way now
         }
         packet.flags |= InFlight::RELEASED;
         packet.message = None;

@@ -15,7 +15,8 @@ impl Shard {
     /// Lets go of a connection's client, once; its cursors are still seated.
     pub(in crate::shard) fn leave_client(&mut self, socket: u32) {
         let connection_id = self.connection_id(socket);
-        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let stage = std::mem::replace(&mut mqtt.stage, Stage::Left);
         let client_id = Arc::clone(mqtt.client_id());
         match stage {
@@ -23,7 +24,11 @@ impl Shard {
             Stage::Arriving => return lock(&self.node).stop_waiting(&client_id, connection_id),
             Stage::Open => {}
         }
-        let (will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
+        let (mut will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
+        if let (Some(will), Some(access)) = (&mut will, &connection.access) {
+            // It is judged by what its client may do at the end, not by what it might when it came.
+            (will.rights, will.may_publish) = (Arc::clone(&access.rights), connection.door.may_publish);
+        }
         let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
         let received = std::mem::take(&mut mqtt.received);
         let (gaps, notices) = (mqtt.gaps, mqtt.notices);
@@ -33,7 +38,7 @@ impl Shard {
         Self::give_back(&mut node, &mut in_flight);
         in_flight.iter_mut().for_each(|packet| node.pin(packet));
         let kept = (session_ms > 0).then(|| {
-            let places = in_flight.iter().filter(|packet| !packet.is_released());
+            let places = in_flight.iter().filter(|packet| packet.needs_message());
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
             Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 }
         });
@@ -115,7 +120,8 @@ impl Shard {
                 Access::granted(Arc::clone(&will.draft.identity), Arc::from(""), Arc::clone(&will.rights), None);
             let door = Door { may_subscribe: false, may_publish: will.may_publish };
             let selector = Selector::Subject(will.subject);
-            if decide(Some(&access), door, Action::Publish, &selector) == Verdict::Allow {
+            let verdict = decide(Some(&access), door, Action::Publish, &selector);
+            if verdict == Verdict::Allow || verdict == Verdict::Ask && will.is_answered {
                 self.push_draft(selector.text(), will.draft, crate::command::Id::None);
             }
         }

@@ -2,6 +2,7 @@
 //! ways, its will and its aliases; streams, cursors, joins and rights are everybody's. At QoS 0 a plain subscriber sits in a
 //! stream of ready packets that all share; whoever wants something of its own sits in a stream of parts, and its packets are
 //! put together as they are sent. Nothing is queued for a client: what it cannot take yet waits in the stream or the log.
+mod admit;
 mod arrive;
 mod close;
 mod dealt;

@@ -2,31 +2,33 @@
 //! in order and before anything new [MQTT-4.4.0-1, MQTT-4.6.0-1].
 use std::sync::Arc;
 
+use super::admit::Restored;
 use super::flight::Flight;
 use super::overlap::Subscriptions;
 use super::parts::Parts;
-use super::share::Share;
 use crate::command::Outcome;
 use crate::cursor::Stand;
-use crate::mqtt::{Options, Qos, Version, split_shared};
-use crate::node::{InFlight, Kept, KeptSubscription, Node};
+use crate::mqtt::Qos;
+use crate::node::{InFlight, KeptSubscription};
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
 
 const PUBREL: u8 = 6;
+/// The bits of a subscription's options that say its QoS.
+const QOS_BITS: u8 = 3;
 
 impl Shard {
-    pub(super) fn resume_client(&mut self, socket: u32, kept: Kept) {
-        let node = Arc::clone(&self.node);
-        let mut node = lock(&node);
-        self.absorb_all(&mut node);
+    /// Places what was restored, once the client has its CONNACK.
+    pub(super) fn resume_client(&mut self, socket: u32, restored: Restored) {
+        let Restored { kept, cursors, lost, .. } = restored;
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
             mqtt.received = kept.received;
             (mqtt.gaps, mqtt.notices) = (kept.gaps, kept.notices);
         }
-        let cursors: Vec<_> =
-            kept.subscriptions.iter().map(|one| self.resume_subscription(socket, one, &mut node)).collect();
+        for (cursor, subscription) in cursors.iter().zip(&kept.subscriptions) {
+            self.place_restored(socket, *cursor, subscription);
+        }
         // Which overlap is known when all are there.
         for (cursor, subscription) in cursors.into_iter().zip(kept.subscriptions) {
             if let (Some(cursor), Ok(selector)) = (cursor, Selector::parse_levels(&subscription.selector)) {
@@ -34,38 +36,30 @@ impl Shard {
                 self.inherit(socket, cursor, subscription.inherited);
             }
         }
-        self.wakes |= node.take_wakes();
-        drop(node);
+        for selector in lost {
+            self.tell_lost(socket, &selector);
+        }
         self.resend(socket);
     }
 
-    /// Returns its cursor; none of a group's member.
-    fn resume_subscription(&mut self, socket: u32, kept: &KeptSubscription, node: &mut Node) -> Option<u32> {
-        let options = Options::read(kept.options, Version::V5).ok()?;
-        if let Some((group, selector)) = split_shared(&kept.selector) {
-            if let Ok(selector) = Selector::parse_levels(selector) {
-                let share = Share { group, selector: &selector, options, subscription_id: kept.subscription_id };
-                if self.seat_member(socket, &share, node).is_ok() {
-                    self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
-                }
-            }
-            return None;
-        }
-        let selector = Selector::parse_levels(&kept.selector).ok()?;
-        let cursor = self.seat_client(socket, &selector, options, kept.subscription_id, node).ok()?;
+    /// `cursor` is none for a group's member: its group knows where it stands.
+    fn place_restored(&mut self, socket: u32, cursor: Option<u32>, kept: &KeptSubscription) {
+        let Some(cursor) = cursor else {
+            return self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
+        };
         let mut stood = kept.arrival;
         if kept.is_joining {
             self.begin_retained(cursor, kept.arrival);
-        } else if options.qos == Qos::AtMostOnce {
+        } else if kept.options & QOS_BITS == 0 {
             stood = self.arrived; // what came meanwhile is owed to nobody
             self.enter_head(cursor);
         } else {
             self.stand(cursor, Stand::Behind(kept.arrival));
             self.queue_behind(cursor);
         }
-        self.settle_client_range(cursor, stood, node);
+        let node = Arc::clone(&self.node);
+        self.settle_client_range(cursor, stood, &lock(&node));
         self.note_subscribed(socket, &kept.selector, Outcome::Recovered, None);
-        Some(cursor)
     }
 
     /// Sends again what this session has in flight, as far as the client takes it and its socket does.
@@ -84,7 +78,7 @@ impl Shard {
             } else if !self.put_again(socket, packet)
                 && let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut())
             {
-                mqtt.flight.drop_resent();
+                mqtt.flight.withdraw_resent();
             }
             self.make_ready(socket);
         }

@@ -28,7 +28,7 @@ impl Shard {
         let (received, gaps, notices) = (mqtt.received.clone(), mqtt.gaps, mqtt.notices);
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let mut node = lock(&self.node);
-        let places = in_flight.iter().filter(|packet| !packet.is_released());
+        let places = in_flight.iter().filter(|packet| packet.needs_message());
         let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
         let kept = Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 };
         node.save_client(&id, connection_id, Some(&kept), session_ms);

@@ -2,6 +2,7 @@
 //! shard and with sockets that fill up, while packets are under way both ways. Every message arrives at QoS 1 at least once and
 //! in order, at QoS 2 exactly once, through subscriptions that overlap as well, and that come and go. Each seed is one life; a failure
 //! names it.
+mod admit;
 mod end;
 mod overlap;
 mod owed;
