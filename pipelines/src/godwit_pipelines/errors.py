@@ -6,6 +6,7 @@ PipelineError
 ├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
 ├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
+├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
 ├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 ├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
 ├── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
@@ -62,6 +63,12 @@ class KafkaFailed(PipelineError):
 
 class TableMissing(PipelineError):
     """No job has written the table yet; says which one does."""
+
+    exit_code = 4
+
+
+class TableMismatch(PipelineError):
+    """A table has other columns, types or partitions than who reads or writes it; says both."""
 
     exit_code = 4
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import TableMissing
+from .partitions import value_text
 from .table_files import live_files, name_of
 
 _BATCH_ROWS = 65_536
@@ -43,7 +44,7 @@ def snapshot_files(path: str, version: int) -> list[Appended]:
         values = {
             name.removeprefix("partition."): value for name, value in row.items() if name.startswith("partition.")
         }
-        partition = tuple(sorted((name, None if value is None else str(value)) for name, value in values.items()))
+        partition = tuple(sorted((name, value_text(name, value)) for name, value in values.items()))
         times = (_micros(row.get(f"{bound}.time")) for bound in ("min", "max"))
         found.append(Appended(name_of(row), row.get("num_records") or 0, partition, *times))
     return sorted(found, key=lambda file: file.path)

@@ -1,11 +1,21 @@
-"""A table's columns in Spark's, Arrow's and Delta's words. Pure."""
+"""A table's columns in Spark's, Arrow's and Delta's words, and whether two sets of columns fit. Pure."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 from deltalake import Field, Schema
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+from ..errors import ConfigInvalid, TableMismatch
+
+_NULLS = ("nullable", "containsNull", "valueContainsNull", "metadata")
+_REFUSED_CHARACTERS = frozenset(" ,;{}()\n\t=")
+"""Delta on Spark reads no table whose columns have these in their names."""
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -15,15 +25,69 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _micros(kind: pa.DataType) -> pa.DataType:
-    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def delta_schema(schema: StructType) -> Schema:
     """As the table's log holds it, with the columns' comments."""
-    plain = Schema.from_arrow(arrow_schema(schema))
+    plain = Schema([_delta_field(field) for field in arrow_schema(schema)])
     comments = {field.name: field.metadata for field in schema}
     fields = [
         Field(field.name, field.type, nullable=True, metadata={"comment": comments[field.name].get("comment", "")})
         for field in plain.fields
     ]
     return Schema(fields)
+
+
+def _delta_field(field: pa.Field) -> Field:
+    try:
+        found: Field = Schema.from_arrow(pa.schema([field])).fields[0]
+    except Exception as error:  # what delta-rs raises has no narrower kind
+        raise ConfigInvalid("schema", field.name, f"is {field.type}, which a Delta table cannot hold") from error
+    return found
+
+
+def check_names(wanted: Schema) -> None:
+    """Raise ConfigInvalid for names that a reader of Delta tables would refuse, or take for the same."""
+    seen = set[str]()
+    for field in wanted.fields:
+        if not field.name or _REFUSED_CHARACTERS & set(field.name):
+            raise ConfigInvalid("schema", field.name, "is not a valid column name: expected none of ' ,;{}()=', no line end")
+        if field.name.lower() in seen:
+            raise ConfigInvalid("schema", field.name, "is there twice: column names differ by more than case")
+        seen.add(field.name.lower())
+
+
+def check_columns(path: str, wanted: Schema, present: Schema) -> list[Field]:
+    """The columns that the table does not have. Raises TableMismatch where one is of another type or differs by case only."""
+    check_names(wanted)
+    by_name = {field.name.lower(): field for field in present.fields}
+    gained = [field for field in wanted.fields if field.name.lower() not in by_name]
+    for field in wanted.fields:
+        there = by_name.get(field.name.lower())
+        if there is not None and (there.name != field.name or _kind(there) != _kind(field)):
+            raise TableMismatch(
+                f"{path}: column {there.name} is {_kind_text(there)}, not {field.name} {_kind_text(field)}; "
+                f"the table has {told(present.fields)}; expected {told(wanted.fields)}"
+            )
+    return gained
+
+
+def told(fields: Iterable[Field]) -> str:
+    return "(" + ", ".join(f"{field.name} {_kind_text(field)}" for field in fields) + ")"
+
+
+def _kind(field: Field) -> Any:
+    return _without_nulls(json.loads(field.type.to_json()))
+
+
+def _kind_text(field: Field) -> str:
+    kind = _kind(field)
+    return kind if isinstance(kind, str) else json.dumps(kind, separators=(",", ":"))
+
+
+def _without_nulls(kind: Any) -> Any:
+    """A type without what it says of nulls, which changes nothing in how a file is read."""
+    if isinstance(kind, dict):
+        return {name: _without_nulls(value) for name, value in kind.items() if name not in _NULLS}
+    return [_without_nulls(each) for each in kind] if isinstance(kind, list) else kind

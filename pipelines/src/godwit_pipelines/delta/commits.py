@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
-from .columns import arrow_schema, delta_schema
+from ..errors import ConfigInvalid, TableMismatch
+from .columns import arrow_schema, check_columns, check_names, delta_schema
 from .files import Written, bounded_columns, remove_files
+from .partitions import check_partitions
+
+_READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""What a table may ask of its readers. Rows of a file that others marked as deleted (deletionVectors) would be read."""
 
 _CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "50",
@@ -27,24 +32,56 @@ def is_table(path: str) -> bool:
 
 
 def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> DeltaTable:
-    """The table; made if it is not there, given the columns that its schema has gained."""
-    wanted = delta_schema(schema)
+    """The table; made if it is not there, given the columns that its schema has gained. Raises TableMismatch where rows of this
+    schema would make it unreadable.
+    """
+    wanted, partitions = delta_schema(schema), tuple(partitions)
+    check_partitions(arrow_schema(schema), partitions)
+    check_names(wanted)
     if not is_table(path):
         Path(path).mkdir(parents=True, exist_ok=True)
         bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(arrow_schema(schema)))}
         configuration = _CONFIGURATION | bounded
         DeltaTable.create(path, wanted, mode="ignore", partition_by=list(partitions), configuration=configuration)
     table = DeltaTable(path)
-    present = {field.name for field in table.schema().fields}
-    gained = [field for field in wanted.fields if field.name not in present]
-    if gained:
+    if gained := check_fit(table, path, wanted, partitions):
         table.alter.add_columns(gained)
     return table
+
+
+def check_table(table: DeltaTable, path: str, wanted: Schema) -> list[Field]:
+    """The columns that the table does not have. Raises TableMismatch where it holds others of these names, or needs what we lack."""
+    needed = table.protocol().reader_features or []
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if unknown := sorted(set(needed) - _READER_FEATURES) or ([f"columnMapping {mode}"] if mode != "none" else []):
+        raise TableMismatch(f"{path}: needs {', '.join(unknown)} of its readers, which is not supported")
+    return check_columns(path, wanted, table.schema())
+
+
+def check_fit(table: DeltaTable, path: str, wanted: Schema, partitions: tuple[str, ...]) -> list[Field]:
+    """The columns that the table would gain by rows of this schema. Raises TableMismatch where they would make it unreadable."""
+    gained = check_table(table, path, wanted)
+    there = tuple(table.metadata().partition_columns)
+    if there != partitions:
+        raise TableMismatch(f"{path}: is partitioned by {named(there)}; expected {named(partitions)}")
+    if never_null := [field.name for field in table.schema().fields if not field.nullable]:
+        raise TableMismatch(f"{path}: {named(never_null)} may not be null; expected columns that may")
+    return gained
+
+
+def named(columns: Iterable[str]) -> str:
+    return ", ".join(columns) or "nothing"
 
 
 def is_committed(table: DeltaTable, app: str, batch: int) -> bool:
     done = table.transaction_version(app)
     return done is not None and batch <= done  # batch 0 is one, too
+
+
+def check_batch(app: str, batch: int) -> None:
+    """A write that may be repeated is known by both; by one alone it would be taken for one that was made before, and write nothing."""
+    if bool(app) != (batch >= 0):
+        raise ConfigInvalid("batch", batch, f"does not fit app={app!r}: give both, a batch of 0 or more, or neither")
 
 
 def properties(app: str, batch: int) -> CommitProperties:
@@ -62,6 +99,7 @@ def commit_files(
     overwrite: bool = False,
 ) -> bool:
     """Make the files the table's; returns whether they were not yet. Files of a batch that is in the table already are removed."""
+    check_batch(app, batch)
     table = open_or_create(path, schema, partitions)
     if app and is_committed(table, app, batch):
         remove_files(Path(path), files)

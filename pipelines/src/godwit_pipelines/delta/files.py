@@ -11,15 +11,15 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"  # the folder of no value, as every reader of such folders knows it
+from .partitions import check_partitions, folder_of, split
+
 _FILE_BYTES_MAX = 512 << 20
 _STATISTICS_TEXT_MAX = 32  # longer texts would have to be cut with care, and tell little
 
@@ -51,7 +51,7 @@ class FileWriter:
     root: Path
     schema: pa.Schema
     partitions: tuple[str, ...]
-    open: dict[tuple[Any, ...], _Open] = field(default_factory=dict)
+    open: dict[tuple[str | None, ...], _Open] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -75,9 +75,9 @@ class FileWriter:
             opened.path.unlink(missing_ok=True)
         remove_files(self.root, self.written)
 
-    def _begin(self, values: tuple[Any, ...]) -> _Open:
-        named = {name: text(value) for name, value in zip(self.partitions, values, strict=True)}
-        folder = self.root.joinpath(*(f"{name}={value or _NULL}" for name, value in named.items()))
+    def _begin(self, values: tuple[str | None, ...]) -> _Open:
+        named = dict(zip(self.partitions, values, strict=True))
+        folder = self.root / folder_of(named)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{uuid.uuid4().hex}.parquet"
         kept = pa.schema([field for field in self.schema if field.name not in self.partitions])
@@ -88,7 +88,7 @@ class FileWriter:
         self.open[values] = opened
         return opened
 
-    def _end(self, values: tuple[Any, ...]) -> None:
+    def _end(self, values: tuple[str | None, ...]) -> None:
         opened = self.open.pop(values)
         opened.writer.close()
         size = os.stat(opened.path).st_size
@@ -101,6 +101,7 @@ def write_files(
     batches: Iterable[pa.RecordBatch], root: Path, schema: pa.Schema, partitions: tuple[str, ...]
 ) -> list[Written]:
     """All of a task's rows; on any failure nothing is left behind."""
+    check_partitions(schema, partitions)
     writer = FileWriter(root, schema, partitions)
     try:
         for batch in batches:
@@ -129,33 +130,6 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         ],
         schema=schema,
     )
-
-
-def split(batch: pa.RecordBatch, partitions: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-    """The rows by the values of the partition columns, without these columns."""
-    if not partitions:
-        yield (), batch
-        return
-    kept = [name for name in batch.schema.names if name not in partitions]
-    keys = pa.Table.from_batches([batch.select(list(partitions))]).group_by(list(partitions)).aggregate([]).to_pylist()
-    for key in keys:
-        values = tuple(key[name] for name in partitions)
-        if len(keys) == 1:
-            yield values, batch.select(kept)
-            continue
-        mask = None
-        for name, value in zip(partitions, values, strict=True):
-            column = batch.column(name)
-            found = pc.is_null(column) if value is None else pc.equal(column, pa.scalar(value, column.type))
-            mask = found if mask is None else pc.and_(mask, found)
-        yield values, batch.filter(mask).select(kept)
-
-
-def text(value: Any) -> str | None:
-    """A partition's value as its folder and the log name it."""
-    if value is None:
-        return None
-    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def statistics(path: Path, rows: int) -> str:
@@ -191,7 +165,7 @@ def bounded_columns(schema: pa.Schema) -> list[str]:
 
 def _short(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return value.replace(tzinfo=None).isoformat("T", "microseconds") + ("Z" if value.tzinfo else "")
     if isinstance(value, bool) or (isinstance(value, str) and len(value) > _STATISTICS_TEXT_MAX):
         return None
     return value if isinstance(value, int | str) else None

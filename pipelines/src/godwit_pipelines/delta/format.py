@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
@@ -31,9 +32,10 @@ from ..source.tasks import read_tasks
 from ..source.worker import settle
 from ..tables import DATE, TABLES
 from ..tables.bronze import QUARANTINE
-from .columns import arrow_schema
-from .commits import commit_files
+from .columns import arrow_schema, check_names, delta_schema
+from .commits import check_batch, check_fit, commit_files, is_table
 from .files import Written, remove_files, write_files
+from .partitions import check_partitions
 from .quarantine import FAULT, Sorter
 from .tail import TailReader
 
@@ -63,20 +65,26 @@ class DeltaFormat(DataSource):
         return DeltaWriter(Target(self.options, schema), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
-        return DeltaStreamWriter(Target(self.options, schema))
+        return DeltaStreamWriter(Target(self.options, schema, is_stream=True))
 
 
 class Target:
     """Where rows go, checked before anything is written."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, is_stream: bool = False) -> None:
+        self.is_stream = is_stream
+        """A batch write inside foreachBatch is known by its own app: the query may write to a table more than once."""
         self.path = options.get("path", "")
         if not self.path:
             raise ConfigInvalid("path", "", "must name the table's folder")
         self.schema = schema
         self.partitions = tuple(name for name in options.get("partitions", "").split(",") if name)
         self.app = options.get("app", "")
-        self.batch = int(options.get("batch", "-1"))
+        batch = options.get("batch", "")
+        if batch and not (batch.isascii() and batch.isdigit()):
+            raise ConfigInvalid("batch", batch, "must be a whole number of 0 or more")
+        self.batch = int(batch or -1)
+        check_batch(self.app, self.batch)
         self.quarantine = options.get("quarantine", "")
         self.stream = options.get("stream", "")
         self.as_tasks = options.get("asTasks") == "true"
@@ -85,12 +93,21 @@ class Target:
             self.schema = TABLES[f"bronze.{self.stream}"].schema
         elif self.quarantine:
             self.schema = StructType([field for field in schema if field.name != FAULT])
+        self.check()
+
+    def check(self) -> None:
+        """Rows that would make the table unreadable are refused before any file is written."""
+        wanted = delta_schema(self.schema)
+        check_names(wanted)
+        check_partitions(arrow_schema(self.schema), self.partitions)
+        if is_table(self.path):
+            check_fit(DeltaTable(self.path), self.path, wanted, self.partitions)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
         """One task's rows. The query's id stays the same over restarts, unlike a run's."""
         settle()
         context = TaskContext.get()
-        query = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+        query = context.getLocalProperty("sql.streaming.queryId") if context is not None and self.is_stream else None
         sorter = Sorter(self.stream) if self.quarantine else None
         rows = self.read(batches) if self.as_tasks else batches
         rows = sorter.sort(rows) if sorter else rows

@@ -14,16 +14,18 @@ from pyspark.sql import DataFrame
 
 from ..tables.table import Table
 from .columns import arrow_schema
-from .commits import commit_files, is_committed, is_table, open_or_create, properties
+from .commits import check_batch, commit_files, is_committed, is_table, open_or_create, properties
 from .files import write_files
 
 
 def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
     """Rows added, once per (app, batch) where these are given."""
+    check_batch(app, batch)
     if app and is_table(path) and is_committed(DeltaTable(path), app, batch):
         return
     writer = frame.write.format("godwit_delta").mode("append").option("path", path)
-    writer.option("partitions", ",".join(table.partitions)).option("app", app).option("batch", str(batch)).save()
+    writer = writer.option("partitions", ",".join(table.partitions))
+    (writer.option("app", app).option("batch", str(batch)) if app else writer).save()
 
 
 def replace(path: str, frame: DataFrame, table: Table) -> None:
