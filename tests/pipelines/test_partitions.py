@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from godwit_pipelines.delta.format import Target
 from godwit_pipelines.errors import ConfigInvalid, TableMismatch
 
 TEXTS = st.text(min_size=1, max_size=300)
-MOMENTS = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30))  # noqa: DTZ001  # hypothesis wants none
+MOMENTS = st.datetimes(min_value=datetime.min + timedelta(days=1), max_value=datetime.max - timedelta(days=1)).map(
+    lambda found: found.replace(fold=0)
+)
 KINDS: list[tuple[spark_types.DataType, st.SearchStrategy[Any]]] = [
     (spark_types.StringType(), TEXTS),
     (spark_types.LongType(), st.integers(-(2**63), 2**63 - 1)),
@@ -45,7 +47,9 @@ def schema_of(kind: spark_types.DataType) -> StructType:
 
 def write(path: Path, schema: StructType, keys: list[Any], partitions: tuple[str, ...] = ("k",)) -> None:
     kept = arrow_schema(schema)
-    rows = pa.table([pa.array(keys, kept.field("k").type), pa.array(range(len(keys)), kept.field("v").type)], schema=kept)
+    rows = pa.table(
+        [pa.array(keys, kept.field("k").type), pa.array(range(len(keys)), kept.field("v").type)], schema=kept
+    )
     files = write_files(rows.to_batches(), path, kept, partitions)
     commit_files(str(path), schema, partitions, files)
 
@@ -58,7 +62,17 @@ def ours(path: Path, schema: StructType) -> list[tuple[Any, int]]:
 
 def pairs(table: pa.Table) -> list[tuple[Any, int]]:
     keys, rows = table.column("k").to_pylist(), table.column("v").to_pylist()
-    return sorted(zip(map(repr, keys), rows, strict=True), key=lambda each: each[1])
+    return sorted(zip(map(shown, keys), rows, strict=True), key=lambda each: each[1])
+
+
+def shown(key: Any) -> str:
+    """As text: NaN is not equal to itself, and there are several objects for UTC."""
+    return key.replace(tzinfo=key.tzinfo and UTC).isoformat() if isinstance(key, datetime) else repr(key)
+
+
+def delta_rs_fails_on(key: Any) -> bool:
+    """It reads and writes small negative decimals as "0.0000-1", and writes folders whose names are too long."""
+    return (isinstance(key, Decimal) and -1 < key < 0) or (isinstance(key, float) and len(f"{key:f}") > 40)
 
 
 def read_by_delta_rs(path: Path, schema: StructType) -> list[tuple[Any, int]]:
@@ -74,13 +88,16 @@ def test_partition_values_of_every_type_come_back_as_they_were(
     @given(st.lists(st.none() | values, min_size=1, max_size=6))
     def check(keys: list[Any]) -> None:
         keys = [0.0 if key == 0 and isinstance(key, float) else key for key in keys]  # -0.0 is 0.0 to Delta's readers
-        expected = [(repr(key), row) for row, key in enumerate(keys)]
+        is_left_to_us = any(delta_rs_fails_on(key) for key in keys)
+        expected = [(shown(key), row) for row, key in enumerate(keys)]
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder, "a", "b", "table"), schema, keys)
-            assert read_by_delta_rs(Path(folder, "a", "b", "table"), schema) == expected
+            assert is_left_to_us or read_by_delta_rs(Path(folder, "a", "b", "table"), schema) == expected
             assert ours(Path(folder, "a", "b", "table"), schema) == expected
             inside = list(Path(folder, "a", "b", "table").rglob("*.parquet"))
             assert inside and sorted(inside) == sorted(Path(folder).rglob("*.parquet"))
+        if is_left_to_us:
+            return
         with tempfile.TemporaryDirectory() as folder:
             kept = arrow_schema(schema)
             rows = pa.table([pa.array(keys, kept.field("k").type), pa.array(range(len(keys)))], schema=kept)
@@ -122,7 +139,11 @@ NUMBERS = schema_of(spark_types.IntegerType())
 @pytest.mark.parametrize(
     ("columns", "partitions", "expected"),
     [
-        ({"k": spark_types.StringType(), "v": spark_types.LongType()}, (), r"k is integer, not k string; .*v long.*v long"),
+        (
+            {"k": spark_types.StringType(), "v": spark_types.LongType()},
+            (),
+            r"k is integer, not k string; .*v long.*v long",
+        ),
         ({"k": spark_types.LongType(), "v": spark_types.LongType()}, (), "k is integer, not k long"),
         ({"k": spark_types.IntegerType(), "V": spark_types.LongType()}, (), "v is long, not V long"),
         ({"k": spark_types.IntegerType(), "v": spark_types.LongType()}, ("k",), "partitioned by nothing; expected k"),

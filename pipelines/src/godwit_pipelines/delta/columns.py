@@ -29,7 +29,8 @@ def _micros(kind: pa.DataType) -> pa.DataType:
 
 
 def delta_schema(schema: StructType) -> Schema:
-    """As the table's log holds it, with the columns' comments."""
+    """As the table's log holds it, with the columns' comments. Raises ConfigInvalid for what a Delta table cannot hold."""
+    check_names(schema.names)
     plain = Schema([_delta_field(field) for field in arrow_schema(schema)])
     comments = {field.name: field.metadata for field in schema}
     fields = [
@@ -47,20 +48,21 @@ def _delta_field(field: pa.Field) -> Field:
     return found
 
 
-def check_names(wanted: Schema) -> None:
+def check_names(names: Iterable[str]) -> None:
     """Raise ConfigInvalid for names that a reader of Delta tables would refuse, or take for the same."""
     seen = set[str]()
-    for field in wanted.fields:
-        if not field.name or _REFUSED_CHARACTERS & set(field.name):
-            raise ConfigInvalid("schema", field.name, "is not a valid column name: expected none of ' ,;{}()=', no line end")
-        if field.name.lower() in seen:
-            raise ConfigInvalid("schema", field.name, "is there twice: column names differ by more than case")
-        seen.add(field.name.lower())
+    for name in names:
+        if not name or _REFUSED_CHARACTERS & set(name):
+            raise ConfigInvalid(
+                "schema", name, "is not a valid column name: expected none of ' ,;{}()=' and no line end"
+            )
+        if name.lower() in seen:
+            raise ConfigInvalid("schema", name, "is there twice: expected names that differ by more than case")
+        seen.add(name.lower())
 
 
 def check_columns(path: str, wanted: Schema, present: Schema) -> list[Field]:
     """The columns that the table does not have. Raises TableMismatch where one is of another type or differs by case only."""
-    check_names(wanted)
     by_name = {field.name.lower(): field for field in present.fields}
     gained = [field for field in wanted.fields if field.name.lower() not in by_name]
     for field in wanted.fields:

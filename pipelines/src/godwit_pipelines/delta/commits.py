@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid, TableMismatch
-from .columns import arrow_schema, check_columns, check_names, delta_schema
+from .columns import arrow_schema, check_columns, delta_schema
 from .files import Written, bounded_columns, remove_files
 from .partitions import check_partitions
 
@@ -37,7 +37,6 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
     """
     wanted, partitions = delta_schema(schema), tuple(partitions)
     check_partitions(arrow_schema(schema), partitions)
-    check_names(wanted)
     if not is_table(path):
         Path(path).mkdir(parents=True, exist_ok=True)
         bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(arrow_schema(schema)))}

@@ -32,7 +32,7 @@ from ..source.tasks import read_tasks
 from ..source.worker import settle
 from ..tables import DATE, TABLES
 from ..tables.bronze import QUARANTINE
-from .columns import arrow_schema, check_names, delta_schema
+from .columns import arrow_schema, delta_schema
 from .commits import check_batch, check_fit, commit_files, is_table
 from .files import Written, remove_files, write_files
 from .partitions import check_partitions
@@ -98,7 +98,6 @@ class Target:
     def check(self) -> None:
         """Rows that would make the table unreadable are refused before any file is written."""
         wanted = delta_schema(self.schema)
-        check_names(wanted)
         check_partitions(arrow_schema(self.schema), self.partitions)
         if is_table(self.path):
             check_fit(DeltaTable(self.path), self.path, wanted, self.partitions)

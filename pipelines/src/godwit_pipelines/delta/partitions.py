@@ -39,7 +39,9 @@ def check_partitions(schema: pa.Schema, partitions: tuple[str, ...]) -> None:
             raise ConfigInvalid("partitions", name, f"must be one column of {', '.join(schema.names)}")
         kind = schema.field(name).type
         if not any(is_kind(kind) for is_kind in _KINDS):
-            raise ConfigInvalid("partitions", name, f"is {kind}: expected a number, a boolean, a date, a time or a text")
+            raise ConfigInvalid(
+                "partitions", name, f"is {kind}: expected a number, a boolean, a date, a time or a text"
+            )
     if len(set(partitions)) < len(partitions):
         raise ConfigInvalid("partitions", ",".join(partitions), "must name each column once")
     if partitions and len(partitions) == len(schema):
@@ -78,7 +80,9 @@ def value_text(name: str, value: Any) -> str | None:
     if value is None:
         return None
     if value == "":
-        raise ConfigInvalid("partitions", name, "has an empty text as a value, which a Delta table cannot tell from null")
+        raise ConfigInvalid(
+            "partitions", name, "has an empty text as a value, which a Delta table cannot tell from null"
+        )
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
