@@ -71,8 +71,12 @@ def shown(key: Any) -> str:
 
 
 def delta_rs_fails_on(key: Any) -> bool:
-    """It reads and writes small negative decimals as "0.0000-1", and writes folders whose names are too long."""
-    return (isinstance(key, Decimal) and -1 < key < 0) or (isinstance(key, float) and len(f"{key:f}") > 40)
+    """It takes the decimal -1.000001 for "-1.0000-1", and writes floats at full length, as folders whose names are too long."""
+    return key < 0 if isinstance(key, Decimal) else is_long(key)
+
+
+def is_long(key: Any) -> bool:
+    return isinstance(key, float) and (len(f"{key:f}") > 40 or 0 < abs(key) < 1e-30)
 
 
 def read_by_delta_rs(path: Path, schema: StructType) -> list[tuple[Any, int]]:
