@@ -3,6 +3,8 @@
 // All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its subjects, so
 // that a reply is not lost when the connection goes before the subscription has been marked for the first time.
 
+import { ClientClosed } from "./errors.js";
+
 /** @typedef {import("./model.js").Message} Message */
 /** @typedef {import("./subscription.js").Subscription} Subscription */
 /** @typedef {{ resolve: (message: Message) => void, reject: (error: unknown) => void }} Waiter */
@@ -44,8 +46,14 @@ export class Requests {
         this.#waiting.delete(message.subject);
       }
     } catch (error) {
-      for (const { reject } of this.#waiting.values()) reject(error);
-      this.#waiting.clear();
+      this.#fail(error);
     }
+    this.#fail(new ClientClosed());
+  }
+
+  /** @param {unknown} error */
+  #fail(error) {
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
   }
 }

@@ -23,7 +23,7 @@ from godwit.client import (
     Status,
     SubscriptionExists,
 )
-from godwit.client.position_file import PositionFile
+from godwit.client.positions import PositionFile
 from tests.unit.client.peer import Peer
 
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20, items_max=4, answer_timeout_ms=200)
@@ -347,3 +347,21 @@ async def test_join_larger_than_the_queue_does_not_wait_for_itself(peer: Peer) -
         subscription = client.subscribe("/a/*")
         await subscription.joined()
         assert [(await anext(subscription)).json() for _ in range(100)] == list(range(100))
+
+
+async def test_redirect_is_not_followed_and_the_token_goes_nowhere(peer: Peer) -> None:
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 307 Elsewhere\r\nLocation: {peer.url}\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+        redirected.set()
+
+    redirected = asyncio.Event()
+    server = await asyncio.start_server(redirect, "127.0.0.1", 0)
+    url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, asyncio.timeout(60), Client(url, token="secret", settings=QUICK) as client:
+        await redirected.wait()
+        while not client.loss:
+            await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0.005))])
+        assert "307" in client.loss
+    assert peer.heard == []

@@ -12,7 +12,11 @@ export class Places {
   #log;
   /** @type {Map<string, Subscription>} */
   #kept = new Map();
+  /** @type {Set<string>} moved, and not given to the store yet */
+  #unsaved = new Set();
   #timer;
+  /** @type {{ error: unknown } | null} why the last save failed */
+  #failure = null;
   /** @type {Promise<void> | null} */
   #saving = null;
 
@@ -42,36 +46,51 @@ export class Places {
     this.#kept.set(subscription.selector, subscription);
   }
 
-  /** Save what has moved; a store that fails is told of, and tried again with the next change. */
+  /**
+   * Save what has moved. One call of the store's `save` at a time; a failure is logged, and the next save has what this one
+   * had not. A store that keeps failing is logged once.
+   */
   save() {
+    if (this.#saving !== null) return;
     try {
       this.#note();
       const saved = this.#store.save?.();
-      if (!(saved instanceof Promise)) return;
-      this.#saving = saved.then(
-        () => {
-          this.#saving = null;
-        },
-        (error) => {
-          this.#saving = null;
-          this.#log.error("godwit: positions were not saved", error);
-        },
-      );
+      if (!(saved instanceof Promise)) return this.#saved();
+      this.#saving = saved
+        .then(
+          () => this.#saved(),
+          (error) => this.#failed(error),
+        )
+        .finally(() => (this.#saving = null));
     } catch (error) {
-      this.#log.error("godwit: positions were not saved", error); // storage may be full or forbidden
+      this.#failed(error); // storage may be full or forbidden
     }
   }
 
+  /** Save for the last time; rejects with what the store failed with. */
   async close() {
     clearInterval(this.#timer);
     await this.#saving;
     this.save();
     await this.#saving;
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  #saved() {
+    this.#failure = null;
+  }
+
+  /** @param {unknown} error */
+  #failed(error) {
+    if (this.#failure === null) this.#log.error("godwit: positions were not saved, trying again", error);
+    this.#failure = { error };
   }
 
   #note() {
     for (const [selector, subscription] of this.#kept) {
-      if (subscription.hasMoved()) this.#put(selector, subscription.stand);
+      if (subscription.hasMoved()) this.#unsaved.add(selector);
+      if (this.#unsaved.has(selector)) this.#put(selector, subscription.stand);
+      this.#unsaved.delete(selector);
       if (subscription.isEnded) this.#kept.delete(selector);
     }
   }

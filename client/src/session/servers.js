@@ -19,13 +19,10 @@ export class ServerList {
     const entries = typeof servers === "string" ? [servers] : [...servers];
     this.#servers = entries.map((entry) => {
       const [url, weight] = typeof entry === "string" ? [entry, 1] : entry;
-      return { url: withPath(url), weight };
+      return { url: checked(url), weight };
     });
     if (this.#servers.length === 0) throw new RangeError("the list of servers is empty; give at least one ws:// address");
     for (const { url, weight } of this.#servers) {
-      if (!/^wss?:\/\/./.test(url)) {
-        throw new RangeError(`${JSON.stringify(url)} is no server address; one begins with ws:// or wss://`);
-      }
       if (!(weight >= 0 && weight < Infinity)) {
         throw new RangeError(`weight ${weight} of ${url} must be a number from 0 up`);
       }
@@ -53,10 +50,28 @@ export class ServerList {
 }
 
 /**
- * An address without a path means the node's own.
+ * The address, with the node's own path where it has none; throws RangeError, which never shows a password.
  * @param {string} url
  */
-function withPath(url) {
-  const [, rest = ""] = /^\w+:\/\/(.*)$/.exec(url) ?? [];
-  return rest.includes("/") || rest === "" ? url : url + LIVE_PATH;
+function checked(url) {
+  const [, scheme = "", authority = "", rest = ""] = /^(wss?):\/\/([^/?#]*)(.*)$/.exec(url) ?? [];
+  const at = authority.lastIndexOf("@");
+  if (at >= 0) {
+    const host = authority.slice(at + 1);
+    throw new RangeError(`the server address of ${host} holds a user or a password: pass a token with \`token\` instead`);
+  }
+  if (scheme === "") {
+    const shown = JSON.stringify(String(url).slice(String(url).lastIndexOf("@") + 1));
+    throw new RangeError(`${shown} is not a valid server address: it must begin with ws:// or wss://`);
+  }
+  if (!isAuthority(authority) || /[\s#]/.test(url)) {
+    throw new RangeError(`${JSON.stringify(url)} is not a valid server address: expected ws://HOST:PORT or wss://HOST:PORT`);
+  }
+  return /^\/?(?:$|\?)/.test(rest) ? `${scheme}://${authority}${LIVE_PATH}${rest.replace("/", "")}` : url;
+}
+
+/** @param {string} authority */
+function isAuthority(authority) {
+  const [, host, port] = /^(\[[\da-fA-F:.]+\]|[^:[\]]+)(?::(\d+))?$/.exec(authority) ?? [];
+  return host !== undefined && (port === undefined || (Number(port) > 0 && Number(port) <= 65_535));
 }

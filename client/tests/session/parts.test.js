@@ -53,6 +53,22 @@ describe("back-off", () => {
 });
 
 describe("servers", () => {
+  test("a malformed address is refused when the client is made", () => {
+    for (const url of ["ws://", "ws://:8800", "ws://a:port", "ws://a:70000", "ws://a b", "ws://a/#x", "ws://[::1", "ws://a\n"]) {
+      assert.throws(() => new ServerList(["ws://good", url]), /server address/, JSON.stringify(url));
+    }
+  });
+
+  test("a password in an address is refused and never shown", () => {
+    for (const url of ["ws://user:hunter2@a:1", "ws://user:hunter2@a:1/v1/live", "http://user:hunter2@a:1"]) {
+      assert.throws(() => new ServerList(url), ({ message }) => message.includes("a:1") && !message.includes("hunter2"));
+    }
+  });
+
+  test("an address without a path has the node's own", () => {
+    for (const url of ["ws://a:1", "ws://a:1/"]) assert.equal(new ServerList(url).choose(0), "ws://a:1/v1/live");
+  });
+
   test("each is tried once a round, by weight, and a reserve last", () => {
     const list = new ServerList([["ws://a", 3], "ws://b:1/own", ["ws://c", 0]]);
     const round = (...randoms) => randoms.map((random) => list.choose(random));

@@ -145,7 +145,7 @@ describe("a page", LIMITS, () => {
     page.events.leaving();
     await client.publish("/a", 1);
     assert.deepEqual(await take(subscription, 1), [1]);
-    await client.close();
+    await assert.rejects(client.close(), /full/);
     assert.ok(lines.some((line) => line.includes("positions were not saved")));
   });
 

@@ -26,7 +26,7 @@ from .errors import (
     SubscriptionExists,
 )
 from .items import Dropped, Item, Status
-from .position_file import PositionFile
+from .positions import PositionFile
 from .settings import Settings
 from .stand import Stand
 from .subscription import Subscription, Watch

@@ -22,7 +22,7 @@ from .backoff import words_of
 from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
 from .item_queue import ItemQueue
-from .position_file import PositionFile
+from .positions import SavedPositions
 from .requests import Requests
 from .servers import ServerList
 from .session import Phase, Session
@@ -60,10 +60,9 @@ class Client:
         self._servers = ServerList(servers)
         self._settings = settings or Settings()
         self._token = token
-        self._positions = positions
+        self._saved = None if positions is None else SavedPositions(positions)
         self._session = Session(self._settings, can_renew=callable(token))
         self._connection = Connection(self._session, WIRES[wire], self._current_token, make_tls(ca_file))
-        self._saved: dict[str, Subscription] = {}  # those whose stands go into `positions`
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stirred = asyncio.Event()  # closed: stop waiting for the next try
@@ -75,16 +74,16 @@ class Client:
 
     async def __aenter__(self) -> Client:
         self._tasks.append(asyncio.create_task(self._run()))
-        if self._positions is not None:
-            self._tasks.append(asyncio.create_task(self._keep_positions()))
+        if self._saved is not None:
+            saving = self._saved.save_every(self._settings.positions_save_ms / 1000)
+            self._tasks.append(asyncio.create_task(saving))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            for subscription in self._saved.values():
-                subscription.handled()
+        if error is None and self._saved is not None:
+            self._saved.handled()
         await self.close()
 
     @property
@@ -122,20 +121,11 @@ class Client:
         check_pattern(selector)
         if selector in self._session.subscriptions:
             raise SubscriptionExists(selector)
-        if selector in self._saved:  # an earlier one, that was closed: it is gone on from where it stood
-            self._save_positions()
-        stand = _stand(selector, after)
-        if stand is None and self._positions is not None and selector in self._positions:
-            stand = Stand.from_json(self._positions[selector])
-        is_many, subjects_max = is_pattern(selector), self._settings.subjects_max
-        queue = ItemQueue(self._settings.items_max, Standing(selector, is_many, subjects_max, stand))
-        standing = Standing(selector, is_many, subjects_max, stand)
-        subscribing = Subscribing(selector, Choice(last, snapshot, on_gap, conflate_ms), standing, queue)
-        subscription = Subscription(self._session, self._connection, subscribing)
-        self._session.subscribe(subscribing)
-        if self._positions is not None:
-            self._saved[selector] = subscription
-        self._connection.wake()
+        saved = self._saved.stand(selector) if self._saved is not None else None
+        stand = saved if after is None else _stand(selector, after)
+        subscription = self._subscribe(selector, stand, Choice(last, snapshot, on_gap, conflate_ms))
+        if self._saved is not None:
+            self._saved.keep(subscription)
         return subscription
 
     async def publish(
@@ -180,8 +170,7 @@ class Client:
         """Publish a request and wait for the first reply; raises ReplyTimeout."""
         if self._requests is None:
             self._requests = Requests()
-            replies = self.subscribe(self._requests.pattern, last=1)
-            self._saved.pop(self._requests.pattern, None)  # nobody will ask for it again
+            replies = self._subscribe(self._requests.pattern, None, Choice(last=1))
             self._tasks.append(asyncio.create_task(self._hear_replies(self._requests, replies)))
         reply_to, reply = self._requests.expect()
         try:
@@ -221,10 +210,21 @@ class Client:
         try:
             ended = await asyncio.gather(*self._tasks, return_exceptions=True)  # who closes may be cancelled meanwhile
         finally:
-            self._save_positions()
+            if self._saved is not None:
+                self._saved.save()
         for outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
+
+    def _subscribe(self, selector: str, stand: Stand | None, choice: Choice) -> Subscription:
+        is_many, subjects_max = is_pattern(selector), self._settings.subjects_max
+        queue = ItemQueue(self._settings.items_max, Standing(selector, is_many, subjects_max, stand))
+        standing = Standing(selector, is_many, subjects_max, stand)
+        subscribing = Subscribing(selector, choice, standing, queue)
+        subscription = Subscription(self._session, self._connection, subscribing)
+        self._session.subscribe(subscribing)
+        self._connection.wake()
+        return subscription
 
     async def _hear_replies(self, requests: Requests, replies: Subscription) -> None:
         await requests.listen(replies)
@@ -254,25 +254,6 @@ class Client:
 
     async def _current_token(self) -> str | None:
         return self._token if self._token is None or isinstance(self._token, str) else await self._token()
-
-    async def _keep_positions(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.positions_save_ms / 1000)
-            self._save_positions()
-
-    def _save_positions(self) -> None:
-        if self._positions is None:
-            return
-        for selector, subscription in list(self._saved.items()):
-            if subscription.has_moved():
-                if stand := subscription.stand:
-                    self._positions[selector] = stand.to_json()
-                else:  # a gap of the whole pattern: what was saved leads nowhere, and would only be told again
-                    self._positions.pop(selector, None)
-            if subscription.is_ended:
-                del self._saved[selector]
-        if isinstance(self._positions, PositionFile):
-            self._positions.save()
 
     def _check_begun(self) -> None:
         if not self._tasks:

@@ -60,6 +60,13 @@ def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
     return context
 
 
+class _Connect(connect):
+    """Follows no redirect: the token is meant for the servers of the list alone."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
+
+
 class Connection:
     """Carries a session over one socket at a time; `wake` and `took` are how the user's side stirs it."""
 
@@ -92,7 +99,7 @@ class Connection:
             log.exception("no token")
             return Loss(None, f"no token: {error}")
         try:
-            socket = await connect(
+            socket = await _Connect(
                 url,
                 subprotocols=[Subprotocol(self._wire.subprotocol)],
                 open_timeout=settings.connect_timeout_ms / 1000,

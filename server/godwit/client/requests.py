@@ -11,6 +11,7 @@ import asyncio
 import secrets
 
 from ..model import Message
+from .errors import ClientClosed
 from .subscription import Subscription
 
 
@@ -43,5 +44,11 @@ class Requests:
                 if future is not None and not future.done():
                     future.set_result(message)
         except Exception as error:
-            for future in list(self._waiting.values()):
+            self._fail(error)
+        finally:
+            self._fail(ClientClosed())  # nobody will answer any more, however this ended
+
+    def _fail(self, error: Exception) -> None:
+        for future in list(self._waiting.values()):
+            if not future.done():  # one that is done stays in the table for one turn of the loop
                 future.set_exception(error)

@@ -6,8 +6,11 @@ a reserve, drawn when no weighted one is left. Randomness is given by the caller
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit, urlunsplit
 
+_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f]")
 LIVE_PATH = "/v1/live"
 
 
@@ -17,12 +20,10 @@ class ServerList:
     def __init__(self, servers: str | Sequence[str | tuple[str, float]]) -> None:
         entries = [servers] if isinstance(servers, str) else list(servers)
         pairs = [(entry, 1.0) if isinstance(entry, str) else (entry[0], float(entry[1])) for entry in entries]
-        self._servers = [(_with_path(url), weight) for url, weight in pairs]
+        self._servers = [(_checked(url), weight) for url, weight in pairs]
         if not self._servers:
             raise ValueError("the list of servers is empty; give at least one ws:// address")
         for url, weight in self._servers:
-            if not url.startswith(("ws://", "wss://")):
-                raise ValueError(f"{url!r} is no server address; one begins with ws:// or wss://")
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"weight {weight} of {url} must be a number from 0 up")
         self._untried: list[tuple[str, float]] = []
@@ -44,7 +45,19 @@ class ServerList:
         self._untried = []
 
 
-def _with_path(url: str) -> str:
-    """An address without a path means the node's own."""
-    host = url.partition("://")[2]
-    return url if "/" in host else url + LIVE_PATH
+def _checked(url: str) -> str:
+    """The address, with the node's own path where it has none; raises ValueError, which never shows a password."""
+    if not url.startswith(("ws://", "wss://")):
+        shown = url if "@" not in url else url.rpartition("@")[2]
+        raise ValueError(f"{shown!r} is not a valid server address: it must begin with ws:// or wss://")
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        host = parts.netloc.rpartition("@")[2]
+        raise ValueError(f"the server address of {host} holds a user or a password: pass a token with `token=` instead")
+    try:
+        is_whole = bool(parts.hostname) and parts.port != 0 and not parts.fragment and not _UNSAFE.search(url)
+    except ValueError:
+        is_whole = False  # the port is not a number, or out of range
+    if not is_whole:
+        raise ValueError(f"{url!r} is not a valid server address: expected ws://HOST:PORT or wss://HOST:PORT")
+    return url if parts.path not in ("", "/") else urlunsplit(parts._replace(path=LIVE_PATH))

@@ -43,3 +43,23 @@ def test_success_begins_a_new_round() -> None:
 def test_list_that_cannot_be_used_is_refused_with_a_sentence(servers: list[str]) -> None:
     with pytest.raises(ValueError, match=r"list of servers|server address|weight"):
         ServerList(servers)
+
+
+@pytest.mark.parametrize(
+    "url", ["ws://", "ws://:8800", "ws://a:port", "ws://a:70000", "ws://a b", "ws://a/#x", "ws://[::1", "ws://a\n"]
+)
+def test_malformed_address_is_refused_when_the_client_is_made(url: str) -> None:
+    with pytest.raises(ValueError, match="server address|Invalid IPv6"):
+        ServerList(["ws://good", url])
+
+
+@pytest.mark.parametrize("url", ["ws://user:hunter2@a:1", "ws://user:hunter2@a:1/v1/live", "http://user:hunter2@a:1"])
+def test_password_in_an_address_is_refused_and_never_shown(url: str) -> None:
+    with pytest.raises(ValueError, match="a:1") as told:
+        ServerList(url)
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize("url", ["ws://a:1", "ws://a:1/"])
+def test_address_without_a_path_has_the_nodes_own(url: str) -> None:
+    assert ServerList(url).choose(0.0) == "ws://a:1/v1/live"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
-from ..errors import PositionFileInvalid
+from ...errors import PositionFileInvalid
 
 
 class PositionFile(MutableMapping[str, object]):

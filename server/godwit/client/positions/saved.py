@@ -1,0 +1,70 @@
+"""Saves the positions of one client's subscriptions to the mapping that its user gave, again and again until it is closed.
+
+A save that fails is logged and tried again; what the last one failed with is raised when the client closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+
+from ..stand import Stand
+from ..subscription import Subscription
+from .file import PositionFile
+
+log = logging.getLogger("godwit.client")
+
+
+class SavedPositions:
+    """Which subscriptions are kept, and what of them is not saved yet."""
+
+    def __init__(self, positions: MutableMapping[str, object]) -> None:
+        self._positions = positions
+        self._kept: dict[str, Subscription] = {}
+        self._unsaved: set[str] = set()  # moved, and not put into the mapping yet
+
+    def keep(self, subscription: Subscription) -> None:
+        self._kept[subscription.selector] = subscription
+
+    def stand(self, selector: str) -> Stand | None:
+        """Where an earlier subscription of this selector stood, of this client or of one before it."""
+        if selector in self._kept:
+            self._note()
+        return Stand.from_json(self._positions[selector]) if selector in self._positions else None
+
+    def handled(self) -> None:
+        """The user is done with every item that was taken."""
+        for subscription in self._kept.values():
+            subscription.handled()
+
+    async def save_every(self, seconds: float) -> None:
+        failures = 0
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                self.save()
+                failures = 0
+            except Exception:  # a full disk, a missing folder, the user's own mapping
+                if failures == 0:  # a disk that stays full is logged once
+                    log.exception("positions were not saved; trying again every %s s", seconds)
+                failures += 1
+
+    def save(self) -> None:
+        """Save what has moved; raises what the mapping raises, and forgets nothing by that."""
+        self._note()
+        if isinstance(self._positions, PositionFile):
+            self._positions.save()
+
+    def _note(self) -> None:
+        for selector, subscription in list(self._kept.items()):
+            if subscription.has_moved():
+                self._unsaved.add(selector)
+            if selector in self._unsaved:
+                if stand := subscription.stand:
+                    self._positions[selector] = stand.to_json()
+                else:  # after a gap of the whole pattern the saved position leads nowhere: it would only repeat the gap
+                    self._positions.pop(selector, None)
+                self._unsaved.discard(selector)
+            if subscription.is_ended:
+                del self._kept[selector]

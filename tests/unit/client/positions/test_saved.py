@@ -1,0 +1,84 @@
+"""Saves that fail: the next one has what they had not, and what still fails at the end is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from godwit.client import Client, ClientClosed, PositionFile, Settings
+from tests.unit.client.peer import Peer
+
+QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20, positions_save_ms=5)
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with Peer() as peer:
+        yield peer
+
+
+async def test_file_is_saved_once_its_folder_exists_again(
+    peer: Peer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "later"
+    peer.log["/a"] = [1, 2]
+    failed = asyncio.Event()
+    caplog.handler.addFilter(lambda record: failed.set() or True if "not saved" in record.msg else True)
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK, positions=PositionFile(folder / "p")) as client:
+        subscription = client.subscribe("/a")
+        assert [(await anext(subscription)).json() for _ in range(2)] == [1, 2]
+        await failed.wait()
+        folder.mkdir()
+        while "p" not in os.listdir(folder):
+            await client.publish("/b", 1)
+    assert caplog.text.count("positions were not saved") == 1
+    assert PositionFile(folder / "p")["/a"] == {"after": {"/a": "7.2"}}
+
+
+async def test_what_cannot_be_saved_at_the_end_is_raised(peer: Peer, tmp_path: Path) -> None:
+    peer.log["/a"] = [1]
+    with pytest.raises(FileNotFoundError):
+        async with asyncio.timeout(20), Client(peer.url, positions=PositionFile(tmp_path / "none" / "p")) as client:
+            await anext(client.subscribe("/a"))
+
+
+async def test_mapping_that_fails_once_is_given_the_position_again(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    put = asyncio.Event()
+
+    class Fragile(dict[str, object]):
+        fails = 1
+
+        def __setitem__(self, selector: str, stand: object) -> None:
+            if self.fails:
+                self.fails -= 1
+                raise OSError("the disk is full")
+            super().__setitem__(selector, stand)
+            put.set()
+
+    peer.log["/a"] = [1, 2]
+    positions = Fragile()
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK, positions=positions) as client:
+        subscription = client.subscribe("/a")
+        await anext(subscription), await anext(subscription)
+        await put.wait()
+        assert positions["/a"] == {"after": {"/a": "7.1"}}
+    assert "the disk is full" in caplog.text
+
+
+async def test_request_whose_client_is_closed_ends_at_once(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK) as client:
+        request = asyncio.create_task(client.request("/nobody", 1, timeout_ms=3_600_000))
+        while not peer.keys:
+            await asyncio.wait([request], timeout=0.005)
+        await client.close()
+        with pytest.raises(ClientClosed):
+            await request
+    assert not caplog.records
