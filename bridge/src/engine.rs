@@ -152,9 +152,10 @@ impl Engine {
         &self,
         py: Python<'py>,
         max: usize,
+        bytes_max: usize,
         with_content: bool,
     ) -> PyResult<(Vec<Bound<'py, PyTuple>>, u64)> {
-        let (heard, lost) = py.detach(|| self.0.take_heard(max));
+        let (heard, lost) = py.detach(|| self.0.take_heard(max, bytes_max));
         let rows = heard.iter().map(|heard| rows::heard(py, heard, with_content)).collect::<PyResult<_>>()?;
         Ok((rows, lost))
     }

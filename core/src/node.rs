@@ -177,9 +177,10 @@ impl Node {
         self.feed.lag()
     }
 
-    /// At most `max` messages for the audit, oldest first, and how many it has lost since start.
-    pub fn take_heard(&mut self, max: usize) -> (Vec<Heard>, u64) {
-        self.tap.as_mut().map(|tap| tap.take(max)).unwrap_or_default()
+    /// At most `max` messages (of `bytes_max` bytes, but at least one) for the audit, oldest first, and how many it has lost
+    /// since start.
+    pub fn take_heard(&mut self, max: usize, bytes_max: usize) -> (Vec<Heard>, u64) {
+        self.tap.as_mut().map(|tap| tap.take(max, bytes_max)).unwrap_or_default()
     }
 
     /// Whether publishers should not be read for now: a shard is half a feed behind.

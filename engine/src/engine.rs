@@ -280,8 +280,8 @@ impl Engine {
     }
 
     /// At most `max` accepted messages for the audit, oldest first, and how many it has lost since start.
-    pub fn take_heard(&self, max: usize) -> (Vec<Heard>, u64) {
-        lock(&self.node).take_heard(max)
+    pub fn take_heard(&self, max: usize, bytes_max: usize) -> (Vec<Heard>, u64) {
+        lock(&self.node).take_heard(max, bytes_max)
     }
 
     /// Takes back what a subject keeps, up to now; how many messages went, none where there is no such subject.

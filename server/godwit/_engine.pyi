@@ -87,8 +87,8 @@ class Engine:
     def configure(self, settings_json: str) -> None:
         """Takes over other settings, but for those of the start; ValueError, and nothing has changed, where they do not fit."""
 
-    def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[object, ...]], int]:
-        """Accepted messages for the audit, oldest first, and how many it has lost since start.
+    def take_heard(self, max: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[object, ...]], int]:
+        """Accepted messages for the audit (within `bytes_max`, at least one), oldest first, and how many it has lost since start.
 
         (subject, position | None, time_ms, kind, identity, bytes of content, content | None) each.
         """

@@ -7,6 +7,7 @@ caller's to say.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from importlib.metadata import entry_points
 from typing import Any
@@ -23,12 +24,21 @@ def load_plugin(key: str, name: str, group: str, verbs: tuple[str, ...]) -> Any:
         raise ConfigInvalid(
             key, name, str(error.args[0]), hint=f"name module:attribute, or an entry point of {group}"
         ) from error
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything, and exit as well
         raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
     missing = [verb for verb in verbs if not hasattr(plugin, verb)]
     if missing:
         raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass the class of the guide")
+    plain = [verb for verb in verbs if not _is_async(getattr(plugin, verb))]
+    if plain:
+        raise ConfigInvalid(key, name, f"has a method that is not async: {', '.join(plain)}", hint="write async def")
     return plugin
+
+
+def _is_async(method: Any) -> bool:
+    """Whether calling it makes a coroutine: a plain function would hold up all others of its thread, or answer nothing."""
+    found = inspect.unwrap(method) if callable(method) else method
+    return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "func", None))
 
 
 def _find(name: str, group: str) -> Any:

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .access.entitlement import build_entitlement
+from .access.figures import count_authorizer
 from .access.gate import Gate
 from .access.revocation import Revocation, Revocations
 from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
 from .announcement import announce
 from .audit import AccessEvent, NodeFace
+from .audit.figures import count_audits
 from .audit.runner import AuditRunner, load_audits
 from .codes import Code
 from .config import Address, Config
@@ -31,8 +33,9 @@ from .config.changes import compare_configs, take_over
 from .data import DataDirectory
 from .engine import Engine, Listening, OpenEngine, RevokeOrder, RuleTuple, Start, make_ask, make_authorize, open_engine
 from .errors import AuthorizerFailed, ConfigInvalid
+from .extension import describe_error
 from .logs import read_logger
-from .monitoring.figures import Figure, Kind
+from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
 from .monitoring.monitor import Monitor, list_patterns
 from .monitoring.refusals import Refusals
@@ -240,32 +243,32 @@ class Node:
             "condition": str(self.health.condition),
             "uptime_ms": int((time.monotonic() - self._began) * 1000),
             "authorizer": {**self.gate.counts, "waiting": self.gate.waiting},
+            "audits": dict(self.audits.counts),
         }
 
     def count(self) -> Mapping[Figure, float]:
         """What Python counts itself, for /metrics."""
-        figures = {
-            Figure(f"authorizer_{name}", Kind.COUNTER, "questions", f"Questions to the authorizer that were {name}."): n
-            for name, n in self.gate.counts.items()
-        }
-        waiting = Figure(
-            "authorizer_waiting", Kind.GAUGE, "questions", "Questions to the authorizer without an answer yet."
-        )
-        return {**figures, waiting: self.gate.waiting}
+        return {**count_authorizer(self.gate, self._entitlement.host), **count_audits(self.audits)}
+
+    def describe_troubles(self) -> dict[str, str]:
+        """What is wrong with extensions and the tasks around them, by name; for health."""
+        host = self._entitlement.host
+        told = self.audits.describe_troubles()
+        return {**told, "authorizer": host.describe()} if host is not None and host.describe() else told
 
     async def _start_authorizer(self) -> None:
         if self._entitlement.authorizer is not None:
             try:
                 await self._entitlement.authorizer.start()
             except Exception as error:  # a user's code may raise anything
-                raise AuthorizerFailed(f"the authorizer did not start: {type(error).__name__}: {error}") from error
+                raise AuthorizerFailed(f"the authorizer did not start: {describe_error(error)}") from error
 
     async def _stop_authorizer(self) -> None:
         if self._entitlement.authorizer is not None:
             try:
                 await self._entitlement.authorizer.stop()
             except Exception as error:  # a user's code may raise anything, and the node stops all the same
-                read_logger().warning("authorizer_failed", why=f"stop: {type(error).__name__}: {error}")
+                read_logger().warning("authorizer_failed", why=f"stop: {describe_error(error)}")
 
     def _decide_start(self) -> Start:
         rules = self._entitlement.anonymous
@@ -297,6 +300,7 @@ class Node:
             shards=listening.shards,
             read_config=lambda: self.config,
             describe=self.describe,
+            describe_troubles=self.describe_troubles,
             count=self.count,
             monitor=self.monitor,
             limits=self.config.limits,

@@ -1,6 +1,7 @@
 """An audit of a real node: with `hold` a slow one loses nothing and publishers wait; with `drop` it loses the oldest and nobody waits."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -15,12 +16,12 @@ MESSAGES = 2_000
 
 class Slow(Audit):
     def __init__(self) -> None:
-        self.open = asyncio.Event()
+        self.open = threading.Event()
         self.sequences: list[int] = []
         self.lost = 0
 
     async def take(self, events: Sequence[Event]) -> None:
-        await self.open.wait()
+        await asyncio.to_thread(self.open.wait, DEADLINE_S)
         for event in events:
             if isinstance(event, MessageEvent) and event.position and event.subject == "/a":
                 self.sequences.append(int(event.position.split(".")[1]))

@@ -1,6 +1,7 @@
 """Batches come to every audit in order; a slow one loses the oldest and is told, or messages stay where they are."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,33 +9,36 @@ import pytest
 
 from godwit.audit import AccessEvent, Audit, CacheEvent, Event, LostEvent, MessageEvent, NodeFace, StatisticsEvent
 from godwit.audit.runner import AuditRunner, load_audits
-from godwit.config.tree import AuditConfig
+from godwit.config.audit import AuditConfig
 from godwit.errors import AuthorizerFailed, ConfigInvalid
 
 
 class Kept(Audit):
-    """Keeps what it is told; closed, it takes nothing further."""
+    """Keeps what it is told; closed, it takes nothing further. Its `take` runs on a thread of its own."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.batches: list[int] = []
-        self.open, self.told = asyncio.Event(), asyncio.Event()
+        self.open = threading.Event()
         self.open.set()
+        self.told = threading.Condition()
         self.fails = False
 
     async def take(self, events: Sequence[Event]) -> None:
-        await self.open.wait()
+        await asyncio.to_thread(self.open.wait, 60)
         self.batches.append(len(events))
-        self.events += events
-        self.told.set()
+        with self.told:
+            self.events += events
+            self.told.notify_all()
         if self.fails:
             raise RuntimeError("no disk")
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(60):
-            while len(self.events) < count:
-                self.told.clear()
-                await self.told.wait()
+        def wait() -> bool:
+            with self.told:
+                return self.told.wait_for(lambda: len(self.events) >= count, 60)
+
+        assert await asyncio.to_thread(wait)
 
 
 class Source:
@@ -45,7 +49,7 @@ class Source:
         self.lost = 0
         self.figures: dict[str, Any] = {"evicted_age": 5, "messages": 7}
 
-    def take(self, count: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
+    def take(self, count: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
         taken, self.rows = self.rows[:count], self.rows[count:]
         return taken, self.lost
 

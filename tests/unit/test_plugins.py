@@ -10,7 +10,15 @@ from godwit.errors import ConfigInvalid
 
 
 class Good:
+    async def take(self) -> None: ...
+
+
+class Plain:
     def take(self) -> None: ...
+
+
+def leave() -> None:
+    raise SystemExit(3)
 
 
 ONE = Good()
@@ -39,6 +47,8 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
         ("nothing", "no entry point"),
         ("no.such:X", "ModuleNotFound"),
         ("json:nothing", "AttributeError"),
+        (f"{__name__}:Plain", "not async: take"),
+        (f"{__name__}:leave", "SystemExit"),
     ],
 )
 def test_what_is_none_is_refused(name: str, why: str) -> None:

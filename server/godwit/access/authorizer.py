@@ -50,7 +50,7 @@ class SelectorQuestion:
 
 
 class Authorizer(ABC):
-    """Subclass it, or pass any object with these methods. One object serves the whole node, on its event loop."""
+    """Subclass it, or pass any object with these methods. One object serves the whole node, on a thread and event loop of its own."""
 
     @abstractmethod
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:

@@ -60,7 +60,7 @@ class CertificateAuthorizer(Authorizer):
         *,
         leaves_rights: bool = False,
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._part = part
         self._basis = basis
         self._templates = [(template, "subscribe") for template in access.certificate_subscribe]
@@ -68,46 +68,46 @@ class CertificateAuthorizer(Authorizer):
         self._leaves_rights = leaves_rights
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        if question.certificate is None or (question.token is not None and self._inner is not None):
-            if self._inner is None:
+        if question.certificate is None or (question.token is not None and self.inner is not None):
+            if self.inner is None:
                 return Refusal("this node asks for a certificate that names its holder", Code.CONNECT_REFUSED)
-            return await self._inner.connect(question)
+            return await self.inner.connect(question)
         try:
             holder, expires_ms = read_holder(question.certificate, self._part)
-            if self._leaves_rights and self._inner is not None:
-                return await self._inner.connect(replace(question, certificate_identity=holder))
+            if self._leaves_rights and self.inner is not None:
+                return await self.inner.connect(replace(question, certificate_identity=holder))
             return Grant(holder, [*self._basis, *self._make_rules(holder)], expires_ms)
         except ValueError as error:
             return Refusal(str(error), Code.CONNECT_REFUSED)
 
     async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
-        if self._inner is None or (question.certificate is not None and question.token is None):
+        if self.inner is None or (question.certificate is not None and question.token is None):
             return await self.connect(question)
-        return await self._inner.update_token(question)
+        return await self.inner.update_token(question)
 
     async def subscribe(self, question: SelectorQuestion) -> bool:
-        return self._inner is not None and await self._inner.subscribe(question)
+        return self.inner is not None and await self.inner.subscribe(question)
 
     async def publish(self, question: SelectorQuestion) -> bool:
-        return self._inner is not None and await self._inner.publish(question)
+        return self.inner is not None and await self.inner.publish(question)
 
     async def start(self) -> None:
-        if self._inner is not None:
-            await self._inner.start()
+        if self.inner is not None:
+            await self.inner.start()
 
     async def stop(self) -> None:
-        if self._inner is not None:
-            await self._inner.stop()
+        if self.inner is not None:
+            await self.inner.stop()
 
     def adopt(self, other: CertificateAuthorizer) -> list[str]:
         """Judges as another does from now on; the identities whose token is none any more."""
         self._templates, self._basis = other._templates, other._basis
-        adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self._inner, "adopt", None)
-        return adopt(other._inner) if adopt is not None else []
+        adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
+        return adopt(other.inner) if adopt is not None else []
 
     def forget(self, identity: str | None, token_id: str | None) -> None:
         """What was revoked is remembered no longer."""
-        forget: Callable[[str | None, str | None], None] | None = getattr(self._inner, "forget", None)
+        forget: Callable[[str | None, str | None], None] | None = getattr(self.inner, "forget", None)
         if forget is not None:
             forget(identity, token_id)
 

@@ -18,8 +18,10 @@ from ..config.checks import check_token
 from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
 from ..errors import ConfigInvalid
+from ..extension import ExtensionHost
 from ..plugins import load_plugin
 from .authorizer import Authorizer, ConnectQuestion
+from .hosted import HostedAuthorizer
 from .rights import Grant, Refusal, Rule
 
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
@@ -35,6 +37,14 @@ class Entitlement:
     authorizer: Authorizer | None
     judges_tokens: bool
     """False: tokens mean nothing here, and all the authorizer is asked about is certificates."""
+
+    @property
+    def host(self) -> ExtensionHost | None:
+        """Where a user's authorizer runs, if there is one."""
+        judge = self.authorizer
+        if not isinstance(judge, HostedAuthorizer):
+            judge = getattr(judge, "inner", None)  # behind certificates
+        return judge.host if isinstance(judge, HostedAuthorizer) else None
 
     def adopt(self, other: Entitlement) -> list[str]:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
@@ -106,7 +116,7 @@ def _build_judge(
             verified_tokens_ms_max=access.verified_tokens_ms_max,
         )
         return rules, judge
-    return None, load_authorizer(access.authorizer)
+    return None, HostedAuthorizer(load_authorizer(access.authorizer), access)
 
 
 def list_tokens(access: AccessConfig) -> tuple[str, ...]:

@@ -26,4 +26,7 @@ def _answer(view: NodeView, is_well: bool) -> web.Response:
         told["reason"] = view.health.reason
     if view.health.journal:
         told["journal"] = f"failing: {view.health.journal}"
+    troubles = view.describe_troubles()
+    if troubles:
+        told["extensions"] = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
     return web.json_response(told, status=200 if is_well else 503)

@@ -17,7 +17,8 @@ from ..monitoring.monitor import Monitor
 class NodeView:
     """One running node, read only.
 
-    `describe` gives what does not come from the engine (name, version, uptime…), `count` what Python counts itself, and
+    `describe` gives what does not come from the engine (name, version, uptime…), `describe_troubles` what is wrong
+    with extensions, `count` what Python counts itself, and
     `read_config` the configuration in force, which a reload replaces.
     """
 
@@ -28,6 +29,7 @@ class NodeView:
     shards: int
     read_config: Callable[[], Config]
     describe: Callable[[], dict[str, Any]]
+    describe_troubles: Callable[[], dict[str, str]]
     count: Callable[[], Mapping[Figure, float]]
     monitor: Monitor
     limits: Mapping[str, int]

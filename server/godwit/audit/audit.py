@@ -1,4 +1,4 @@
-"""The interface an audit implements: it takes batches of events, in async Python, on the node's event loop.
+"""The interface an audit implements: it takes batches of events, in async Python, on a thread of its own.
 
 An audit that is slow loses the oldest events, and is told how many, or holds publishers back (`audit.when_slow`); it never slows
 a delivery. One that raises has had that batch; it is logged and counted, and the next batch comes.

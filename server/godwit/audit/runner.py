@@ -1,27 +1,27 @@
-"""Brings events to the audits: collected in batches, each audit with a bounded queue and a task of its own.
+"""Brings events to the audits: fetched in batches, to each audit's own queues (desk.py).
 
-Owns the bound and what happens at it. Messages wait in the engine until they are fetched; with `when_slow = "hold"` they are
-fetched only while every audit has room, so that the engine's own bound fills and publishers are not read. Everything else, and
-messages with "drop", pushes out the oldest. Invariant: no queue holds more than `queue_events_max`, and what was lost is told.
+Owns when messages are fetched. They wait in the engine; with `when_slow = "hold"` they are fetched only while every audit has
+room, so that the engine's own bound fills and publishers are not read. An audit whose `take` does not end loses that say after
+`block_ms_max`. Every task is watched: one that ends is logged, counted and begun again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..config.tree import AuditConfig
+from ..config.audit import AuditConfig
 from ..errors import AuthorizerFailed
-from ..logs import read_logger
+from ..extension import WatchedTask
 from ..plugins import load_plugin
 from .audit import Audit, NodeFace
-from .events import AccessEvent, CacheEvent, Event, LostEvent, MessageEvent, StatisticsEvent
+from .desk import AuditDesk
+from .events import AccessEvent, CacheEvent, Event, MessageEvent, StatisticsEvent
 
-STOP_TIMEOUT_S = 2.0
 _GONE = ("evicted_count", "evicted_age", "evicted_bytes", "evicted_snapshots", "forgotten")
 _HELD = ("subjects", "messages", "message_bytes", "snapshots", "snapshot_bytes")
 _ACCESS = {
@@ -32,37 +32,13 @@ _ACCESS = {
     "refused": ("address", "code", "reason"),
 }
 
-TakeHeard = Callable[[int, bool], tuple[list[tuple[Any, ...]], int]]
+TakeHeard = Callable[[int, int, bool], tuple[list[tuple[Any, ...]], int]]
 
 
 def load_audits(config: AuditConfig) -> list[Audit]:
     """The audits that the configuration names; raises ConfigInvalid."""
     verbs = ("take", "start", "stop")
     return [load_plugin("audit.plugins", name, "godwit.audits", verbs) for name in config.plugins]
-
-
-class _Desk:
-    """One audit, its queue, and how many of each kind it lost since it was last told."""
-
-    def __init__(self, audit: Audit, events_max: int) -> None:
-        self.audit = audit
-        self.queue: deque[Event] = deque()
-        self.lost: Counter[str] = Counter()
-        self.filled, self.emptied = asyncio.Event(), asyncio.Event()
-        self.emptied.set()
-        self._events_max = events_max
-
-    def put(self, events: Iterable[Event]) -> int:
-        """Takes them all; returns how many of the oldest had to go."""
-        lost = 0
-        for event in events:
-            if len(self.queue) >= self._events_max:
-                self.lost["message" if isinstance(self.queue.popleft(), MessageEvent) else "access"] += 1
-                lost += 1
-            self.queue.append(event)
-        self.filled.set()
-        self.emptied.clear()
-        return lost
 
 
 class AuditRunner:
@@ -77,45 +53,54 @@ class AuditRunner:
         read_stats: Callable[[], dict[str, Any]],
         node: NodeFace,
     ) -> None:
-        self.counts: Counter[str] = Counter(told=0, lost=0, failed=0)
         self._config, self._take_heard, self._read_stats, self._node = config, take_heard, read_stats, node
-        self._desks = [_Desk(audit, config.queue_events_max) for audit in audits]
-        self._tasks: list[asyncio.Task[None]] = []
+        names = [*config.plugins, *(f"audit {n}" for n in range(len(config.plugins), len(audits)))]
+        self.desks = [AuditDesk(audit, name, config) for audit, name in zip(audits, names, strict=False)]
+        self._tasks: list[WatchedTask] = []
         self._lost_before, self._gone_before = 0, dict.fromkeys(_GONE, 0)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Events taken and lost, batches that failed, tasks begun again, and what waits now, of all audits together."""
+        total: Counter[str] = Counter(taken=0, lost=0, failed=0)
+        for desk in self.desks:
+            total.update(desk.counts)
+        total["restarts"] = sum(task.restarts for task in self._tasks) + sum(d.host.counts["exits"] for d in self.desks)
+        total["behind"] = sum(desk.behind for desk in self.desks)
+        return total
+
+    def describe_troubles(self) -> dict[str, str]:
+        """What is wrong now, by audit or task."""
+        told = {f"audit {desk.name}": desk.describe() for desk in self.desks}
+        told |= {task.name: task.reason for task in self._tasks}
+        return {name: why for name, why in told.items() if why}
 
     async def start(self) -> None:
         """Starts the audits; raises AuthorizerFailed where one does not."""
-        for desk in self._desks:
+        for desk in self.desks:
             desk.audit.node = self._node
             try:
-                await desk.audit.start()
-            except Exception as error:  # a user's code may raise anything
-                raise AuthorizerFailed(f"an audit did not start: {type(error).__name__}: {error}") from error
-        work = [self._serve(desk) for desk in self._desks]
-        if self._desks:
-            work += [self._fetch_messages(), self._fetch_figures()]
-        self._tasks = [asyncio.get_running_loop().create_task(one) for one in work]
+                await desk.start()
+            except AuthorizerFailed as error:
+                raise AuthorizerFailed(f"the audit {desk.name} did not start: {error}") from error
+        self._tasks = [WatchedTask(f"serve audit {desk.name}", desk.serve) for desk in self.desks]
+        if self.desks:
+            self._tasks.append(WatchedTask("fetch audit messages", self._fetch_messages))
+            self._tasks.append(WatchedTask("fetch audit figures", self._fetch_figures))
 
     async def stop(self) -> None:
         """Lets the audits take what they were told, for a while, and ends."""
         if self._tasks:
-            self._fetch()
             with suppress(TimeoutError):
-                async with asyncio.timeout(STOP_TIMEOUT_S):
-                    await asyncio.gather(*(desk.emptied.wait() for desk in self._desks))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+                async with asyncio.timeout(self._config.stop_timeout_ms / 1000):
+                    await self._hand_over()
+        await asyncio.gather(*(task.stop() for task in self._tasks))
         self._tasks = []
-        for desk in self._desks:
-            try:
-                await desk.audit.stop()
-            except Exception as error:  # the node stops all the same
-                read_logger().warning("audit_failed", why=f"stop: {type(error).__name__}: {error}")
+        await asyncio.gather(*(desk.stop() for desk in self.desks))
 
     def tell_reports(self, reports: Iterable[tuple[Any, ...]]) -> None:
         """The engine's reports of sessions, as access events; other reports are none."""
-        if self._desks:
+        if self.desks:
             now_ms = time.time_ns() // 1_000_000
             named = (
                 (kind, dict(zip(_ACCESS[kind], fields, strict=False))) for kind, *fields in reports if kind in _ACCESS
@@ -127,26 +112,15 @@ class AuditRunner:
         self._put(events)
 
     def _put(self, events: Sequence[Event]) -> None:
-        for desk in self._desks:
-            self.counts["lost"] += desk.put(events)
-        self.counts["told"] += len(events)
+        for desk in self.desks:
+            desk.put_others(events)
 
-    async def _serve(self, desk: _Desk) -> None:
+    async def _hand_over(self) -> None:
+        """Until every audit has taken all there is."""
         while True:
-            await desk.filled.wait()
-            batch: list[Event] = [LostEvent(kind, count) for kind, count in desk.lost.items()]
-            desk.lost.clear()
-            while desk.queue and len(batch) < self._config.batch_events_max:
-                batch.append(desk.queue.popleft())
-            if not desk.queue:
-                desk.filled.clear()
-            try:
-                await desk.audit.take(batch)
-            except Exception as error:  # a user's code may raise anything: it has had this batch
-                self.counts["failed"] += 1
-                read_logger().warning("audit_failed", why=f"{type(error).__name__}: {error}", events=len(batch))
-            if not desk.queue:
-                desk.emptied.set()
+            await asyncio.gather(*(desk.emptied.wait() for desk in self.desks))
+            if not self._fetch():
+                return
 
     async def _fetch_messages(self) -> None:
         while True:
@@ -157,18 +131,22 @@ class AuditRunner:
     def _fetch(self) -> bool:
         """Fetches one batch of messages; whether more may wait."""
         config = self._config
-        room = min(config.queue_events_max - len(desk.queue) for desk in self._desks)
-        count = config.batch_events_max if config.when_slow == "drop" else min(room, config.batch_events_max)
-        if count <= 0:
+        count, size = config.batch_events_max, config.queue_bytes_max
+        is_holding = config.when_slow == "hold"
+        rooms = [desk.room for desk in self.desks if not is_holding or desk.may_hold]
+        choose = min if is_holding else max  # the slowest says when, or the quickest
+        if rooms:  # else each that would hold has been late for too long, and publishers wait no longer
+            count = min(count, choose(events for events, _ in rooms))
+            size = min(size, choose(room for _, room in rooms))
+        if count <= 0 or size <= 0:
             return False
-        rows, lost = self._take_heard(count, config.with_content)
-        self._put([MessageEvent(*row) for row in rows])
-        if lost > self._lost_before:
-            self.counts["lost"] += lost - self._lost_before
-            for desk in self._desks:
-                desk.lost["message"] += lost - self._lost_before
-            self._lost_before = lost
-        return len(rows) == count
+        rows, lost = self._take_heard(count, size, config.with_content)
+        for desk in self.desks:
+            desk.put_messages(MessageEvent(*row) for row in rows)
+            if lost > self._lost_before:
+                desk.lose("message", lost - self._lost_before)
+        self._lost_before = max(lost, self._lost_before)
+        return bool(rows)
 
     async def _fetch_figures(self) -> None:
         while True:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..limits import LIMITS
 from ..subject import check_pattern
+from .audit import AuditConfig
 from .forms import check_algorithms, check_networks, check_origins, check_patterns, check_templates
 from .journal import JournalConfig
 from .option import Address, Option, list_options, option
@@ -154,34 +155,12 @@ class AccessConfig:
     authorizer_calls_max: int = option(
         1_000, "Questions an authorizer works on at once; more wait their turn.", minimum=1, maximum=100_000
     )
-
-
-@dataclass(frozen=True, slots=True)
-class AuditConfig:
-    """Extensions that are told what happens: who came, what was published, what the caches let go, the node's figures."""
-
-    plugins: tuple[str, ...] = option((), "The audits, each as module:attribute or an entry point of godwit.audits.")
-    patterns: tuple[str, ...] = option(
-        ("/**",), "Of which subjects' messages they are told; empty: of none.", check=check_patterns
+    authorizer_start_timeout_ms: int = option(
+        30_000, "An authorizer whose `start` takes longer keeps the node from starting.", minimum=100, maximum=HOUR_MS
     )
-    with_content: bool = option(False, "Message events hold the content.")
-    when_slow: str = option(
-        "drop",
-        "What a slow audit does: drop: the oldest events go, and it is told how many; hold: publishers are held back.",
-        choices=("drop", "hold"),
+    authorizer_stop_timeout_ms: int = option(
+        5_000, "An authorizer whose `stop` takes longer is left behind.", minimum=0, maximum=HOUR_MS
     )
-    queue_events_max: int = option(
-        100_000,
-        "Events that wait for one audit, and messages that wait in the engine.",
-        minimum=100,
-        maximum=10_000_000,
-    )
-    queue_bytes_max: int = option(
-        67_108_864, "Bytes of messages that wait in the engine.", minimum=65_536, maximum=2**40
-    )
-    batch_events_max: int = option(1_000, "Events of one batch.", minimum=1, maximum=100_000)
-    batch_ms: int = option(100, "How long a batch may gather.", minimum=10, maximum=60_000)
-    statistics_ms: int = option(10_000, "How often statistics and cache events come.", minimum=100, maximum=HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,3 +181,12 @@ CODE_NAMES = {
     "closes": "close_codes",
 }
 """Under what a shard shows its counts by code."""
+
+AUDIT_FIGURES = (
+    Figure("audit_taken", Kind.COUNTER, "events", "Events that audits took."),
+    Figure("audit_lost", Kind.COUNTER, "events", "Events that did not reach an audit, which was too slow."),
+    Figure("audit_failed", Kind.COUNTER, "batches", "Batches whose take raised or ran past audit.take_timeout_ms."),
+    Figure("audit_restarts", Kind.COUNTER, "tasks", "Times that a task around an audit ended and was begun again."),
+    Figure("audit_behind", Kind.GAUGE, "events", "Events that wait for audits."),
+)
+"""Python's own counts of users' audits, all together."""

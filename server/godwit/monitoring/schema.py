@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, WIRE, Figure, Kind
+from .figures import AUDIT_FIGURES, CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, WIRE, Figure, Kind
 from .windows import WINDOWS
 
 Schema = dict[str, Any]
@@ -140,6 +140,10 @@ def list_metrics() -> Iterator[tuple[str, str, str, str]]:
     revoked = "Grants that were taken back before they were given: the token or its holder had been revoked meanwhile."
     yield "godwit_authorizer_revoked_total", "counter", "", revoked
     yield "godwit_authorizer_waiting", "gauge", "", "Questions to the authorizer without an answer yet."
+    yield "godwit_authorizer_stuck", "gauge", "", "Calls of the authorizer that were given up and have not ended."
+    for figure in AUDIT_FIGURES:
+        total, kind = ("_total", "counter") if figure.kind is Kind.COUNTER else ("", "gauge")
+        yield f"godwit_{figure.name}{total}", kind, "", figure.sentence
     yield "godwit_condition", "state set", "godwit_condition", "The node's condition: exactly one is 1."
     yield "godwit_info", "info", "node, version", "Which node this is."
     yield "godwit_uptime_seconds", "gauge", "", "Time since the node was built."

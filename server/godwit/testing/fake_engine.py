@@ -102,7 +102,7 @@ class FakeEngine:
     def configure(self, settings_json: str) -> None:
         self.settings = json.loads(settings_json)
 
-    def take_heard(self, max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
+    def take_heard(self, max: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
         taken, self.heard = self.heard[:max], self.heard[max:]
         return taken, self.heard_lost
 

@@ -6,6 +6,7 @@ import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
 from godwit.access.entitlement import EVERYTHING, BasicAuthorizer, build_entitlement, load_authorizer, read_tokens
+from godwit.access.hosted import HostedAuthorizer
 from godwit.codes import Code
 from godwit.config import AccessConfig
 from godwit.errors import ConfigInvalid
@@ -63,7 +64,8 @@ def test_a_token_file_that_cannot_be_right_is_refused(tmp_path: Path, content: s
 def test_custom_loads_an_object_a_class_or_a_maker() -> None:
     for attribute in ("loaded", "Loaded"):
         entitlement = build_entitlement(AccessConfig("custom", authorizer=f"{__name__}:{attribute}"))
-        assert entitlement.anonymous is None and isinstance(entitlement.authorizer, Loaded)
+        assert entitlement.anonymous is None and isinstance(entitlement.authorizer, HostedAuthorizer)
+        assert isinstance(entitlement.authorizer.inner, Loaded)
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,16 @@ impl Tap {
         self.holds && (self.waiting.len() >= self.entries_max / 2 || self.bytes >= self.bytes_max / 2)
     }
 
-    /// The oldest that wait, and how many were lost since start.
-    pub(in crate::node) fn take(&mut self, max: usize) -> (Vec<Heard>, u64) {
-        let taken: Vec<_> = self.waiting.drain(..max.min(self.waiting.len())).collect();
+    /// The oldest that wait, at least one and further ones within `bytes_max`, and how many were lost since start.
+    pub(in crate::node) fn take(&mut self, max: usize, bytes_max: usize) -> (Vec<Heard>, u64) {
+        let mut bytes = 0;
+        let fits = self.waiting.iter().take(max).take_while(|heard| {
+            let is_first = bytes == 0;
+            bytes += cost(&heard.message);
+            is_first || bytes <= bytes_max
+        });
+        let count = fits.count();
+        let taken: Vec<_> = self.waiting.drain(..count).collect();
         self.bytes -= taken.iter().map(|heard| cost(&heard.message)).sum::<usize>();
         (taken, self.lost)
     }

@@ -52,7 +52,7 @@ def _columns(names: tuple[str, ...]) -> Schema:
 
 SHAPES: dict[str, Schema] = {
     "Problem": shape("Why a request was refused.", status=COUNT, title={**TEXT, "description": "One sentence."}),
-    "Health": shape("The node's condition.", condition=TEXT, reason_=TEXT),
+    "Health": shape("The node's condition.", condition=TEXT, reason_=TEXT, journal_=TEXT, extensions_=TEXT),
     "Node": shape(
         "Who this node is and how it is.",
         node=TEXT,
@@ -60,6 +60,7 @@ SHAPES: dict[str, Schema] = {
         condition={**TEXT, "enum": ["starting", "ready", "draining", "failed", "stopped"]},
         uptime_ms=COUNT,
         authorizer=shape("Questions to the authorizer since the start; `waiting` now.", waiting=COUNT),
+        audits=shape("What audits took, lost and failed at since the start; `behind` now.", behind=COUNT),
         client={**TEXT, "description": "Where the client port listens."},
         driver={**TEXT, "description": "How sockets are driven."},
         shards=COUNT,

@@ -1,0 +1,21 @@
+"""What the authorizer's calls add up to, as figures for /metrics."""
+
+from __future__ import annotations
+
+from ..extension import ExtensionHost
+from ..monitoring.figures import Figure, Kind
+from .gate import Gate
+
+WAITING = Figure("authorizer_waiting", Kind.GAUGE, "questions", "Questions to the authorizer without an answer yet.")
+STUCK = Figure(
+    "authorizer_stuck", Kind.GAUGE, "calls", "Calls of the authorizer that were given up and have not ended."
+)
+
+
+def count_authorizer(gate: Gate, host: ExtensionHost | None) -> dict[Figure, float]:
+    """All counts of the gate, and the calls that are stuck."""
+    figures: dict[Figure, float] = {
+        Figure(f"authorizer_{name}", Kind.COUNTER, "questions", f"Questions to the authorizer that were {name}."): n
+        for name, n in gate.counts.items()
+    }
+    return {**figures, WAITING: gate.waiting, STUCK: host.stuck if host is not None else 0}

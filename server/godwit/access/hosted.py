@@ -1,0 +1,60 @@
+"""A user's authorizer behind the boundary: each question is answered on its own thread, and each answer is checked there.
+
+To the gate it is an authorizer like any other. What a call may take in all is the gate's to say; `start` and `stop` have limits here.
+"""
+
+from __future__ import annotations
+
+from ..config.tree import AccessConfig
+from ..extension import ExtensionHost
+from .answers import check_connect, check_selector
+from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .rights import Grant, Refusal
+
+
+class HostedAuthorizer(Authorizer):
+    """Stands for `inner`, which is called on the host's thread alone."""
+
+    def __init__(self, inner: Authorizer, access: AccessConfig) -> None:
+        self.inner = inner
+        self.host = ExtensionHost("authorizer")
+        self._access = access
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        answer: Grant | Refusal = await self.host.call(self._connect, question)
+        return answer
+
+    async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
+        answer: Grant | Refusal = await self.host.call(self._update_token, question)
+        return answer
+
+    async def subscribe(self, question: SelectorQuestion) -> bool:
+        answer: bool = await self.host.call(self._subscribe, question)
+        return answer
+
+    async def publish(self, question: SelectorQuestion) -> bool:
+        answer: bool = await self.host.call(self._publish, question)
+        return answer
+
+    async def start(self) -> None:
+        limit_ms = self._access.authorizer_start_timeout_ms
+        await self.host.call_within(limit_ms, "access.authorizer_start_timeout_ms", self.inner.start)
+
+    async def stop(self) -> None:
+        limit_ms = self._access.authorizer_stop_timeout_ms
+        try:
+            await self.host.call_within(limit_ms, "access.authorizer_stop_timeout_ms", self.inner.stop)
+        finally:
+            await self.host.stop()
+
+    async def _connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        return check_connect("connect", await self.inner.connect(question))
+
+    async def _update_token(self, question: ConnectQuestion) -> Grant | Refusal:
+        return check_connect("update_token", await self.inner.update_token(question))
+
+    async def _subscribe(self, question: SelectorQuestion) -> bool:
+        return check_selector("subscribe", await self.inner.subscribe(question))
+
+    async def _publish(self, question: SelectorQuestion) -> bool:
+        return check_selector("publish", await self.inner.publish(question))

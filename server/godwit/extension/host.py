@@ -1,0 +1,224 @@
+"""Runs a user's extension on a thread and event loop of its own, so that it can fail only itself.
+
+Owns the boundary: whatever an extension raises (SystemExit and KeyboardInterrupt too) arrives as AuthorizerFailed; a call that is
+given up is cancelled, and counted as stuck until it ends; a loop that is blocked is logged with its stack. Not defended against:
+`os._exit`, crashes of native code, memory. Invariant: nothing here waits for an extension without a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from ..errors import AuthorizerFailed
+from ..logs import read_logger
+
+STUCK_CALLS_MAX = 10_000
+"""Calls that were given up and have not ended; at it, further calls of this extension fail at once."""
+LOOK_S = 1.0
+"""How often the extension's loop is asked for a sign of life; one that gives none until the next look is blocked."""
+END_S = 1.0
+"""How long the tasks that an extension leaves behind, and then its thread, may take to end."""
+STACK_FRAMES_MAX = 8
+
+
+class ExtensionHost:
+    """One for an extension; `call` and all else is for the node's event loop."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.counts: Counter[str] = Counter(calls=0, failed=0, exits=0)
+        self.stuck = 0
+        self.is_blocked = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_ending = False
+        self._sign_is_due = False
+        self._look: asyncio.TimerHandle | None = None
+
+    async def call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """What it returns; raises AuthorizerFailed for whatever it raises. Cancelled, it returns at once, whatever runs there."""
+        if self._is_ending:
+            raise AuthorizerFailed(f"{self.name} has ended")
+        if self.stuck >= STUCK_CALLS_MAX:
+            raise AuthorizerFailed(f"{self.stuck:,} earlier calls of {self.name} have not ended")
+        self._begin()
+        self.counts["calls"] += 1
+        call = _Call(self, function, arguments)
+        self.post(call.begin)
+        try:
+            return await call.outcome
+        except asyncio.CancelledError:
+            call.give_up()
+            raise
+        except AuthorizerFailed:
+            self.counts["failed"] += 1
+            raise
+
+    async def call_within(
+        self, limit_ms: int, setting: str, function: Callable[..., Awaitable[Any]], *given: Any
+    ) -> Any:
+        """The same with a time limit; AuthorizerFailed names the setting where it is over."""
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                return await self.call(function, *given)
+        except TimeoutError as error:
+            raise AuthorizerFailed(f"no end after {limit_ms / 1000:g} s ({setting})") from error
+
+    async def stop(self) -> None:
+        """Ends the thread. One that does not end is left behind, logged with its stack; it does not keep the process."""
+        if self._look is not None:
+            self._look.cancel()
+        self._is_ending = True
+        if self._thread is None or self._loop is None:
+            return
+        self.post(self._loop.stop)
+        await asyncio.to_thread(self._thread.join, 2 * END_S)
+        if self._thread.is_alive():
+            read_logger().error("extension_left_behind", extension=self.name, stack=self.read_stack())
+
+    def describe(self) -> str:
+        """What is wrong with it now; empty: nothing."""
+        if self.is_blocked:
+            return "its event loop is blocked"
+        return f"{self.stuck:,} calls have not ended" if self.stuck else ""
+
+    def post(self, work: Callable[[], object]) -> None:
+        """Work for the extension's loop; nothing happens where that is closed."""
+        if self._loop is not None:
+            _send(self._loop, work)
+
+    def read_stack(self) -> str:
+        """Where the extension's thread is."""
+        frame = sys._current_frames().get(self._thread.ident or 0) if self._thread is not None else None
+        if frame is None:
+            return ""
+        found = traceback.extract_stack(frame)[-STACK_FRAMES_MAX:]
+        return " < ".join(f"{one.filename}:{one.lineno} {one.name}" for one in reversed(found))
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._loop = asyncio.new_event_loop()
+            self._loop.set_exception_handler(self._log_loop_error)
+            name = f"godwit-{self.name}"[:60]
+            self._thread = threading.Thread(target=self._work, args=(self._loop,), name=name, daemon=True)
+            self._thread.start()
+            self._look_after()
+
+    def _look_after(self) -> None:
+        """Asks for a sign of life, and looks whether the last one came."""
+        if self._sign_is_due and not self.is_blocked:
+            self.is_blocked = True
+            read_logger().error("extension_blocked", extension=self.name, stack=self.read_stack())
+        elif not self._sign_is_due:
+            self._sign_is_due = True
+            home = asyncio.get_running_loop()
+            self.post(lambda: _send(home, self._take_sign))
+        self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_after)
+
+    def _take_sign(self) -> None:
+        self._sign_is_due = False
+        if self.is_blocked:
+            self.is_blocked = False
+            read_logger().info("extension_unblocked", extension=self.name)
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The thread. An exit that escapes a task of the extension's ends the loop's run, not the loop."""
+        asyncio.set_event_loop(loop)
+        while not self._is_ending:
+            try:
+                loop.run_forever()
+            except BaseException as error:
+                self.counts["exits"] += 1
+                read_logger().error("extension_exited", extension=self.name, why=describe_error(error))
+        with suppress(BaseException):
+            _end_tasks(loop)
+        with suppress(BaseException):
+            loop.close()
+
+    def _log_loop_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        why = describe_error(error) if error is not None else str(context.get("message", ""))
+        read_logger().warning("extension_task_failed", extension=self.name, why=why)
+
+
+class _Call:
+    """One call: begun and ended on the extension's loop, its outcome brought to the caller's."""
+
+    def __init__(
+        self, host: ExtensionHost, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
+    ) -> None:
+        self._host, self._function, self._arguments = host, function, arguments
+        self._home = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Any] = self._home.create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._is_given_up = self._has_ended = False
+
+    def begin(self) -> None:
+        """On the extension's loop."""
+        if self._is_given_up:
+            _send(self._home, lambda: self._end(None, None))
+        else:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def give_up(self) -> None:
+        """On the caller's loop: nobody waits for it any more."""
+        self._is_given_up = True
+        if not self._has_ended:
+            self._host.stuck += 1
+            self._host.post(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        value, error = None, None
+        try:
+            value = await self._function(*self._arguments)
+        except (
+            BaseException
+        ) as raised:  # an exit, an interrupt or a cancellation of the extension's own making is its failure
+            error = AuthorizerFailed(describe_error(raised))
+        _send(self._home, lambda: self._end(value, error))
+
+    def _end(self, value: Any, error: AuthorizerFailed | None) -> None:
+        self._has_ended = True
+        if self._is_given_up:
+            self._host.stuck -= 1
+        if self.outcome.done():
+            return
+        if error is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(value)
+
+
+def describe_error(error: BaseException) -> str:
+    """Its type and words, for an error of which even these may fail."""
+    if isinstance(error, AuthorizerFailed):
+        return str(error)
+    try:
+        return f"{type(error).__name__}: {str(error)[:2_000]}"
+    except BaseException:
+        return f"{type(error).__name__} (its text cannot be read)"
+
+
+def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=END_S))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def _send(home: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # that loop is closed: nobody waits
+        home.call_soon_threadsafe(work)

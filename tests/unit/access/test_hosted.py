@@ -1,0 +1,38 @@
+"""Each question is answered on the authorizer's own thread, and what comes back is plain or a failure."""
+
+import threading
+
+import pytest
+
+from godwit.access import Authorizer, ConnectQuestion, Grant, SelectorQuestion
+from godwit.access.hosted import HostedAuthorizer
+from godwit.config.tree import AccessConfig
+from godwit.errors import AuthorizerFailed
+
+
+class Local(Authorizer):
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+
+    async def connect(self, question: ConnectQuestion) -> Grant:
+        self.threads.append(threading.current_thread().name)
+        return Grant("ann")
+
+    async def subscribe(self, question: SelectorQuestion) -> bool:
+        return True
+
+    async def publish(self, question: SelectorQuestion) -> bool:
+        return 1  # type: ignore[return-value]  # what a user may write
+
+
+async def test_questions_are_answered_on_one_thread_and_checked() -> None:
+    local = Local()
+    hosted = HostedAuthorizer(local, AccessConfig())
+    await hosted.start()
+    put, selector = ConnectQuestion(1, None, None, "127.0.0.1:9"), SelectorQuestion(1, "ann", "/a")
+    assert await hosted.connect(put) == await hosted.update_token(put) == Grant("ann")
+    assert await hosted.subscribe(selector) is True
+    with pytest.raises(AuthorizerFailed, match="publish answered a int"):
+        await hosted.publish(selector)
+    await hosted.stop()
+    assert set(local.threads) == {"godwit-authorizer"} and threading.current_thread().name not in local.threads
