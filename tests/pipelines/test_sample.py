@@ -62,12 +62,14 @@ def test_zeros_behind_the_rows_of_an_open_segment_end_it(room: int, tmp_path: Pa
         assert pa.ipc.open_stream(mapped).read_all().num_rows == rows[1]
     folder = StreamFolder(tmp_path, "messages")
     folder.look()
-    assert folder.next == sum(rows) and not folder.open[0].broken
+    assert folder.next == sum(rows) and not folder.tail_bytes
     # The next batches overwrite the zeros: what was looked through already is gone on from.
-    whole = (SAMPLE / "messages" / opened.name).read_bytes()
-    before = len(folder.open[0].batches)
-    end = folder.open[0].batches[-1].end
-    batches = whole[folder.open[0].batches[0].start : end]
-    opened.write_bytes(whole[:end] + batches + bytes(room))
+    whole, batches = opened.read_bytes(), list(folder.open[0].batches)
+    half = batches[4].end
+    opened.write_bytes(whole[:half] + bytes(len(whole) - half))
+    folder = StreamFolder(tmp_path, "messages")
+    folder.look()
+    assert folder.open[0].batches == batches[:5] and not folder.tail_bytes
+    opened.write_bytes(whole)
     folder.open[0].look()
-    assert len(folder.open[0].batches) == 2 * before
+    assert folder.open[0].batches == batches

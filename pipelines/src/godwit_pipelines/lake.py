@@ -24,8 +24,8 @@ from pyspark.sql.types import ArrayType
 from . import delta
 from .errors import ConfigInvalid, LakeBusy
 from .settings import Config
+from .source.columns import FAULT
 from .source.kafka import kafka_messages
-from .source.rows import FAULT
 from .tables import DATE, TABLES, Table
 
 

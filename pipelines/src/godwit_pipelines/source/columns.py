@@ -19,8 +19,9 @@ from pyspark.sql.types import (
 
 from ..errors import ConfigInvalid
 from ..schemas import SCHEMAS
-from .rows import FAULT
 
+FAULT = "fault"
+"""Null for a sound row; else what is wrong with it."""
 _ARROW: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),
     BinaryType: pa.binary(),

@@ -16,9 +16,8 @@ from pyspark.sql.types import StringType
 from ..errors import ConfigInvalid
 from ..settings import KafkaSettings
 from ..subject import BYTES_MAX, NO_SUBJECT
-from .columns import stream_columns
+from .columns import FAULT, stream_columns
 from .kafka_faults import reach
-from .rows import FAULT
 
 _LONG = 2**63 - 1
 _NUMBERS = {"epoch": _LONG, "sequence": _LONG, "flags": 15, "expiry_s": 2**32 - 1}

@@ -176,6 +176,7 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
         next=next,
         segment_first=segment.first,
         segment_next=segment.next,
+        time=(times_of(segment) or (0, 0))[1] or segment.path.stat().st_mtime_ns // 1000,
         ranges=tuple((found.start, offset, found.rows) for found, offset in batches),
     )
 

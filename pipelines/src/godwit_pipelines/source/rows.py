@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
+from .columns import FAULT
 from .filters import Filter, filter_batch
-from .segments import tells_of
+from .recovery import File, decode, is_as, read_head
+from .segments import holes_of, tells_of
 
-FAULT = "fault"
-"""Null for a sound row; else what is wrong with it."""
 _ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -73,12 +73,12 @@ def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
 def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
     """The rows of a segment that is there: raises JournalMissing where it is not any more."""
     due = offsets_of(part.first, part.next, part.holes)
-    done = 0
+    has_come = np.zeros(len(due), np.bool_)
     for offsets, batch, why in gather(read_raw(part, reading.schema)):
         low, high = np.searchsorted(offsets, (part.first, part.next))
         if low >= high:
             continue
-        done += int(high - low)
+        has_come[np.searchsorted(due, offsets[low:high])] = True
         if batch is None:
             lost = offsets[low:high][are_wanted(offsets[low:high], part)]
             yield finish(lost_rows(part, reading.schema, lost, why), reading)
@@ -88,9 +88,12 @@ def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
                 wanted = are_wanted(its_offsets, part)
                 piece, its_offsets = piece.filter(pa.array(wanted)), its_offsets[wanted]
             yield finish(judge(piece, its_offsets, part, reading), reading)
-    if done < len(due):
-        lost = due[done:][are_wanted(due[done:], part)]
-        yield finish(lost_rows(part, reading.schema, lost, "unreadable: the segment ends before its time"), reading)
+    lost = due[~has_come]
+    lost = lost[are_wanted(lost, part)]
+    if len(lost):
+        yield finish(
+            lost_rows(part, reading.schema, lost, f"unreadable: no sound frame of {part.file} has it"), reading
+        )
 
 
 def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -128,8 +131,9 @@ def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
         sealed = sorted(path.parent.glob(f"{part.segment_first:020}-*.arrow"))
         if not sealed:
             raise JournalMissing(f"{path} was there and is not any more, nor is the segment sealed from it") from None
-        following = int(sealed[0].name[21:41])
-        whole = Part(**{**part.__dict__, "file": sealed[0].name, "segment_next": following, "ranges": ()})
+        following, holes = int(sealed[0].name[21:41]), holes_of(sealed[0])
+        again = {"file": sealed[0].name, "segment_next": following, "ranges": (), "holes": holes}
+        whole = Part(**{**part.__dict__, **again})
         yield from _read_sealed(sealed[0], whole, schema)
 
 
@@ -170,36 +174,27 @@ def _without_holes(raw: Raw, due: Offsets) -> Raw:
     return offsets[is_due], batch and batch.filter(pa.array(is_due)), why
 
 
-def _read_open(file: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
+def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
+    file = File(opened.fileno())
+    written, _ = read_head(file, schema)
     try:
-        written = pa.ipc.read_schema(pa.ipc.read_message(file))
         _check_schema(written, schema)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except ValueError as error:
         yield offsets_of(part.first, part.next, part.holes), None, f"unreadable: {error}"
         return
     for start, first, rows in part.ranges:
         offsets = np.arange(first, first + rows, dtype=np.int64)
-        try:
-            file.seek(start)
-            batch = pa.ipc.read_record_batch(pa.ipc.read_message(file), written)
-            yield _checked(offsets, batch)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            yield offsets, None, f"unreadable: {error}"
+        frame = file.find(start)
+        batch = None if frame is None else decode(frame, written)
+        yield (offsets, None, "unreadable: the batch is damaged") if batch is None else _checked(offsets, batch)
 
 
 def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
     """A segment may have columns that this version does not know; those that it knows must be there, of their type."""
     for field in wanted:
         index = written.get_field_index(field.name)
-        if index < 0 or not _is_as(written.field(index).type, field.type):
+        if index < 0 or not is_as(written.field(index).type, field.type):
             raise ValueError(f"the column {field.name} is not there as {field.type}")
-
-
-def _is_as(written: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether it is of that type. What a list calls its elements, and whether they may be null, is the writer's own affair."""
-    if pa.types.is_list(written) and pa.types.is_list(wanted):
-        return bool(written.value_type.equals(wanted.value_type))
-    return bool(written.equals(wanted))
 
 
 def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:

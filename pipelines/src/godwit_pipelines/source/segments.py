@@ -16,15 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import JournalBroken, JournalMissing
-from .checksum import CHECKSUM, checksums
-from .ipc import Found, FramingBroken, list_batches
+from .columns import stream_schema
+from .recovery import Batch, File, decode, read_head, scan, sound_rows
 
 FORMAT = 1
+SKIPPED = 1_000_000
+"""Offsets that a node leaves out after a power cut, as in journal/src/recover.rs."""
 MANIFEST = "manifest.json"
 _OPEN = re.compile(r"(\d{20})\.arrows")
 _SEALED = re.compile(r"\d{20}-\d{20}\.arrow")
@@ -45,33 +46,49 @@ class Segment(NamedTuple):
 
 @dataclass
 class OpenSegment:
-    """A segment that grows: the whole batches found so far, with the offset at which each begins."""
+    """A segment that grows: the batches that count so far, with the offset at which each begins."""
 
     path: Path
     first: int
-    batches: list[Found] = field(default_factory=list)
+    ours: pa.Schema
+    """The columns of its stream: what a damaged beginning is read with."""
+    batches: list[Batch] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    broken: str = ""
-    """Why nothing after the last batch can be read, if so."""
+    bound: int | None = None
+    """Where the file after it begins. What is not there up to that offset was lost, or left out after a power cut."""
+    tail_bytes: int = 0
+    """Bytes behind the last batch that nobody can read yet."""
+    _at: int = 0
+
+    @property
+    def rows_next(self) -> int:
+        """The offset after its last row."""
+        return self.offsets[-1] + self.batches[-1].rows if self.batches else self.first
 
     @property
     def next(self) -> int:
-        return self.offsets[-1] + self.batches[-1].rows if self.batches else self.first
+        """The offset after the last row that was in it. After a power cut a node leaves out so many offsets; they are no loss."""
+        if self.bound is None:
+            return self.rows_next
+        is_skipped = self.bound - self.rows_next >= SKIPPED
+        return self.bound - SKIPPED if is_skipped else max(self.bound, self.rows_next)
 
     def look(self) -> None:
-        """Take up the batches that were added since."""
-        with self.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            try:
-                found = list_batches(file, self.batches[-1].end if self.batches else 0, size)
-                self.broken = ""
-            except FramingBroken as error:
-                self.broken, found = str(error), []
-        for batch in found:
-            self.offsets.append(self.next)
-            self.batches.append(batch)
+        """Take up the batches that were added since. The last one is looked at again where not all of it counted."""
+        with self.path.open("rb", buffering=0) as opened:
+            file = File(opened.fileno())
+            schema, begin = read_head(file, self.ours)
+            if self.batches and not self.batches[-1].is_whole:
+                self._at = self.batches.pop().start
+                self.offsets.pop()
+            self._at = max(self._at, begin)
+            for batch in scan(file, schema, self._at, self.rows_next):
+                self.offsets.append(batch.offset)
+                self.batches.append(batch)
+                self._at = batch.end if batch.is_whole else batch.start
+            self.tail_bytes = file.count_tail(self._at)
 
-    def batches_of(self, first: int, next: int) -> list[tuple[Found, int]]:
+    def batches_of(self, first: int, next: int) -> list[tuple[Batch, int]]:
         """The batches with rows of these offsets, and where each begins."""
         index = max(0, bisect_right(self.offsets, first) - 1)
         chosen = []
@@ -91,8 +108,9 @@ class StreamFolder:
         self.first = 0
         self.sealed: list[Segment] = []
         self.holes: list[tuple[int, int]] = []
-        """Offsets that are gone for good, as the manifest says of its segments."""
+        """Offsets that are gone for good: as the manifest says of its segments, and those left out after a power cut."""
         self.open: list[OpenSegment] = []
+        self._sealed_holes: list[tuple[int, int]] = []
         self._manifest_is: tuple[int, ...] = ()
         self._folder_was = -1
         self._open_names: list[str] = []
@@ -103,6 +121,11 @@ class StreamFolder:
         """The offset after the last row that is there."""
         sealed = [segment.next for segment in self.sealed[-1:]]
         return max([self.first, *sealed, *(segment.next for segment in self.open[-1:])])
+
+    @property
+    def tail_bytes(self) -> int:
+        """Bytes of the open segment, behind its rows, that nobody can read yet."""
+        return sum(segment.tail_bytes for segment in self.open[-1:])
 
     def look(self) -> None:
         """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
@@ -125,13 +148,13 @@ class StreamFolder:
         try:
             status = path.stat()
         except FileNotFoundError:
-            self._manifest_is, self.sealed, self.holes = (), [], []  # nothing was sealed yet
+            self._manifest_is, self.sealed, self._sealed_holes = (), [], []  # nothing was sealed yet
             return False
         is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
         if is_now == self._manifest_is:
             return False
         table = parse_manifest(path, path.read_bytes(), self.stream)
-        self.node, self.first, self.sealed, self.holes = table.node, table.first, table.segments, table.holes
+        self.node, self.first, self.sealed, self._sealed_holes = table.node, table.first, table.segments, table.holes
         self._manifest_is = is_now
         return True
 
@@ -161,10 +184,12 @@ class StreamFolder:
             first = int(name[:20])
             if first in sealed_firsts or first < after:
                 continue  # sealed already, and not yet removed
-            segment = known.get(name) or OpenSegment(self.folder / name, first)
+            segment = known.get(name) or OpenSegment(self.folder / name, first, stream_schema(self.stream))
             segment.look()
             kept.append(segment)
         self.open = _cut(kept)
+        skipped = [(each.next, each.bound) for each in self.open if each.bound is not None and each.next < each.bound]
+        self.holes = [*self._sealed_holes, *skipped]
         if self.open and not self.node:
             self.node = read_node(self.open[0])
 
@@ -215,6 +240,15 @@ def tells_of(path: Path) -> bool:
         return False
 
 
+def holes_of(path: Path) -> tuple[tuple[int, int], ...]:
+    """The offsets that a sealed segment lacks, as the manifest beside it says."""
+    try:
+        table = json.loads((path.parent / MANIFEST).read_bytes())
+        return next((_segment(entry).holes for entry in table["segments"] if entry["file"] == path.name), ())
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+
+
 def is_gone(first: int, next: int, holes: Sequence[tuple[int, int]]) -> bool:
     """Whether the holes take all of these offsets; they are in order."""
     for start, end in holes:
@@ -238,9 +272,9 @@ def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
         while before.batches and before.offsets[-1] >= after.first:
             before.batches.pop()
             before.offsets.pop()
-        if before.next > after.first:
-            last = before.batches[-1]
-            before.batches[-1] = last._replace(rows=after.first - before.offsets[-1])
+        if before.rows_next > after.first:
+            before.batches[-1] = before.batches[-1]._replace(rows=after.first - before.offsets[-1])
+        before.bound = after.first
     return segments
 
 
@@ -258,28 +292,28 @@ def times_of(segment: Segment | OpenSegment) -> tuple[int, int] | None:
     return (min(times), max(times)) if times else None
 
 
-def read_batch(segment: OpenSegment, batch: Found) -> pa.RecordBatch:
-    """One of an open segment's batches. Its buffers are as long as it says, or ArrowInvalid is raised; its rows may be damaged."""
-    with segment.path.open("rb") as file:
-        schema = pa.ipc.read_schema(pa.ipc.read_message(file))
-        file.seek(batch.start)
-        found = pa.ipc.read_record_batch(pa.ipc.read_message(file), schema)
-    found.validate()
+def read_batch(segment: OpenSegment, batch: Batch) -> pa.RecordBatch:
+    """One of an open segment's batches. Its buffers are as long as it says, or ValueError is raised; its rows may be damaged."""
+    with segment.path.open("rb", buffering=0) as opened:
+        file = File(opened.fileno())
+        schema, _ = read_head(file, segment.ours)
+        frame = file.find(batch.start)
+        found = None if frame is None else decode(frame, schema)
+    if found is None:
+        raise ValueError(f"{segment.path}, byte {batch.start}: no batch begins here")
     return found
 
 
 def read_node(segment: OpenSegment) -> str:
     """The node that a segment's first sound row names; empty while there is none."""
-    if not segment.batches:
-        return ""
-    try:
-        batch = read_batch(segment, segment.batches[0])
-        batch.validate(full=True)
-        sound = np.flatnonzero(checksums(batch) == batch.column(CHECKSUM).to_numpy(zero_copy_only=False))
-        return str(batch.column("node")[int(sound[0])].as_py())
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
-        raise JournalBroken(
-            f"{segment.path}: its beginning is damaged, and no manifest says whose it is: {error}"
-        ) from error
+    for batch in segment.batches:
+        try:
+            found = read_batch(segment, batch)
+        except ValueError:
+            continue
+        sound = sound_rows(found)
+        if len(sound):
+            return str(found.column("node")[int(sound[0])].as_py())
+    if segment.batches:
+        raise JournalBroken(f"{segment.path}: no row of it is sound, and no manifest says which node wrote it")
+    return ""

@@ -1,0 +1,201 @@
+"""The rows of an open segment that a node would recover: journal/src/decode/scan.rs, in Python.
+
+Owns one rule. A batch counts when its frame is whole and its rows have offsets at or after the ones before it. Offsets come from rows.
+Bytes that are not a sound frame are damage only when a sound frame stands behind them and a second look agrees; until then they are a
+tail that is still being written, and nobody reads it. Reading the rows themselves is left to rows.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from .checksum import CHECKSUM, checksums
+from .ipc import FramingBroken, read_frame_lengths
+
+_CONTINUATION = b"\xff\xff\xff\xff"
+_CHUNK_BYTES = 1 << 20
+
+
+class Frame(NamedTuple):
+    """A whole message of the stream: where it begins and ends, and the message."""
+
+    start: int
+    end: int
+    message: pa.ipc.Message
+
+    @property
+    def is_schema(self) -> bool:
+        return bool(self.message.type == "schema")
+
+
+class Batch(NamedTuple):
+    """A batch that counts: its bytes, its first offset, how many of its rows count, and whether these are all."""
+
+    start: int
+    end: int
+    rows: int
+    offset: int
+    is_whole: bool = True
+
+
+class File:
+    """The bytes of a segment as they are at each look; nothing of it is remembered, for a node may be writing."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def read(self, at: int, count: int) -> bytes:
+        return os.pread(self.descriptor, max(0, min(count, self.size - at)), at)
+
+    def find(self, at: int) -> Frame | None:
+        """The frame that begins here, if it is whole."""
+        try:
+            lengths = read_frame_lengths(self.read, at, self.size)
+            if lengths is None:
+                return None
+            end = at + sum(lengths)
+            content = self.read(at, end - at)
+            message = pa.ipc.read_message(pa.py_buffer(content)) if len(content) == end - at else None
+        except (FramingBroken, pa.ArrowException, OSError, ValueError, EOFError):
+            return None
+        is_ours = message is not None and message.type in ("schema", "record batch")
+        return Frame(at, end, message) if is_ours else None
+
+    def find_behind(self, at: int) -> Frame | None:
+        """The first frame after a place where none is. Frames begin at multiples of eight bytes."""
+        for begin, chunk in self._written(at):
+            place = chunk.find(_CONTINUATION)
+            while place >= 0:
+                if begin + place > at and (begin + place) % 8 == 0 and (frame := self.find(begin + place)):
+                    return frame
+                place = chunk.find(_CONTINUATION, place + 1)
+        return None
+
+    def count_tail(self, at: int) -> int:
+        """Bytes from here up to the last one that is not zero; zeros at the end are room that nothing was written to."""
+        end = at
+        for begin, chunk in self._written(at):
+            written = len(chunk.rstrip(b"\0"))
+            end = begin + written if written else end
+        return max(0, end - at)
+
+    def _written(self, at: int) -> Iterator[tuple[int, bytes]]:
+        """What was written from here on, in pieces that overlap by the length of a mark."""
+        while at < self.size:
+            try:
+                begin = os.lseek(self.descriptor, at, os.SEEK_DATA)  # room that was only allocated is passed over
+            except OSError:
+                return
+            chunk = self.read(begin, _CHUNK_BYTES)
+            if not chunk:
+                return
+            yield begin, chunk
+            at = begin + len(chunk) - (len(_CONTINUATION) - 1 if begin + len(chunk) < self.size else 0)
+
+
+def read_head(file: File, ours: pa.Schema) -> tuple[pa.Schema, int]:
+    """The schema that a segment begins with, and where its batches begin. A damaged one is replaced by ours: checksums tell."""
+    frame = file.find(0)
+    if frame is None:
+        return ours, 0
+    try:
+        schema = pa.ipc.read_schema(frame.message) if frame.is_schema else ours
+    except (pa.ArrowException, OSError, ValueError):
+        schema = ours
+    return (schema if fits(schema, ours) else ours), frame.end
+
+
+def fits(written: pa.Schema, ours: pa.Schema) -> bool:
+    """Whether a schema may be of another version of the writer: its checksum stands last, and what it shares with ours is the same."""
+    if not len(written) or written[-1].name != CHECKSUM:
+        return False
+    for field in ours:
+        index = written.get_field_index(field.name)
+        if index < 0 and not field.nullable:
+            return False
+        if index >= 0 and not (
+            is_as(written.field(index).type, field.type) and written.field(index).nullable == field.nullable
+        ):
+            return False
+    return True
+
+
+def is_as(written: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether it is of that type. What a list calls its elements, and whether they may be null, is the writer's own affair."""
+    if pa.types.is_list(written) and pa.types.is_list(wanted):
+        return bool(written.value_type.equals(wanted.value_type))
+    return bool(written.equals(wanted))
+
+
+def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The batch of a frame; None where its bytes do not make one."""
+    if frame.is_schema:
+        return None
+    try:
+        batch = pa.ipc.read_record_batch(frame.message, schema)
+        batch.validate()
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return batch if batch.num_rows else None
+
+
+def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """The rows that have their checksum."""
+    try:
+        batch.validate(full=True)
+        return np.flatnonzero(checksums(batch) == batch.column(CHECKSUM).to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        return np.empty(0, np.intp)
+
+
+def find_offset(batch: pa.RecordBatch, expected: int) -> int | None:
+    """The offset of a batch's first row; None where no row tells it. Rows of a batch have offsets that follow each other."""
+    given = batch.column("offset").to_numpy(zero_copy_only=False)
+    if given[0] == expected and given[-1] == expected + len(given) - 1:
+        return expected
+    sound = sound_rows(batch)
+    if not len(sound):
+        return None
+    first = int(given[sound[0]]) - int(sound[0])
+    return first if first >= expected else None
+
+
+def scan(file: File, schema: pa.Schema, at: int, expected: int) -> list[Batch]:
+    """The batches that count from a frame's first byte on; of the last one the rows up to the last sound row."""
+    found: list[Batch] = []
+    doubtful: int | None = None
+    checked_again = -1
+    while True:
+        frame = file.find(at)
+        if frame is None and (frame := file.find_behind(at)) is not None:
+            frame = file.find(at) or frame  # the second look: a node may have written it since
+        if frame is None:
+            break
+        batch = decode(frame, schema)
+        offset = None if batch is None else find_offset(batch, expected)
+        if batch is None or offset is None:
+            doubtful = frame.start if doubtful is None else doubtful
+            at = frame.end
+            continue
+        if doubtful is not None and doubtful != checked_again:
+            at, checked_again, doubtful = doubtful, doubtful, None
+            continue
+        doubtful = None
+        found.append(Batch(frame.start, frame.end, batch.num_rows, offset))
+        at, expected, last = frame.end, offset + batch.num_rows, batch
+    if found:
+        found[-1:] = _without_unsound_end(found[-1], last)
+    return found
+
+
+def _without_unsound_end(found: Batch, batch: pa.RecordBatch) -> list[Batch]:
+    """The last batch without the rows after its last sound one: no sound frame stands behind them yet."""
+    sound = sound_rows(batch)
+    rows = int(sound[-1]) + 1 if len(sound) else 0
+    return [found._replace(rows=rows, is_whole=rows == batch.num_rows)] if rows else []
