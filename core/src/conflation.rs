@@ -14,6 +14,8 @@ pub struct Part {
     pub message: Arc<Message>,
     /// The merged content, where it differs from the last one's.
     pub merged: Option<Vec<u8>>,
+    /// The arrival of the first of them.
+    pub first: u64,
     /// The position before the first of them; none of standard messages.
     pub after: Option<Position>,
     pub count: u32,
@@ -43,6 +45,7 @@ impl Conflation {
                 free.insert(Part {
                     message: Arc::clone(message),
                     merged: None,
+                    first: message.arrival,
                     after: message.after().or_else(|| message.at().map(|_| message.place_before())),
                     count: 1,
                 });

@@ -6,7 +6,7 @@ use super::encode::{self, Item, Told};
 use super::gap::Missing;
 use super::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use super::{Outlet, Shard, lock};
-use crate::conflation::Conflation;
+use crate::conflation::{Conflation, Part};
 use crate::cursor::Stand;
 use crate::journal::Place;
 use crate::message::{LogId, Message};
@@ -235,7 +235,13 @@ impl Shard {
         let mut frames = self.buffer();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let mut found = Found::default();
-        let way = Way { after: from, until: self.reach(stream_id), stride: STRIDE };
+        // What was sent in merged frames beyond `from` is all in one chunk: that is ended first, so that little has to be remembered.
+        let is_merging =
+            self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow);
+        let job = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref());
+        let chunk = job.map(|job| job.skips_until).filter(|&until| is_merging && until > from);
+        let until = self.reach(stream_id).min(chunk.unwrap_or(u64::MAX));
+        let way = Way { after: from, until, stride: STRIDE };
         let walk = if self.is_owed(id) {
             let known = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref()).map_or(0, |job| job.lost);
             let (walk, lost) = node.walk_past(pattern, way, known, &mut found);
@@ -298,8 +304,7 @@ impl Shard {
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.caught_up += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
-        let mut note = |bytes: &Vec<u8>, next: Option<&Arc<Message>>, messages: u32| {
-            let (arrival, sequence) = next.map_or((0, 0), |message| (message.arrival, message.sequence));
+        let mut note = |bytes: &Vec<u8>, arrival: u64, sequence: u64, messages: u32| {
             let before = Stand::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
             frames.notes.push(Note {
@@ -315,14 +320,16 @@ impl Shard {
         if stream.conflate_ms > 0 || stream.conflates_slow {
             let mut merged = Conflation::default();
             messages.iter().for_each(|message| merged.add(message));
-            for part in merged.close(0) {
-                encode::private_frame(stream, next_number, &Item::part(&part), &mut told, &mut frames.bytes);
-                note(&frames.bytes, messages.first(), part.count);
+            let sequence = messages.first().map_or(0, |message| message.sequence);
+            frames.merged = merged.close(0);
+            for (part, before) in frames.merged.iter().zip(starts(&frames.merged)) {
+                encode::private_frame(stream, next_number, &Item::part(part), &mut told, &mut frames.bytes);
+                note(&frames.bytes, before, sequence, part.count);
             }
         } else {
             for message in messages {
                 encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
-                note(&frames.bytes, Some(message), 1);
+                note(&frames.bytes, message.arrival, message.sequence, 1);
             }
         }
         if let Source::Subject(_) = stream.source {
@@ -330,6 +337,15 @@ impl Shard {
         }
         frames
     }
+}
+
+/// For each merged frame of a chunk: the arrival of the first message that it or a later one holds.
+fn starts(parts: &[Part]) -> Vec<u64> {
+    let mut starts: Vec<u64> = parts.iter().map(|part| part.first).collect();
+    for index in (1..starts.len()).rev() {
+        starts[index - 1] = starts[index - 1].min(starts[index]);
+    }
+    starts
 }
 
 /// Cuts messages to the first few; returns the arrival of the last that is left, when some are not.

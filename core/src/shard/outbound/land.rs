@@ -137,6 +137,7 @@ impl Shard {
             }
             start = note.end;
         }
+        self.skip_merged(frames, count);
         for note in &frames.notes {
             if let Some(cursor) = self.cursors.get_mut(note.cursor) {
                 cursor.is_unsent = false;
@@ -147,5 +148,22 @@ impl Shard {
             mqtt.take_back(unsettled);
         }
         self.keep_bytes(socket, frames, count, kept);
+    }
+
+    /// Merged frames hold messages from all over a chunk: the cursor of a pattern stands before the first message that was not sent, and
+    /// remembers which of the later ones were.
+    fn skip_merged(&mut self, frames: &Frames, count: usize) {
+        let mut start = frames.private;
+        for (note, part) in frames.notes.iter().zip(&frames.merged) {
+            let is_sent = start < count;
+            start = note.end;
+            let Some(cursor) = self.cursors.get_mut(note.cursor).filter(|_| is_sent) else { continue };
+            let is_pattern = self.streams.get(cursor.stream).is_some_and(|stream| stream.pattern().is_some());
+            if let (true, Stand::Behind(reached)) = (is_pattern, cursor.stand)
+                && part.message.arrival > reached
+            {
+                cursor.skip_sent(part.message.log, part.message.sequence, part.message.arrival);
+            }
+        }
     }
 }

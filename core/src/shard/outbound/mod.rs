@@ -8,6 +8,7 @@ pub(super) use rest::Rest;
 
 use super::connection::Phase;
 use super::{Outlet, Sending, Shard};
+use crate::conflation::Part;
 use crate::cursor::{NONE, Stand};
 use crate::wire::Wire;
 
@@ -52,6 +53,8 @@ pub(super) struct Frames {
     pub notes: Vec<Note>,
     /// Messages that cursors pass over with these frames: their clients have them, or do not want them.
     pub passed: Vec<Passed>,
+    /// What the noted frames were merged from, one for each; empty where they are single messages.
+    pub merged: Vec<Part>,
 }
 
 /// One message that a cursor passes over.
@@ -215,6 +218,7 @@ impl Shard {
             frames.bytes.clear();
             frames.notes.clear();
             frames.passed.clear();
+            frames.merged.clear();
             frames.private = 0;
             self.buffers.push(frames);
         }
