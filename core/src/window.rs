@@ -2,9 +2,12 @@
 //! Owns where each frame lies and which arrival it brings the reader to; cursors point into it by byte place, counted
 //! from the stream's beginning. A frame never straddles two segments. Trimming forgets whole segments from the front.
 mod count;
+mod settle;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use crate::message::LogId;
 
 const SEGMENT_BYTES_MIN: usize = 256;
 const SEGMENT_BYTES_MAX: usize = 64 * 1024;
@@ -35,6 +38,8 @@ struct Segment {
     standards: Vec<u32>,
     /// Which frames are several messages, and how many more than one.
     merged: Vec<(u32, u32)>,
+    /// Of a conflated pattern's window: which frames are of which log.
+    logs: Vec<(u32, LogId)>,
 }
 
 impl Segment {
@@ -69,6 +74,8 @@ pub struct Window {
     front: Boundary,
     /// What a reader at the front has surely been sent: less than the front's arrival where later frames share that.
     front_settled: u64,
+    /// Frames before the front that share its arrival: each one's log, and the sequence that it brought its readers to.
+    front_sent: Vec<(LogId, u64)>,
     head: Boundary,
     bytes: usize,
     /// How many segments were ever begun: the number of the current one.
@@ -84,6 +91,7 @@ impl Window {
             segments: VecDeque::new(),
             front: here,
             front_settled: arrival,
+            front_sent: Vec::new(),
             head: here,
             bytes: 0,
             begun: 0,
@@ -165,6 +173,7 @@ impl Window {
             asides: Vec::new(),
             standards: Vec::new(),
             merged: Vec::new(),
+            logs: Vec::new(),
         });
     }
 
@@ -215,25 +224,6 @@ impl Window {
             return Some((before, before));
         }
         segment.frames.get(count).map(|frame| (before, boundary(segment, frame)))
-    }
-
-    /// Where a reader at `place` surely stands: the last boundary at or before it whose arrival no later message with a place shares.
-    /// Those of one conflation window share theirs.
-    pub fn settled(&self, place: u64) -> Option<Boundary> {
-        let (before, _) = self.around(place)?;
-        let mut is_shared = false;
-        self.each_frame(before.place, |bytes, here| {
-            let end = here.place + bytes.len() as u64;
-            let shares = self.around(end).is_some_and(|(_, end)| end.arrival == before.arrival);
-            is_shared = shares && self.placed(here.place, end) > 0;
-            shares && !is_shared
-        });
-        if !is_shared {
-            return Some(before);
-        }
-        let earlier =
-            self.place_after(before.arrival.saturating_sub(1)).map_or(self.front_settled, |found| found.arrival);
-        Some(Boundary { arrival: earlier, ..before })
     }
 
     /// The boundary at or after `here` behind which frames begin that bring a subject's readers further than `sequence`.
@@ -300,8 +290,9 @@ impl Window {
         while self.bytes > bytes_max && self.segments.len() > 1 {
             let end = self.segments.front().map_or(0, Segment::end);
             let settled = self.settled(end).map_or(self.front_settled, |here| here.arrival);
+            let sent = self.sent_beyond(end);
             if let Some(segment) = self.segments.pop_front() {
-                self.front_settled = settled;
+                (self.front_settled, self.front_sent) = (settled, sent);
                 self.bytes -= segment.cost();
                 if let Some(last) = segment.frames.last() {
                     self.front = boundary(&segment, last);
@@ -318,6 +309,7 @@ impl Window {
         self.head.arrival = self.head.arrival.max(arrival);
         self.front = self.head;
         self.front_settled = self.head.arrival;
+        self.front_sent.clear();
         self.bytes = 0;
         freed
     }

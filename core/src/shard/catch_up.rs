@@ -341,10 +341,12 @@ impl Shard {
 
 /// For each merged frame of a chunk: the arrival of the first message that it or a later one holds.
 fn starts(parts: &[Part]) -> Vec<u64> {
-    let mut starts: Vec<u64> = parts.iter().map(|part| part.first).collect();
-    for index in (1..starts.len()).rev() {
-        starts[index - 1] = starts[index - 1].min(starts[index]);
-    }
+    let earliest = parts.iter().rev().scan(u64::MAX, |first, part| {
+        *first = part.first.min(*first);
+        Some(*first)
+    });
+    let mut starts: Vec<u64> = earliest.collect();
+    starts.reverse();
     starts
 }
 

@@ -178,7 +178,12 @@ fn append_frame(stream: &mut Stream, item: &Item<'_>, arrival: u64, is_anew: boo
     let sequence = if item.at.is_some() { item.source.sequence } else { window.sequence() };
     window.append(buffer, arrival, stream.standard, sequence);
     match item.at {
-        Some(_) => window.merge_last(item.conflated),
+        Some(_) => {
+            window.merge_last(item.conflated);
+            if stream.conflate_ms > 0 && stream.pattern().is_some() {
+                window.set_last_log(item.log);
+            }
+        }
         None => window.set_last_standard(),
     }
     stream.window = Some(window);

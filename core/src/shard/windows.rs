@@ -2,7 +2,7 @@
 mod conflate;
 
 use super::{Shard, encode};
-use crate::cursor::Stand;
+use crate::cursor::{Cursor, Stand};
 use crate::node::{Entry, Lost};
 use crate::stream::Stream;
 use crate::window::Window;
@@ -63,11 +63,8 @@ impl Shard {
             let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
             if let Stand::Live(place) = cursor.stand
                 && place < front
-                && let Some(here) = if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
+                && fall(cursor, &window, place, is_conflated)
             {
-                cursor.stand = Stand::Behind(here.arrival);
-                cursor.sequence = here.sequence;
-                cursor.standard = here.standard;
                 moved.push(cursor_id);
             }
         }
@@ -94,12 +91,7 @@ impl Shard {
             let Stand::Live(place) = cursor.stand else { continue };
             if place >= window.head() {
                 cursor.stand = Stand::Current;
-            } else if let Some(here) =
-                if is_conflated { window.settled(place) } else { window.around(place).map(|a| a.1) }
-            {
-                cursor.stand = Stand::Behind(here.arrival);
-                cursor.sequence = here.sequence;
-                cursor.standard = here.standard;
+            } else if fall(cursor, &window, place, is_conflated) {
                 moved.push(cursor_id);
             }
         }
@@ -169,4 +161,20 @@ impl Shard {
             self.release_waiting(id);
         }
     }
+}
+
+/// Places a cursor of a window that goes behind it, into the logs: before what it was not sent. Of a conflation window it may have been
+/// sent some frames beyond that, which it is not sent again.
+fn fall(cursor: &mut Cursor, window: &Window, place: u64, is_conflated: bool) -> bool {
+    let Some((before, end)) = window.around(place) else { return false };
+    let here = if is_conflated { window.settled(place).unwrap_or(before) } else { end };
+    if is_conflated {
+        for (log, sequence) in window.sent_beyond(place) {
+            cursor.skip_sent(log, sequence, before.arrival);
+        }
+    }
+    cursor.stand = Stand::Behind(here.arrival);
+    cursor.sequence = here.sequence;
+    cursor.standard = here.standard;
+    true
 }

@@ -100,7 +100,15 @@ impl Life {
         settings.limits.mark_interval_ms = 100;
         let mut world = World::new(settings, 2, is_pending);
         let publisher = world.connect(0);
-        Self { world, publisher, readers: Vec::new(), rows: Vec::new(), has_slow: false, pad_max: 1, published: Vec::new() }
+        Self {
+            world,
+            publisher,
+            readers: Vec::new(),
+            rows: Vec::new(),
+            has_slow: false,
+            pad_max: 1,
+            published: Vec::new(),
+        }
     }
 
     fn publish(&mut self, which: usize, count: usize) {
