@@ -131,6 +131,8 @@ pub struct Shard {
     closing: Vec<u32>,
     /// Connections whose frames' rests are more than the shard may hold.
     crowded: Vec<u32>,
+    /// Connections of which a send failed.
+    broken: Vec<u32>,
     /// Publishers that are not read while the node is congested.
     congesting: Vec<u32>,
     reports: Vec<Report>,
@@ -200,6 +202,7 @@ impl Shard {
             inflated: Vec::new(),
             closing: Vec::new(),
             crowded: Vec::new(),
+            broken: Vec::new(),
             congesting: Vec::new(),
             reports: Vec::new(),
             wakes: 0,

@@ -5,6 +5,7 @@ mod access;
 mod conflation;
 mod counters;
 mod deflate;
+mod failed_sends;
 mod history;
 mod http;
 mod joins;

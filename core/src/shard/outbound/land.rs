@@ -14,6 +14,9 @@ impl Shard {
             bytes: slot.bytes,
             load: std::mem::replace(&mut slot.load, Load::Answered),
         };
+        if outcome == Sending::Gone {
+            self.broken.push(flight.connection);
+        }
         let count = if let Sending::Done(count) = outcome { count } else { 0 };
         self.land(flight, count, out);
     }

@@ -203,7 +203,11 @@ impl Shard {
                 self.flights.push(flight);
             }
             Sending::Done(count) => self.land(flight, count, out),
-            Sending::Blocked | Sending::Gone => self.land(flight, 0, out),
+            Sending::Blocked => self.land(flight, 0, out),
+            Sending::Gone => {
+                self.broken.push(flight.connection);
+                self.land(flight, 0, out);
+            }
         }
     }
 
@@ -268,6 +272,7 @@ impl Shard {
             }
         }
         if self.flights.is_empty() {
+            self.close_broken(out);
             self.close_crowded(out);
             self.close_finished(out);
         }

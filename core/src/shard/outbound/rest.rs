@@ -86,6 +86,16 @@ impl Shard {
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(bytes as u64);
     }
 
+    /// Lets go of connections of which a send failed: nothing more can be sent to them, whatever state they are in. Only while nothing is
+    /// in flight.
+    pub(in crate::shard) fn close_broken<O: Outlet>(&mut self, out: &mut O) {
+        for socket in std::mem::take(&mut self.broken) {
+            if self.connections.get(socket).is_some() {
+                self.forget(socket, Code::GoingAway as u16, out);
+            }
+        }
+    }
+
     /// Lets go of connections whose rests were too much. Only while nothing is in flight.
     pub(in crate::shard) fn close_crowded<O: Outlet>(&mut self, out: &mut O) {
         for socket in std::mem::take(&mut self.crowded) {

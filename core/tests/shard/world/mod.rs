@@ -28,6 +28,8 @@ pub(crate) struct Socket {
     pub wants_write: bool,
     pub is_paused: bool,
     pub is_closed: bool,
+    /// The peer reset the connection: every send fails.
+    pub is_reset: bool,
     /// The sending half has ended.
     pub is_finished: bool,
     inbox: Vec<u8>,
@@ -56,6 +58,9 @@ impl Net {
     fn take(&mut self, socket: u32, bytes: &[u8]) -> Sending {
         let socket = &mut self.sockets[socket as usize];
         assert!(!socket.is_closed, "a closed socket was sent to");
+        if socket.is_reset {
+            return Sending::Gone;
+        }
         let count = bytes.len().min(socket.room);
         socket.room -= count;
         socket.taken.extend_from_slice(&bytes[..count]);
