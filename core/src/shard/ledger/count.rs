@@ -22,9 +22,10 @@ impl Ledger {
         }
         let begins = std::iter::once(frames.private).chain(frames.notes.iter().map(|note| note.end));
         let unsent = begins.zip(&frames.notes).find(|(start, _)| *start >= count).map(|(_, note)| note);
-        // What was merged together is sent again together: these are counted then.
+        // What stands before the same place is sent again together and counted then; of merged frames only those that were not sent.
         let is_anew = |note: &Note| {
-            matches!(note.before, Stand::Behind(_))
+            frames.merged.is_empty()
+                && matches!(note.before, Stand::Behind(_))
                 && unsent.is_some_and(|first| (first.cursor, first.before) == (note.cursor, note.before))
         };
         let mut start = frames.private;
@@ -115,18 +116,6 @@ impl Shard {
             if self.cursors.get(id).is_some_and(|cursor| cursor.stand == Stand::Live(window.head())) {
                 let range = ledger.at(id);
                 range.to = range.to.max(window.sequence());
-            }
-        }
-    }
-
-    /// A stream's window goes, up to a place: who stands in the midst of what was merged together is sent all of that again.
-    pub(in crate::shard) fn leave_windows(&mut self, stream_id: u32, until: u64) {
-        let stream = self.streams.get(stream_id).filter(|stream| stream.conflate_ms > 0);
-        let Some(stream) = stream.filter(|_| self.written.ledger.is_some()) else { return };
-        for id in stream.cursors.clone() {
-            let stand = self.cursors.get(id).map(|cursor| cursor.stand);
-            if matches!(stand, Some(Stand::Live(place)) if place < until) {
-                self.leave_window(id);
             }
         }
     }
