@@ -62,3 +62,15 @@ pub struct Page {
     /// It could not be read, or not in time.
     pub has_failed: bool,
 }
+
+impl Page {
+    /// Leaves out what was accepted after an arrival: it is in the journal, and not to be seen yet. Memory brings it when it is.
+    pub fn end_at(&mut self, arrival: u64) {
+        self.reached = self.reached.min(arrival);
+        let later = self.messages.iter().enumerate().find(|(_, kept)| kept.arrival > arrival);
+        if let Some((count, next)) = later.map(|(count, kept)| (count, kept.offset)) {
+            self.messages.truncate(count);
+            (self.next, self.is_last) = (next, true);
+        }
+    }
+}

@@ -21,4 +21,5 @@ mod restart;
 mod sessions;
 mod standard;
 mod unread;
+mod visible;
 mod world;

@@ -182,12 +182,13 @@ impl Shard {
 
     /// Uses the pages that have come.
     pub(in crate::shard) fn take_pages<O: Outlet>(&mut self, out: &mut O) {
-        for page in std::mem::take(&mut self.history.pages) {
+        for mut page in std::mem::take(&mut self.history.pages) {
             let node = Arc::clone(&self.node);
             let mut node = lock(&node);
             node.end_reading(self.index);
             self.wakes |= node.take_wakes();
             self.absorb_all(&mut node);
+            page.end_at(node.arrival());
             let id = page.cursor;
             let Some(cursor) = self.cursors.get_mut(id) else { continue };
             let (socket, stream) = (cursor.connection, cursor.stream);
