@@ -230,18 +230,22 @@ impl Shard {
         (self.buffer(), messages)
     }
 
+    /// What of a pattern's feed the next chunk is made of. Merged frames that were sent beyond `from` are all of one chunk: that is ended
+    /// first, so that little has to be remembered.
+    fn way(&self, id: u32, stream_id: u32, from: u64) -> Way {
+        let is_merging =
+            self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow);
+        let job = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref());
+        let chunk = job.map(|job| job.skips_until).filter(|&until| is_merging && until > from);
+        Way { after: from, until: self.reach(stream_id).min(chunk.unwrap_or(u64::MAX)), stride: STRIDE }
+    }
+
     /// The next chunk of a pattern's messages, in feed order.
     fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Step {
         let mut frames = self.buffer();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let mut found = Found::default();
-        // What was sent in merged frames beyond `from` is all in one chunk: that is ended first, so that little has to be remembered.
-        let is_merging =
-            self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow);
-        let job = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref());
-        let chunk = job.map(|job| job.skips_until).filter(|&until| is_merging && until > from);
-        let until = self.reach(stream_id).min(chunk.unwrap_or(u64::MAX));
-        let way = Way { after: from, until, stride: STRIDE };
+        let way = self.way(id, stream_id, from);
         let walk = if self.is_owed(id) {
             let known = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref()).map_or(0, |job| job.lost);
             let (walk, lost) = node.walk_past(pattern, way, known, &mut found);

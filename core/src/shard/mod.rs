@@ -31,6 +31,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::account::{Accounts, Bounds};
+use crate::codes::Code;
 use crate::command::Id;
 use crate::cursor::Cursor;
 use crate::message::Batch;
@@ -129,10 +130,8 @@ pub struct Shard {
     /// The last message that was inflated.
     inflated: Vec<u8>,
     closing: Vec<u32>,
-    /// Connections whose frames' rests are more than the shard may hold.
-    crowded: Vec<u32>,
-    /// Connections of which a send failed.
-    broken: Vec<u32>,
+    /// Connections to end: their frames' rests are more than the shard may hold, or a send failed.
+    doomed: Vec<(u32, Code)>,
     /// Publishers that are not read while the node is congested.
     congesting: Vec<u32>,
     reports: Vec<Report>,
@@ -201,8 +200,7 @@ impl Shard {
             inflater: Inflater::default(),
             inflated: Vec::new(),
             closing: Vec::new(),
-            crowded: Vec::new(),
-            broken: Vec::new(),
+            doomed: Vec::new(),
             congesting: Vec::new(),
             reports: Vec::new(),
             wakes: 0,

@@ -1,6 +1,7 @@
 //! What became of a send. Owns what a short write means: of the frame it cut, the rest is kept for the connection; all later
 //! frames wait where they are, in a window or in a log, and their cursors stand before them.
 use super::{Flight, Frames, Load};
+use crate::codes::Code;
 use crate::cursor::Stand;
 use crate::position::Moment;
 use crate::shard::{Outlet, Sending, Shard};
@@ -15,7 +16,7 @@ impl Shard {
             load: std::mem::replace(&mut slot.load, Load::Answered),
         };
         if outcome == Sending::Gone {
-            self.broken.push(flight.connection);
+            self.doomed.push((flight.connection, Code::GoingAway));
         }
         let count = if let Sending::Done(count) = outcome { count } else { 0 };
         self.land(flight, count, out);

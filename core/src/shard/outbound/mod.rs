@@ -8,6 +8,7 @@ pub(super) use rest::Rest;
 
 use super::connection::Phase;
 use super::{Outlet, Sending, Shard};
+use crate::codes::Code;
 use crate::conflation::Part;
 use crate::cursor::{NONE, Stand};
 use crate::wire::Wire;
@@ -205,7 +206,7 @@ impl Shard {
             Sending::Done(count) => self.land(flight, count, out),
             Sending::Blocked => self.land(flight, 0, out),
             Sending::Gone => {
-                self.broken.push(flight.connection);
+                self.doomed.push((flight.connection, Code::GoingAway));
                 self.land(flight, 0, out);
             }
         }
@@ -272,8 +273,7 @@ impl Shard {
             }
         }
         if self.flights.is_empty() {
-            self.close_broken(out);
-            self.close_crowded(out);
+            self.close_doomed(out);
             self.close_finished(out);
         }
     }

@@ -75,7 +75,7 @@ impl Shard {
             connection.details().rest_bytes = bytes;
         }
         if is_over {
-            self.crowded.push(socket);
+            self.doomed.push((socket, Code::HeldTooMuch));
         }
     }
 
@@ -86,20 +86,13 @@ impl Shard {
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(bytes as u64);
     }
 
-    /// Lets go of connections of which a send failed: nothing more can be sent to them, whatever state they are in. Only while nothing is
-    /// in flight.
-    pub(in crate::shard) fn close_broken<O: Outlet>(&mut self, out: &mut O) {
-        for socket in std::mem::take(&mut self.broken) {
+    /// Lets go of connections whose rests were too much, or of which a send failed: to those nothing can be sent, whatever state they are
+    /// in. Only while nothing is in flight.
+    pub(in crate::shard) fn close_doomed<O: Outlet>(&mut self, out: &mut O) {
+        for (socket, code) in std::mem::take(&mut self.doomed) {
             if self.connections.get(socket).is_some() {
-                self.forget(socket, Code::GoingAway as u16, out);
+                self.forget(socket, code as u16, out);
             }
-        }
-    }
-
-    /// Lets go of connections whose rests were too much. Only while nothing is in flight.
-    pub(in crate::shard) fn close_crowded<O: Outlet>(&mut self, out: &mut O) {
-        for socket in std::mem::take(&mut self.crowded) {
-            self.forget(socket, Code::HeldTooMuch as u16, out);
         }
     }
 }
