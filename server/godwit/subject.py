@@ -47,6 +47,8 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def _check_segments(text: str) -> list[str]:
+    if not isinstance(text, str):
+        raise SubjectInvalid(repr(text)[:80], "is not a str")
     if not text.startswith("/"):
         raise SubjectInvalid(text, "does not begin with a slash")
     try:

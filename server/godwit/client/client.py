@@ -18,6 +18,7 @@ from typing import Literal
 from ..errors import GodwitError
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
+from .arguments import KEY_BYTES_MAX, check_choice, check_count, check_flag, check_text, seconds_of, stand_of
 from .backoff import words_of
 from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
@@ -57,6 +58,13 @@ class Client:
         settings: Settings | None = None,
         ca_file: str | Path | None = None,
     ) -> None:
+        if token is not None and not callable(token):
+            check_text("token", token)
+        check_choice("wire", wire, tuple(WIRES))
+        if positions is not None and not isinstance(positions, MutableMapping):
+            raise TypeError(f"positions is {positions!r:.80}: expected a mapping, such as a PositionFile")
+        if settings is not None and not isinstance(settings, Settings):
+            raise TypeError(f"settings is {settings!r:.80}: expected Settings")
         self._servers = ServerList(servers)
         self._settings = settings or Settings()
         self._token = token
@@ -119,11 +127,19 @@ class Client:
         """
         self._check_begun()
         check_pattern(selector)
+        if last is not None:
+            check_count("last", last, 0)
+        check_flag("snapshot", snapshot)
+        check_choice("on_gap", on_gap, ("snapshot", "oldest"))
+        if conflate_ms is not None:
+            check_count("conflate_ms", conflate_ms, 1)
+        given = stand_of(selector, after)
         if selector in self._session.subscriptions:
             raise SubscriptionExists(selector)
         saved = self._saved.stand(selector) if self._saved is not None else None
-        stand = saved if after is None else _stand(selector, after)
-        subscription = self._subscribe(selector, stand, Choice(last, snapshot, on_gap, conflate_ms))
+        subscription = self._subscribe(
+            selector, saved if after is None else given, Choice(last, snapshot, on_gap, conflate_ms)
+        )
         if self._saved is not None:
             self._saved.keep(subscription)
         return subscription
@@ -148,6 +164,17 @@ class Client:
         """
         self._check_begun()
         check_subject(subject)
+        if key is not None:
+            check_text("key", key, KEY_BYTES_MAX)
+        if reply_to is not None:
+            check_text("reply_to", reply_to)
+            check_subject(reply_to)
+        if retain is not None:
+            check_flag("retain", retain)
+        check_flag("guaranteed", guaranteed)
+        check_flag("once", once)
+        if ack is not None:
+            check_choice("ack", ack, tuple(Ack))
         if key is None and once:
             key = self._next_key()
         kind, written = content_of(content)
@@ -166,15 +193,18 @@ class Client:
             self._session.publishes.give_up(pending)
             raise
 
-    async def request(self, subject: str, content: object, *, timeout_ms: int = 10_000) -> Message:
+    async def request(self, subject: str, content: object, *, timeout_ms: float = 10_000) -> Message:
         """Publish a request and wait for the first reply; raises ReplyTimeout."""
+        timeout_s = seconds_of("timeout_ms", timeout_ms)
+        self._check_begun()
+        check_subject(subject)
         if self._requests is None:
             self._requests = Requests()
             replies = self._subscribe(self._requests.pattern, None, Choice(last=1))
             self._tasks.append(asyncio.create_task(self._hear_replies(self._requests, replies)))
         reply_to, reply = self._requests.expect()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(timeout_s):
                 await self.publish(subject, content, reply_to=reply_to, retain=False)
                 return await reply
         except TimeoutError:
@@ -184,6 +214,8 @@ class Client:
 
     async def reply(self, request: Message, content: object) -> Published:
         """Answer a request that came as a message."""
+        if not isinstance(request, Message):
+            raise TypeError(f"request is {request!r}: expected a Message that was received")
         if request.reply_to is None:
             raise ValueError(f"{request.subject} asks for no reply: it has no reply_to")
         return await self.publish(request.reply_to, content)
@@ -262,9 +294,3 @@ class Client:
     def _next_key(self) -> str:
         self._keys += 1
         return f"{self._key_prefix}.{self._keys:x}"
-
-
-def _stand(selector: str, after: Stand | Position | Mapping[str, Position] | None) -> Stand | None:
-    if after is None or isinstance(after, Stand):
-        return after
-    return Stand({selector: after} if isinstance(after, Position) else dict(after))

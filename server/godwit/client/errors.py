@@ -50,7 +50,7 @@ class AnswerLost(ClientError):
 class ReplyTimeout(ClientError):
     """A request was published, and no reply came."""
 
-    def __init__(self, subject: str, timeout_ms: int) -> None:
+    def __init__(self, subject: str, timeout_ms: float) -> None:
         super().__init__(f"no reply from {subject} within {timeout_ms} ms")
 
 

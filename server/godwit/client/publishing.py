@@ -15,7 +15,7 @@ from typing import TypeAlias
 from ..codes import CODES, Code
 from ..errors import CommandRefused, GodwitError
 from ..model import Published
-from .errors import AnswerLost, PublishQueueFull
+from .errors import AnswerLost, ClientClosed, PublishQueueFull
 from .wire.command import Draft, Publish
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
@@ -31,6 +31,8 @@ class Pending:
     order: int
     settle: Settle
     is_given_up: bool = False
+    is_sent: bool = False
+    is_finished: bool = False
 
 
 class PublishQueue:
@@ -41,9 +43,10 @@ class PublishQueue:
         self._waiting: deque[Pending] = deque()
         self._in_flight: dict[int, Pending] = {}
         self._bytes = self._order = 0
+        self._gone = 0  # of the waiting: given up, and taken out together
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._in_flight)
+        return len(self._waiting) - self._gone + len(self._in_flight)
 
     @property
     def in_flight(self) -> int:
@@ -51,7 +54,7 @@ class PublishQueue:
 
     @property
     def can_send(self) -> bool:
-        return bool(self._waiting) and len(self._in_flight) < self._in_flight_max
+        return len(self._waiting) > self._gone and len(self._in_flight) < self._in_flight_max
 
     def add(self, draft: Draft, settle: Settle) -> Pending:
         """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
@@ -67,8 +70,16 @@ class PublishQueue:
         return pending
 
     def give_up(self, pending: Pending) -> None:
-        """Nobody waits for this one any more; it is not sent if it still can be helped."""
+        """Nobody waits for this one any more. One that is not sent yet frees its place at once and is never sent."""
+        if pending.is_given_up or pending.is_finished:
+            return
         pending.is_given_up = True
+        if pending.is_sent:
+            return  # its answer, or the loss of the connection, frees its place
+        self._finish(pending, ClientClosed())
+        self._gone += 1
+        if self._gone * 2 > len(self._waiting):
+            self._put_back([])
 
     def send(self, take_id: Callable[[], int]) -> list[Publish]:
         """Those that may go on the wire now, each with an id."""
@@ -76,9 +87,10 @@ class PublishQueue:
         while self._waiting and len(self._in_flight) < self._in_flight_max:
             pending = self._waiting.popleft()
             if pending.is_given_up:
-                self._bytes -= pending.size
+                self._gone -= 1
                 continue
             id = take_id()
+            pending.is_sent = True
             self._in_flight[id] = pending
             commands.append(Publish(id, pending.draft))
         return commands
@@ -119,15 +131,22 @@ class PublishQueue:
         remaining = [*self._in_flight.values(), *self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
+        self._gone = 0
         for pending in remaining:
-            self._finish(pending, error)
+            if not pending.is_finished:
+                self._finish(pending, error)
 
     def _put_back(self, again: list[Pending]) -> None:
-        together = sorted([*again, *self._waiting], key=lambda pending: pending.order)
-        self._waiting = deque(together)
+        for pending in again:
+            pending.is_sent = False
+            if pending.is_given_up:
+                self._finish(pending, ClientClosed())
+        kept = [pending for pending in [*again, *self._waiting] if not pending.is_given_up]
+        self._waiting, self._gone = deque(sorted(kept, key=lambda pending: pending.order)), 0
 
     def _finish(self, pending: Pending, outcome: Published | GodwitError) -> None:
         self._bytes -= pending.size
+        pending.is_finished = True
         if not pending.is_given_up:
             pending.settle(outcome)
 

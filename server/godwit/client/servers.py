@@ -18,7 +18,13 @@ class ServerList:
     """The addresses a client may use."""
 
     def __init__(self, servers: str | Sequence[str | tuple[str, float]]) -> None:
+        if not isinstance(servers, str | Sequence):
+            raise TypeError(f"servers is {servers!r:.80}: expected an address, or a list of addresses")
         entries = [servers] if isinstance(servers, str) else list(servers)
+        for entry in entries:
+            is_pair = isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)
+            if not isinstance(entry, str) and not (is_pair and isinstance(entry[1], int | float)):
+                raise TypeError(f"servers has the entry {entry!r:.80}: expected an address, or (address, weight)")
         pairs = [(entry, 1.0) if isinstance(entry, str) else (entry[0], float(entry[1])) for entry in entries]
         self._servers = [(_checked(url), weight) for url, weight in pairs]
         if not self._servers:

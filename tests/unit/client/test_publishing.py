@@ -100,6 +100,27 @@ def test_given_up_before_it_was_sent_is_never_sent() -> None:
     assert len(publishes) == 0
 
 
+def test_given_up_frees_its_place_at_once() -> None:
+    publishes = queue(count_max=2)
+    for _ in range(1_000):
+        publishes.give_up(publishes.add(draft(), lambda _: None))
+    kept = publishes.add(draft(), lambda _: None)
+    publishes.give_up(publishes.add(draft(), lambda _: None))
+    assert len(publishes) == 1 and len(publishes._waiting) <= 2
+    publishes.give_up(kept)
+    assert len(publishes) == 0 and publishes._bytes == 0 and not publishes.can_send
+
+
+def test_given_up_on_the_way_is_not_sent_again() -> None:
+    publishes, ids = queue(), count(1)
+    pending = publishes.add(draft(), lambda _: None)
+    publishes.send(lambda: next(ids))
+    publishes.give_up(pending)
+    assert len(publishes) == 1
+    publishes.lost()
+    assert publishes.send(lambda: next(ids)) == [] and len(publishes) == 0
+
+
 @given(st.lists(st.sampled_from(["add", "send", "answer", "lose", "back", "give up"]), max_size=60))
 def test_everything_is_settled_once_and_the_bytes_return_to_nothing(steps: list[str]) -> None:
     publishes, ids, settled, added, live = queue(in_flight_max=3), count(1), [], 0, []

@@ -103,8 +103,15 @@ def content_of(content: object) -> tuple[Kind, bytes]:
     """
     if isinstance(content, bytes | bytearray | memoryview):
         return Kind.BYTES, bytes(content)
-    if isinstance(content, JsonText):
-        return Kind.JSON, content.encode()
-    if isinstance(content, str):
-        return Kind.TEXT, content.encode()
-    return Kind.JSON, _dumps(content).encode()
+    try:
+        if isinstance(content, JsonText):
+            return Kind.JSON, content.encode()
+        if isinstance(content, str):
+            return Kind.TEXT, content.encode()
+        return Kind.JSON, _dumps(content).encode()
+    except UnicodeEncodeError:
+        raise ValueError("content has a lone surrogate, which UTF-8 cannot hold") from None
+    except RecursionError:
+        raise ValueError("content is nested too deep to be written as JSON") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"content: {error}") from None
