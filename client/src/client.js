@@ -3,13 +3,14 @@
 // What the protocol means is the session's (pure); the link is the connection's; what a browser or Node has of its own is
 // the platform's. This file only joins them.
 
+import { NEVER_MS, checkListener, checkPublish, checkSubscribe, checkText, checkTime } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
-import { ClientError, ReplyTimeout, SubscriptionExists } from "./errors.js";
+import { ClientError, PositionInvalid, ReplyTimeout, SubscriptionExists } from "./errors.js";
 import { listen, listenToInterest } from "./listening.js";
-import { Position, Published } from "./model.js";
+import { Message, Position, Published } from "./model.js";
 import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
 import { wordsOf } from "./session/backoff.js";
@@ -32,7 +33,6 @@ import { newWire } from "./wire/speak.js";
 /** @typedef {import("./listening.js").Listener} Listener */
 /** @typedef {import("./model.js").Ack} Ack */
 /** @typedef {import("./model.js").Interest} Interest */
-/** @typedef {import("./model.js").Message} Message */
 /** @typedef {import("./places/store.js").PositionStore} PositionStore */
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 /** @typedef {import("./session/servers.js").Servers} Servers */
@@ -105,6 +105,7 @@ export class Client {
    * @param {Platform} platform
    */
   constructor(servers, options, platform) {
+    if (options.token !== undefined && typeof options.token !== "function") checkText("token", options.token);
     this.#servers = new ServerList(servers);
     this.#platform = platform;
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
@@ -158,9 +159,12 @@ export class Client {
   subscribe(selector, options = {}, listener = undefined) {
     if (typeof options === "function") return this.subscribe(selector, {}, options);
     checkPattern(selector);
+    checkSubscribe(options);
+    checkListener(listener);
     if (this.#session.subscriptions.has(selector)) throw new SubscriptionExists(selector);
     const { after, ...choice } = options;
-    const subscription = this.#subscribe(selector, choice, standOf(selector, after) ?? this.#places?.stand(selector));
+    const from = standOf(selector, after);
+    const subscription = this.#subscribe(selector, choice, from ?? this.#places?.stand(selector));
     this.#places?.keep(subscription);
     if (listener) listen(subscription, listener, this.#log);
     return subscription;
@@ -178,6 +182,7 @@ export class Client {
    */
   async publish(subject, content, options = {}) {
     checkSubject(subject);
+    checkPublish(options);
     const { once = true, signal, ...fields } = options;
     signal?.throwIfAborted();
     const key = fields.key ?? (once ? this.#nextKey() : null);
@@ -206,9 +211,12 @@ export class Client {
    * @returns {Promise<Message>}
    */
   async request(subject, content, { timeoutMs = 10_000 } = {}) {
+    checkTime("timeoutMs", timeoutMs);
+    checkSubject(subject);
     const { subject: replyTo, reply, forget } = this.#expectReply();
     const giving = new AbortController();
-    const timer = setTimeout(() => giving.abort(new ReplyTimeout(subject, timeoutMs)), timeoutMs);
+    const isEndless = timeoutMs >= NEVER_MS;
+    const timer = isEndless ? undefined : setTimeout(() => giving.abort(new ReplyTimeout(subject, timeoutMs)), timeoutMs);
     const late = new Promise((_, reject) => {
       giving.signal.addEventListener("abort", () => reject(giving.signal.reason), { once: true });
     });
@@ -229,6 +237,7 @@ export class Client {
    * @param {unknown} content
    */
   async reply(request, content) {
+    if (!(request instanceof Message)) throw new TypeError("request is not a Message that was received");
     if (request.replyTo === null) throw new TypeError(`${request.subject} asks for no reply: it has no replyTo`);
     return this.publish(request.replyTo, content);
   }
@@ -241,6 +250,7 @@ export class Client {
    */
   watch(selector, listener = undefined) {
     checkPattern(selector);
+    if (listener !== undefined && typeof listener !== "function") throw new TypeError("listener is not a function");
     if (this.#session.watches.has(selector)) throw new SubscriptionExists(selector);
     const watching = new Watching(selector);
     const watch = new Watch(this.#session, this.#connection, watching);
@@ -375,7 +385,15 @@ export class Client {
 function standOf(selector, after) {
   if (after === undefined || after instanceof Stand) return after;
   const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
-  return new Stand(
-    new Map(Object.entries(places).map(([subject, at]) => [subject, typeof at === "string" ? Position.parse(at) : at])),
-  );
+  if (places === null || typeof places !== "object") {
+    throw new TypeError(`after is ${typeof after}: expected a Stand, a Position, or an object of subject to Position`);
+  }
+  return new Stand(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
+}
+
+/** @param {unknown} at */
+function positionOf(at) {
+  if (at instanceof Position) return at;
+  if (typeof at !== "string") throw new PositionInvalid(String(at));
+  return Position.parse(at);
 }

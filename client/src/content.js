@@ -126,22 +126,50 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * Content as it is published: bytes are bytes, a string is text, JsonText and anything else is JSON. It is written down at
- * once, so a value may change afterwards. Throws TypeError for what JSON cannot hold.
+ * once, so a value may change afterwards. Throws TypeError for what JSON cannot hold, which is never sent as `{}` or null.
  * @param {unknown} content
  * @returns {{ kind: Kind, written: string | Uint8Array }}
  */
 export function contentOf(content) {
-  if (content instanceof ArrayBuffer) return { kind: "bytes", written: new Uint8Array(content.slice(0)) };
   if (ArrayBuffer.isView(content)) {
     const bytes = new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
     return { kind: "bytes", written: bytes.slice() };
   }
-  if (content instanceof JsonText) return { kind: "json", written: content.text };
+  if (content instanceof JsonText) {
+    if (LONE_SURROGATE.test(content.text)) throw new TypeError("content has a lone surrogate, which UTF-8 cannot hold");
+    return { kind: "json", written: content.text };
+  }
   if (typeof content === "string") {
-    if (LONE_SURROGATE.test(content)) throw new TypeError("the text has a lone surrogate, which UTF-8 cannot hold");
+    if (LONE_SURROGATE.test(content)) throw new TypeError("content has a lone surrogate, which UTF-8 cannot hold");
     return { kind: "text", written: content };
   }
+  if (/^\[object (Shared)?ArrayBuffer\]$/.test(tagOf(content))) {
+    return { kind: "bytes", written: new Uint8Array(/** @type {ArrayBuffer} */ (content)).slice() }; // also one of another frame
+  }
   const written = JSON.stringify(content);
-  if (written === undefined) throw new TypeError(`JSON cannot hold ${typeof content}`);
+  if (written === undefined) throw new TypeError(`content: JSON cannot hold ${typeof content}`);
+  checkPlain(content, "content");
   return { kind: "json", written };
+}
+
+const PLAIN = ["[object Object]", "[object Array]", "[object Number]", "[object String]", "[object Boolean]", "[object Null]"];
+
+/**
+ * Throws for what JSON would write as something else. It was written once already, so it has no cycle.
+ * @param {unknown} value
+ * @param {string} path
+ */
+function checkPlain(value, path) {
+  if (value === undefined) return; // left out of an object, as JSON.stringify does
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${path} is ${value}, which JSON cannot hold`);
+  if (value !== null && typeof (/** @type {any} */ (value).toJSON) === "function") return;
+  const tag = tagOf(value);
+  if (!PLAIN.includes(tag)) throw new TypeError(`${path} is ${tag.slice(8, -1)}, which JSON cannot hold: convert it first`);
+  if (value === null || typeof value !== "object") return;
+  for (const [name, each] of Object.entries(value)) checkPlain(each, `${path}.${name}`);
+}
+
+/** @param {unknown} value */
+function tagOf(value) {
+  return Object.prototype.toString.call(value);
 }

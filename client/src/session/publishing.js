@@ -5,7 +5,7 @@
 // it fails.
 
 import { CODES, Code } from "../codes.js";
-import { AnswerLost, CommandRefused, PublishQueueFull } from "../errors.js";
+import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../errors.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
 /** @typedef {import("../model.js").Published} Published */
@@ -20,6 +20,8 @@ import { AnswerLost, CommandRefused, PublishQueueFull } from "../errors.js";
  * @property {number} order
  * @property {Settle} settle
  * @property {boolean} isGivenUp
+ * @property {boolean} isSent
+ * @property {boolean} isFinished
  */
 
 export const ENTRY_BYTES = 200; // what one waiting publish costs beside its content
@@ -32,6 +34,7 @@ export class PublishQueue {
   /** @type {Pending[]} */
   #waiting = [];
   #first = 0; // of the waiting: those before it are gone
+  #gone = 0; // of the waiting: given up, and taken out together
   /** @type {Map<number, Pending>} */
   #inFlight = new Map();
   #bytes = 0;
@@ -49,7 +52,7 @@ export class PublishQueue {
   }
 
   get size() {
-    return this.#waiting.length - this.#first + this.#inFlight.size;
+    return this.#waiting.length - this.#first - this.#gone + this.#inFlight.size;
   }
 
   get bytes() {
@@ -61,7 +64,7 @@ export class PublishQueue {
   }
 
   get canSend() {
-    return this.#waiting.length > this.#first && this.#inFlight.size < this.#inFlightMax;
+    return this.#waiting.length - this.#first > this.#gone && this.#inFlight.size < this.#inFlightMax;
   }
 
   /**
@@ -76,18 +79,23 @@ export class PublishQueue {
     if (this.#bytes + size > this.#bytesMax && this.size > 0) {
       throw new PublishQueueFull("publishQueueBytesMax", this.#bytesMax);
     }
-    const pending = { draft, size, order: ++this.#order, settle, isGivenUp: false };
+    const pending = { draft, size, order: ++this.#order, settle, isGivenUp: false, isSent: false, isFinished: false };
     this.#waiting.push(pending);
     this.#bytes += size;
     return pending;
   }
 
   /**
-   * Nobody waits for this one any more; it is not sent if it still can be helped.
+   * Nobody waits for this one any more. One that is not sent yet frees its place at once and is never sent.
    * @param {Pending} pending
    */
   giveUp(pending) {
+    if (pending.isGivenUp || pending.isFinished) return;
     pending.isGivenUp = true;
+    if (pending.isSent) return; // its answer, or the loss of the connection, frees its place
+    this.#finish(pending, new ClientClosed());
+    this.#gone++;
+    if (this.#gone * 2 > this.#waiting.length - this.#first) this.#wait([]);
   }
 
   /**
@@ -101,10 +109,11 @@ export class PublishQueue {
     while (this.canSend) {
       const pending = /** @type {Pending} */ (this.#waiting[this.#first++]);
       if (pending.isGivenUp) {
-        this.#bytes -= pending.size;
+        this.#gone--;
         continue;
       }
       const id = takeId();
+      pending.isSent = true;
       this.#inFlight.set(id, pending);
       commands.push({ verb: "publish", id, draft: pending.draft });
     }
@@ -165,13 +174,19 @@ export class PublishQueue {
     this.#inFlight.clear();
     this.#waiting = [];
     this.#first = 0;
-    for (const pending of remaining) this.#finish(pending, error);
+    this.#gone = 0;
+    for (const pending of remaining) if (!pending.isFinished) this.#finish(pending, error);
   }
 
   /** @param {Pending[]} again */
   #wait(again) {
-    this.#waiting = [...again, ...this.#waiting.slice(this.#first)].sort((one, other) => one.order - other.order);
-    this.#first = 0;
+    for (const pending of again) {
+      pending.isSent = false;
+      if (pending.isGivenUp) this.#finish(pending, new ClientClosed());
+    }
+    const all = [...again, ...this.#waiting.slice(this.#first)].filter(({ isGivenUp }) => !isGivenUp);
+    this.#waiting = all.sort((one, other) => one.order - other.order);
+    this.#first = this.#gone = 0;
   }
 
   /**
@@ -180,6 +195,7 @@ export class PublishQueue {
    */
   #finish(pending, outcome) {
     this.#bytes -= pending.size;
+    pending.isFinished = true;
     if (!pending.isGivenUp) pending.settle(outcome);
   }
 }

@@ -93,6 +93,20 @@ test("given up before it was sent it is never sent", () => {
   assert.deepEqual([queue.size, queue.bytes], [0, 0]);
 });
 
+test("given up it frees its place at once, and on the way it is not sent again", () => {
+  const queue = newQueue(2);
+  for (let n = 0; n < 1_000; n++) queue.giveUp(queue.add(draft(), ignore));
+  queue.giveUp(queue.add(draft(), ignore));
+  const sent = queue.add(draft(), ignore);
+  assert.equal(queue.size, 1);
+  const takeId = ids();
+  assert.equal(queue.send(takeId).length, 1);
+  queue.giveUp(sent);
+  assert.equal(queue.size, 1);
+  queue.lost();
+  assert.deepEqual([queue.send(takeId), queue.size, queue.bytes, queue.canSend], [[], 0, 0, false]);
+});
+
 test("everything is settled once and the bytes return to nothing", () => {
   const steps = fc.array(fc.constantFrom("add", "send", "answer", "lose", "back", "give up"), { maxLength: 60 });
   fc.assert(

@@ -1,0 +1,127 @@
+// Checks the arguments of the client's public methods at the call, so that a mistake is thrown where it was made.
+//
+// Each check names the argument, what it was, and what is expected: TypeError for a wrong type, RangeError for a wrong value.
+
+import { utf8Length } from "./content.js";
+import { checkSubject } from "./subject.js";
+
+const KEY_BYTES_MAX = 256;
+const COUNT_MAX = 0xffff_ffff;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+export const NEVER_MS = 2 ** 31; // a longer time never ends: timers of JavaScript would fire at once
+
+/**
+ * The options of a subscribe, apart from where it begins.
+ * @param {Record<string, unknown>} options
+ */
+export function checkSubscribe(options) {
+  const { last, snapshot, onGap, conflateMs } = checkedOptions(options);
+  if (last !== undefined) checkCount("last", last, 0);
+  if (snapshot !== undefined) checkFlag("snapshot", snapshot);
+  if (onGap !== undefined) checkChoice("onGap", onGap, ["snapshot", "oldest"]);
+  if (conflateMs !== undefined) checkCount("conflateMs", conflateMs, 1);
+}
+
+/**
+ * The options of a publish; null is "not given" where the message has null too.
+ * @param {Record<string, unknown>} options
+ */
+export function checkPublish(options) {
+  const { key, replyTo, retain, guaranteed, ack, once, signal } = checkedOptions(options);
+  if (key !== undefined && key !== null) checkText("key", key, KEY_BYTES_MAX);
+  if (replyTo !== undefined && replyTo !== null) checkSubject(/** @type {string} */ (replyTo));
+  if (retain !== undefined && retain !== null) checkFlag("retain", retain);
+  if (guaranteed !== undefined) checkFlag("guaranteed", guaranteed);
+  if (ack !== undefined && ack !== null) checkChoice("ack", ack, ["cached", "replicated", "disk"]);
+  if (once !== undefined) checkFlag("once", once);
+  if (signal !== undefined && typeof (/** @type {any} */ (signal)?.addEventListener) !== "function") {
+    throw new TypeError(`signal is ${shown(signal)}: expected an AbortSignal`);
+  }
+}
+
+/**
+ * A time in milliseconds: any number from 0 up.
+ * @param {string} name
+ * @param {unknown} value
+ */
+export function checkTime(name, value) {
+  if (typeof value !== "number") throw new TypeError(`${name} is ${shown(value)}: expected a number of milliseconds`);
+  if (!(value >= 0)) throw new RangeError(`${name} is ${value}: expected a number of milliseconds from 0 up`);
+}
+
+/**
+ * What is called with what comes: a function, or an object of functions.
+ * @param {unknown} listener
+ */
+export function checkListener(listener) {
+  if (listener === undefined || typeof listener === "function") return;
+  if (listener === null || typeof listener !== "object") {
+    throw new TypeError(`listener is ${shown(listener)}: expected a function, or an object of functions`);
+  }
+  for (const name of ["message", "gap", "dropped", "status", "error"]) {
+    const value = /** @type {Record<string, unknown>} */ (listener)[name];
+    if (value !== undefined && typeof value !== "function") {
+      throw new TypeError(`listener.${name} is ${shown(value)}: expected a function`);
+    }
+  }
+}
+
+/**
+ * A text that UTF-8 can hold, not empty.
+ * @param {string} name
+ * @param {unknown} value
+ * @param {number} [bytesMax]
+ */
+export function checkText(name, value, bytesMax = Infinity) {
+  if (typeof value !== "string") throw new TypeError(`${name} is ${shown(value)}: expected a string`);
+  if (LONE_SURROGATE.test(value)) throw new RangeError(`${name} has a lone surrogate, which UTF-8 cannot hold`);
+  const size = utf8Length(value);
+  if (size === 0) throw new RangeError(`${name} is empty`);
+  if (size > bytesMax) throw new RangeError(`${name} is ${size} bytes long: at most ${bytesMax} are allowed`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function checkFlag(name, value) {
+  if (typeof value !== "boolean") throw new TypeError(`${name} is ${shown(value)}: expected true or false`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @param {string[]} choices
+ */
+function checkChoice(name, value, choices) {
+  if (typeof value === "string" && choices.includes(value)) return;
+  throw new RangeError(`${name} is ${shown(value)}: expected one of ${choices.join(", ")}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @param {number} least
+ */
+function checkCount(name, value, least) {
+  if (typeof value !== "number") throw new TypeError(`${name} is ${shown(value)}: expected a whole number`);
+  if (Number.isInteger(value) && value >= least && value <= COUNT_MAX) return;
+  throw new RangeError(`${name} is ${value}: expected a whole number from ${least} to ${COUNT_MAX}`);
+}
+
+/**
+ * @param {unknown} options
+ * @returns {Record<string, unknown>}
+ */
+function checkedOptions(options) {
+  if (options === null || typeof options !== "object") {
+    throw new TypeError(`options is ${shown(options)}: expected an object`);
+  }
+  return /** @type {Record<string, unknown>} */ (options);
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  return (typeof value === "string" ? JSON.stringify(value) : Object.prototype.toString.call(value) + ` ${typeof value}`).slice(0, 80);
+}
