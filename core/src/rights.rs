@@ -1,7 +1,8 @@
 //! What an identity may do, compiled: rules over patterns, the most specific decides, ties deny.
 //! A pattern is granted whole or refused: any overlapping deny refuses it (protocol.md, rights).
 //!
-//! An answer to a question stands beside the rules: it decides what the rules leave to the server, so that nothing is asked twice.
+//! An answer to a question stands beside the rules: it decides that question, and no other, where the rules leave it to the server, so
+//! that nothing is asked twice.
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
@@ -68,7 +69,7 @@ impl Rights {
     pub fn judge_subject(&self, action: Action, subject: &str) -> Verdict {
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(action));
         match rules.find(|rule| rule.pattern.matches(subject)).map_or(Verdict::Deny, |rule| rule.verdict) {
-            Verdict::Ask => self.answer(action, |answered| answered.matches(subject)),
+            Verdict::Ask => self.answer(action, subject),
             verdict => verdict,
         }
     }
@@ -97,7 +98,7 @@ impl Rights {
         if holders.any(|rule| rule.verdict == Verdict::Allow && !asks(rule)) {
             return Verdict::Allow;
         }
-        self.answer(action, |answered| answered.covers(pattern))
+        self.answer(action, pattern.text())
     }
 
     /// Whether the rules alone leave this to the server.
@@ -110,10 +111,11 @@ impl Rights {
         verdict == Verdict::Ask
     }
 
-    /// The last answer that holds what is asked; without one, the question stands.
-    fn answer(&self, action: Action, is_about: impl Fn(&Pattern) -> bool) -> Verdict {
+    /// The last answer to exactly this question; without one, the question stands. What was said of a pattern says nothing of a
+    /// subject in it: the authorizer may grant one and refuse the other.
+    fn answer(&self, action: Action, selector: &str) -> Verdict {
         let mut answers = self.answers.iter().rev().filter(|rule| rule.concerns(action));
-        answers.find(|rule| is_about(&rule.pattern)).map_or(Verdict::Ask, |rule| rule.verdict)
+        answers.find(|rule| rule.pattern.text() == selector).map_or(Verdict::Ask, |rule| rule.verdict)
     }
 }
 

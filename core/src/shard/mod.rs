@@ -137,6 +137,8 @@ pub struct Shard {
     reports: Vec<Report>,
     wakes: u64,
     next_sweep_ms: u64,
+    /// Connections whose tokens end soon, by when (wall clock).
+    expiring: BTreeSet<(u64, u32)>,
     sweep_from: u32,
     /// Logs in the node, as of the last sweep.
     node_size: u32,
@@ -163,11 +165,11 @@ impl Shard {
         let doors = access::Doors::new(&settings);
         let accounts = lock(&node).accounts();
         let crowd = lock(&node).crowd();
-        let press = encode::Press::new(&settings);
         Self {
             index,
             written: ledger::Written::new(&settings),
             bounds: Bounds::of(&settings.limits),
+            press: encode::Press::new(&settings),
             settings,
             node,
             crowd,
@@ -196,7 +198,6 @@ impl Shard {
             behind: VecDeque::new(),
             flights: Vec::new(),
             buffers: Vec::new(),
-            press,
             inflater: Inflater::default(),
             inflated: Vec::new(),
             closing: Vec::new(),
@@ -205,6 +206,7 @@ impl Shard {
             reports: Vec::new(),
             wakes: 0,
             next_sweep_ms: 0,
+            expiring: BTreeSet::new(),
             sweep_from: 0,
             node_size: 0,
             drain: None,
@@ -247,6 +249,7 @@ impl Shard {
         self.take_mail(out);
         self.deal();
         self.close_windows();
+        self.end_expired();
         if self.now.mono_ms >= self.next_sweep_ms {
             self.sweep(out);
         }
@@ -275,7 +278,11 @@ impl Shard {
         }
         let relief_ms = if self.congesting.is_empty() { u64::MAX } else { self.now.mono_ms + 1 };
         let poll_ms = self.polls.first().map_or(u64::MAX, |&(deadline_ms, _)| deadline_ms);
-        self.streams.deadline_ms().min(self.next_sweep_ms).min(relief_ms).min(poll_ms)
+        let expiry_ms = self
+            .expiring
+            .first()
+            .map_or(u64::MAX, |&(at_ms, _)| self.now.mono_ms + at_ms.saturating_sub(self.now.wall_ms));
+        self.streams.deadline_ms().min(expiry_ms).min(self.next_sweep_ms).min(relief_ms).min(poll_ms)
     }
 
     /// Shards that got something to do, as a mask; forgotten by the call.

@@ -17,6 +17,7 @@ use crate::report::{Order, Report};
 use crate::rights::{Action, Verdict};
 use crate::settings::Settings;
 use crate::subject::Selector;
+use crate::wire::Wire;
 
 /// When to look again whether somebody else has left.
 const QUOTA_AFTER_MS: u32 = 5_000;
@@ -36,6 +37,11 @@ impl Shard {
             Order::Grant { connection, identity, rights, expires_ms, token, tenant } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 let mut access = Access::granted(identity, tenant, rights, token);
+                if self.is_another_holder(socket, &access) {
+                    let reason = "a renewed token must name the same identity and tenant";
+                    self.close(socket, Code::TokenInvalid, reason);
+                    return self.unpark(socket, out);
+                }
                 if let Err(excess) = self.join_accounts(socket, &mut access) {
                     self.note_excess(excess);
                     self.turn_away(socket, excess);
@@ -80,6 +86,15 @@ impl Shard {
             Order::Page(page) => self.keep_page(*page),
             Order::Stop => {}
         }
+    }
+
+    /// Whether a token that was shown on an open connection names somebody else than the one before it: what the connection has was
+    /// granted to that one. Requests over HTTP show one each.
+    fn is_another_holder(&self, socket: u32, access: &Access) -> bool {
+        let Some(connection) = self.connections.get(socket) else { return false };
+        let is_open = connection.phase == Phase::Open && connection.wire != Wire::Poll;
+        let before = connection.access.as_ref().filter(|before| is_open && !before.is_basis);
+        before.is_some_and(|before| before.identity != access.identity || before.tenant != access.tenant)
     }
 
     /// Ends a connection for a limit, saying when to come again.

@@ -25,9 +25,21 @@ impl Shard {
         selector: &Selector,
     ) -> Result<(), Refusal> {
         self.commit();
-        self.unsubscribe(socket, selector.text());
-        self.may_subscribe(socket)?;
         let node = Arc::clone(&self.node);
+        if self.cursor_of(socket, selector.text()).is_some() {
+            self.may_change_subscription(socket)?;
+            // What can fail comes first: a refusal leaves the subscription that is there.
+            let Some(variant) = self.variant(socket, command) else { return Ok(()) };
+            let mut node = lock(&node);
+            match selector {
+                Selector::Subject(subject) => self.open_subject_stream(subject, variant, &mut node).map(|_| ()),
+                Selector::Pattern(pattern) => self.open_pattern_stream(pattern, variant, &mut node).map(|_| ()),
+            }?;
+            drop(node);
+            self.unsubscribe(socket, selector.text());
+        } else {
+            self.may_subscribe(socket)?;
+        }
         let mut node = lock(&node);
         self.absorb_all(&mut node);
         match selector {

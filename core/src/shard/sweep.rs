@@ -17,6 +17,8 @@ use crate::websocket;
 use crate::wire::{self, Wire};
 
 const SWEEP_INTERVAL_MS: u64 = 250;
+/// Tokens that end sooner than this are ended to the millisecond. A connection is looked at every two seconds.
+const EXPIRING_MS: u64 = 5_000;
 /// A sweep looks at one of so many parts.
 const PARTS: u32 = 8;
 /// The same for streams: each is looked at once a second.
@@ -138,6 +140,17 @@ impl Shard {
         }
     }
 
+    /// Ends the connections whose tokens have expired by now, however long the next sweep takes to come.
+    pub(super) fn end_expired(&mut self) {
+        while let Some(&(expires_ms, socket)) = self.expiring.first() {
+            if expires_ms > self.now.wall_ms {
+                return;
+            }
+            self.expiring.pop_first();
+            self.look_at_token(socket);
+        }
+    }
+
     /// A token is about to expire, or has.
     pub(super) fn look_at_token(&mut self, socket: u32) {
         let wall_ms = self.now.wall_ms;
@@ -147,6 +160,9 @@ impl Shard {
         let can_hear = connection.phase == Phase::Open && wire != Wire::Poll;
         let Some(papers) = connection.papers.as_mut() else { return };
         let Some(expires_ms) = papers.expires_ms else { return };
+        if expires_ms > wall_ms && expires_ms - wall_ms <= EXPIRING_MS {
+            self.expiring.insert((expires_ms, socket));
+        }
         if wall_ms >= expires_ms {
             self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
         } else if can_hear && expires_ms - wall_ms <= 60_000 && !papers.is_warned {

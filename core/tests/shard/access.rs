@@ -323,3 +323,65 @@ fn case_69_a_wall_clock_that_jumps_disconnects_nobody_and_takes_no_epoch_back() 
     let ended = world.heard(holder).iter().any(|line| line["close"] == 4003);
     assert!(ended, "a token goes by the wall clock, which was past its end for a while");
 }
+
+fn grant(world: &World, connection: ConnectionId, identity: &str, in_ms: Option<u64>) -> Order {
+    let rules = [RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
+    let rights = Arc::new(Rights::compile(&rules).expect("rules"));
+    let expires_ms = in_ms.map(|ms| world.now.wall_ms + ms);
+    Order::Grant { connection, identity: identity.into(), rights, expires_ms, token: None, tenant: "".into() }
+}
+
+fn is_closed_with(world: &mut World, place: Place, code: &str) -> bool {
+    world.heard(place).iter().any(|line| line.to_string().contains(code))
+}
+
+#[test]
+fn a_connection_ends_within_100_ms_of_its_token() {
+    let mut world = World::new(Settings { asks_on_connect: true, ..open_settings() }, 1, false);
+    let (place, connection) = asking(&mut world);
+    let order = grant(&world, connection, "ann", Some(60_000));
+    world.order(0, order);
+    world.turn(0);
+    let end_ms = world.now.mono_ms + 60_000;
+    // As the engine does: it comes again when the shard asks for it.
+    while world.now.mono_ms < end_ms + 100 {
+        let next_ms = world.shard(0).deadline_ms().clamp(world.now.mono_ms + 1, end_ms + 100);
+        world.advance(next_ms - world.now.mono_ms);
+        world.turn(0);
+        if is_closed_with(&mut world, place, "4003") {
+            assert!((end_ms..=end_ms + 1).contains(&world.now.mono_ms), "{} ms late", world.now.mono_ms - end_ms);
+            return;
+        }
+    }
+    panic!("the connection outlives its token");
+}
+
+#[test]
+fn a_renewed_token_of_somebody_else_ends_the_connection() {
+    for (identity, is_closed) in [("ann", false), ("bob", true)] {
+        let mut world = World::new(Settings { asks_on_connect: true, ..open_settings() }, 1, false);
+        let (place, connection) = asking(&mut world);
+        let order = grant(&world, connection, "ann", None);
+        world.order(0, order);
+        world.turn(0);
+        world.say(place, r#"{"id":9,"connect":{"token":"u"}}"#);
+        world.turn(0);
+        let order = grant(&world, connection, identity, None);
+        world.order(0, order);
+        world.turn(0);
+        assert_eq!(is_closed_with(&mut world, place, "4002"), is_closed, "{identity}");
+    }
+}
+
+#[test]
+fn a_refused_subscribe_leaves_the_subscription_that_was_there() {
+    let mut settings = open_settings();
+    settings.limits.subscribes_per_second_max = 1;
+    let mut world = World::new(settings, 1, false);
+    let place = world.connect(0);
+    assert_eq!(world.ask(place, r#"{"id":1,"subscribe":"/a"}"#)[0]["ok"], "subscribed");
+    let answers: Vec<_> = (0..20).flat_map(|_| world.ask(place, r#"{"id":2,"subscribe":"/a"}"#)).collect();
+    assert!(answers.iter().any(|line| line["error"].is_u64()), "{answers:?}");
+    let heard = world.ask(place, r#"{"publish":"/a","content":"still"}"#);
+    assert!(heard.iter().any(|line| line["content"] == "still" || line["text"] == "still"), "{heard:?}");
+}

@@ -171,6 +171,24 @@ fn what_was_answered_is_not_asked_again() {
 }
 
 #[test]
+fn an_answer_belongs_to_its_question() {
+    let rights = compile(&[RuleSettings { actions: "both".into(), ..rule("/**", "ask") }]);
+    let answer = |text: &str, action, verdict| Rule {
+        pattern: pattern(text),
+        subscribe: action == Action::Subscribe,
+        publish: action == Action::Publish,
+        verdict,
+    };
+    for verdict in [Verdict::Allow, Verdict::Deny] {
+        let rights = rights.with(answer("/orders/**", Action::Publish, verdict));
+        assert_eq!(rights.judge_pattern(Action::Publish, &pattern("/orders/**")), verdict);
+        assert_eq!(rights.judge_pattern(Action::Publish, &pattern("/orders/mine/**")), Verdict::Ask);
+        assert_eq!(rights.judge_subject(Action::Publish, "/orders/mine/1"), Verdict::Ask);
+        assert_eq!(rights.judge_pattern(Action::Subscribe, &pattern("/orders/**")), Verdict::Ask);
+    }
+}
+
+#[test]
 fn a_word_that_is_none_is_refused() {
     let whole = rule("/a", "allow");
     assert!(Rights::compile(&[RuleSettings { actions: "read".into(), ..whole.clone() }]).is_err());

@@ -23,6 +23,12 @@ impl Node {
         kept.into_iter().flat_map(|kept| kept.subscriptions.iter().map(|subscription| &*subscription.selector))
     }
 
+    /// Whether a connection of this identity has the client now.
+    pub fn is_connected(&self, id: &str, identity: &str) -> bool {
+        let client = self.clients.by_id.get(id);
+        client.is_some_and(|client| client.owner.is_some() && *client.identity == *identity)
+    }
+
     /// The subject of a message in flight, where its log is known.
     pub fn subject_of(&self, log: LogId) -> Option<&str> {
         self.names.get(log).map(|log| &*log.subject)

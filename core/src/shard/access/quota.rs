@@ -127,6 +127,9 @@ impl Shard {
             return Ok(());
         }
         let (now_ns, bounds) = (self.now_ns(), self.bounds);
+        // One that takes over takes the place of the other, which goes [MQTT-3.1.4-3].
+        let takes_over = self.takes_over(socket, &access.identity);
+        let places = |max| if takes_over { 0 } else { max };
         let excess = |scope, what, wait_ms| Excess { scope, what, wait_ms };
         let mut identity = None;
         if !access.identity.is_empty() && !bounds.identity.is_off() {
@@ -136,12 +139,12 @@ impl Shard {
                 return Err(excess(Scope::Identity, What::Connects, wait_ms));
             }
             account.connects.take(bounds.identity.connects, now_ns, 1);
-            let member = Member::enter(account, bounds.identity.connections_max);
+            let member = Member::enter(account, places(bounds.identity.connections_max));
             identity = Some(Arc::new(member.ok_or(excess(Scope::Identity, What::Connections, 0))?));
         }
         if !access.tenant.is_empty() && !bounds.tenant.is_off() {
             let account = self.accounts.open(Key::Tenant(Arc::clone(&access.tenant)), bounds.accounts_max, now_ns);
-            let member = Member::enter(account, bounds.tenant.connections_max);
+            let member = Member::enter(account, places(bounds.tenant.connections_max));
             access.tenant_member = Some(Arc::new(member.ok_or(excess(Scope::Tenant, What::Connections, 0))?));
         }
         access.identity_member = identity;

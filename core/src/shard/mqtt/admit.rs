@@ -36,6 +36,13 @@ pub(super) struct Restored {
 }
 
 impl Shard {
+    /// Whether a connection that arrives will end another one of the same client.
+    pub(in crate::shard) fn takes_over(&self, socket: u32, identity: &str) -> bool {
+        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+        let arriving = mqtt.filter(|mqtt| mqtt.arriving.is_some());
+        arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&mqtt.client_id, identity))
+    }
+
     /// Asks the server about the next subscription of the session that its rules leave open; none when all are judged.
     pub(super) fn judge_session(&mut self, socket: u32, id: &str, identity: &str) -> Result<Option<Step>, Fault> {
         let selectors: Vec<Box<str>> = lock(&self.node).kept_selectors(id, identity).map(Box::from).collect();
@@ -136,6 +143,7 @@ impl Shard {
             self.seat_member(socket, &Share { group, selector: &selector, options, subscription_id }, node)?;
             return Ok(None);
         }
+        self.may_hold(socket)?;
         let selector = Selector::parse_levels(&kept.selector)?;
         self.seat_client(socket, &selector, options, subscription_id, node).map(Some)
     }

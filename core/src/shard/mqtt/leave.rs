@@ -73,7 +73,7 @@ impl Shard {
     }
 
     /// A connection's cursor for a selector.
-    pub(super) fn cursor_of(&self, socket: u32, selector: &str) -> Option<u32> {
+    pub(in crate::shard) fn cursor_of(&self, socket: u32, selector: &str) -> Option<u32> {
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
             if self.streams.get(cursor.stream).is_some_and(|stream| &*stream.name == selector) {

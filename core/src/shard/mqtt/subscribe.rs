@@ -98,6 +98,12 @@ impl Shard {
         let text = selected.selector.text();
         let node = Arc::clone(&self.node);
         self.absorb_all(&mut lock(&node));
+        if is_known {
+            // What can fail comes first: a refusal leaves the subscription that is there.
+            let opened =
+                self.open_client_stream(socket, &selected.selector, options, packet.subscription_id, &mut lock(&node));
+            opened.map_err(|refusal| refusal.code)?;
+        }
         // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
         let before = self.cursor_of(socket, text);
         let stood = before.map(|cursor| self.arrival_of(cursor));
@@ -143,7 +149,25 @@ impl Shard {
         subscription_id: u32,
         node: &mut Node,
     ) -> Result<u32, Refusal> {
-        self.may_hold(socket)?;
+        let stream = self.open_client_stream(socket, selector, options, subscription_id, node)?;
+        // What is missing cannot be said in between: what is still kept follows.
+        let id = self.seat_cursor(socket, stream, true);
+        if let Some(cursor) = self.cursors.get_mut(id) {
+            cursor.options = options.byte();
+            cursor.subscription_id = subscription_id;
+        }
+        Ok(id)
+    }
+
+    /// The stream that fits what is wanted.
+    fn open_client_stream(
+        &mut self,
+        socket: u32,
+        selector: &Selector,
+        options: Options,
+        subscription_id: u32,
+        node: &mut Node,
+    ) -> Result<u32, Refusal> {
         let Some(mqtt) = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref()) else {
             return Err(Refusal::new(Code::CommandFault, "the connection speaks another protocol"));
         };
@@ -153,17 +177,10 @@ impl Shard {
             && subscription_id == 0
             && mqtt.wants_shared_packets();
         let wire = if is_plain { Wire::Mqtt(mqtt.writer) } else { Wire::MqttParts };
-        let stream = match selector {
-            Selector::Subject(subject) => self.open_subject_stream(subject, wire.into(), node)?.0,
-            Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire.into(), node)?,
-        };
-        // What is missing cannot be said in between: what is still kept follows.
-        let id = self.seat_cursor(socket, stream, true);
-        if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.options = options.byte();
-            cursor.subscription_id = subscription_id;
+        match selector {
+            Selector::Subject(subject) => Ok(self.open_subject_stream(subject, wire.into(), node)?.0),
+            Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire.into(), node),
         }
-        Ok(id)
     }
 
     pub(super) fn take_unsubscribe(&mut self, socket: u32, packet: &Unsubscribe<'_>) -> Step {

@@ -218,3 +218,17 @@ fn the_will_of_whoever_is_revoked_or_may_publish_no_more_is_withheld() {
         assert_eq!(heard.iter().any(|line| line["text"] == "gone"), case == 0, "case {case}: {heard:?}");
     }
 }
+
+#[test]
+fn a_takeover_needs_no_second_place() {
+    let mut settings = settings();
+    settings.limits.connections_per_identity_max = 1;
+    let mut world = World::new(settings, 2, false);
+    let old = come(&mut world, 1, &connect_with("c", false), &all());
+    assert_eq!(taken(&mut world, old)[2..4], [0, 0]);
+    let other = come(&mut world, 1, &connect_with("d", false), &all());
+    assert_eq!(taken(&mut world, other)[2..4], [0, 0x97], "another client needs a place of its own");
+    let new = come(&mut world, 1, &connect_with("c", false), &all());
+    world.turn_all();
+    assert_eq!(taken(&mut world, new)[2..4], [1, 0], "it has the session of the connection that it ended");
+}

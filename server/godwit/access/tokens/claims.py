@@ -36,7 +36,8 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
         return Grant(
             issuer.identity_prefix + name,
             read_rules(claims.get(issuer.permissions_claim), issuer),
-            expires_ms=read_end_ms(claims.get("exp")),
+            # the one end of a token: the same when it is shown, remembered and held
+            expires_ms=read_end_ms(claims.get("exp")) + issuer.leeway_ms,
             token_id=read_token_id(claims.get("jti")),
             tenant=read_tenant(claims, issuer),
         )
