@@ -27,8 +27,10 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::Disconnected { connection, code, lived_ms } => {
             ("disconnected", connection.0, code, lived_ms).into_pyobject(py)
         }
-        Report::CommandRefused { connection, identity, address, code, reason } => {
-            ("command_refused", connection.0, &*identity, address.to_string(), code as u16, reason).into_pyobject(py)
+        Report::CommandRefused { connection, identity, address, code, reason, client } => {
+            let address = address.to_string();
+            ("command_refused", connection.0, &*identity, address, code as u16, reason, client.as_deref())
+                .into_pyobject(py)
         }
         Report::Refused { address, code, reason } => {
             ("refused", address.to_string(), code as u16, reason).into_pyobject(py)

@@ -87,6 +87,8 @@ pub enum Report {
         address: SocketAddr,
         code: Code,
         reason: String,
+        /// An MQTT client's identifier; none: it speaks another protocol.
+        client: Option<Arc<str>>,
     },
     /// A connection that never became a session, or a handshake that was refused.
     Refused {

@@ -262,6 +262,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "tls": make_tls(config.tls),
         "origins": list(config.client.origins),
         "compresses": config.client.compresses,
+        "drops_mqtt_refused": config.mqtt.refused == "drop",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
         "limits": dict(config.limits),

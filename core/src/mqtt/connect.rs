@@ -42,7 +42,8 @@ pub(super) fn version_of(body: &[u8]) -> Option<Version> {
     let mut fields = Fields(body);
     let _name = fields.binary().ok()?;
     let level = fields.byte().ok()?;
-    Some(if level >= 5 { Version::V5 } else { Version::V3 })
+    // The highest bit is that of a bridge between brokers of one make.
+    Some(if level & 0x7f >= 5 { Version::V5 } else { Version::V3 })
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Connect<'_>, Fault> {

@@ -20,7 +20,7 @@ pub use publish::{Carried, Publish};
 pub use reason::Reason;
 pub use subscribe::{Filter, Filters, Options, Subscribe, Unsubscribe};
 pub(crate) use topic::shared_of;
-pub use topic::{Selected, select, shared_name, split_shared, subject_of, topic_of};
+pub use topic::{Selected, is_bridge_state, select, shared_name, split_shared, subject_of, topic_of};
 pub use write::{Connack, Outgoing, Writer, put_user_property};
 
 /// Which of the two standards a connection speaks.

@@ -53,6 +53,12 @@ pub fn subject_of(topic: &str) -> String {
     subject
 }
 
+/// Whether a topic is where bridges between brokers say whether they are connected: only the broker itself would keep that.
+#[must_use]
+pub fn is_bridge_state(topic: &str) -> bool {
+    topic.starts_with("$SYS/broker/connection/")
+}
+
 /// The topic of a subject; none where it has no name in MQTT, which keeps `+` and `#` for itself.
 #[must_use]
 pub fn topic_of(subject: &str) -> Option<&str> {

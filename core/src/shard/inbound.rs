@@ -317,6 +317,7 @@ impl Shard {
             address: connection.peer.address(),
             code,
             reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),
+            client: connection.mqtt.as_ref().map(|mqtt| mqtt.name().cloned().unwrap_or_default()),
         };
         self.report(report);
     }

@@ -17,7 +17,7 @@ _OF_THE_START = {
 }
 LIVE_KEYS = frozenset(
     {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
-    | {"access.certificate_subscribe", "access.certificate_publish", "client.compresses"}
+    | {"access.certificate_subscribe", "access.certificate_publish", "client.compresses", "mqtt.refused"}
     | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.reads_need_token"}
     | {f"journal.{kept}_{bound}_max" for kept in ("messages", "events") for bound in ("age_ms", "bytes")}
     | {key for key in OPTIONS if key.startswith(_LIVE_SECTIONS)} - _OF_THE_START

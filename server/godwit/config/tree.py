@@ -92,6 +92,11 @@ class MqttConfig:
     tls_address: str = option(
         "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address
     )
+    refused: str = option(
+        "close",
+        "What happens to a publish of MQTT 3.1.1 that cannot be kept: close the connection, or acknowledge and drop it.",
+        choices=("close", "drop"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ use super::publish::{draft_of, kind_of};
 use super::{Mqtt, Stage};
 use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
-use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, subject_of};
+use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, is_bridge_state, subject_of};
 use crate::node::{Claim, Will};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
@@ -68,7 +68,8 @@ impl Shard {
             connect.version == Version::V5 && (connect.keep_alive_s == 0 || connect.keep_alive_s > keep_alive_max_s);
         let keep_alive_s = if is_endless { keep_alive_max_s } else { connect.keep_alive_s };
         mqtt.silence_ms_max = u32::from(keep_alive_s) * 1500;
-        let will = connect.will.as_ref().map(|will| make_will(will, &self.settings.limits)).transpose()?;
+        let will = connect.will.as_ref().filter(|will| !is_bridge_state(will.topic));
+        let will = will.map(|will| make_will(will, &self.settings.limits)).transpose()?;
         mqtt.arriving = Some(Box::new(Arriving {
             is_clean: connect.is_clean,
             session_ms,
@@ -270,7 +271,7 @@ fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
     if id.is_empty() && connect.version == Version::V3 && !connect.is_clean {
         return Err(refused);
     }
-    let is_odd = |c: char| matches!(c, '+' | '#' | '/' | '%') || c.is_control();
+    let is_odd = |c: char| matches!(c, '+' | '#' | '%') || c.is_control();
     if id.len() > CLIENT_BYTES_MAX || id.contains(is_odd) { Err(refused) } else { Ok(()) }
 }
 

@@ -2,6 +2,8 @@
 use std::sync::Arc;
 
 use super::Stage;
+use super::inbound::reason_of;
+use crate::codes::Code;
 use crate::mqtt::{Connack, Disconnect, Fault, Reason};
 use crate::report::Report;
 use crate::shard::connection::Phase;
@@ -102,11 +104,16 @@ impl Shard {
 
     fn end_lost(&mut self, socket: u32) {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
+        if let Some(code) = mqtt.unkept.take().filter(|_| mqtt.stage == Stage::Open) {
+            return self.end(socket, reason_of(code), code.sentence(), u16::from(reason_of(code).0));
+        }
         if std::mem::take(&mut mqtt.has_overrun) && mqtt.stage == Stage::Open {
+            self.tell_refusal(socket, Code::RateExceeded, "MQTT 0x96: more is published than a rate allows");
             return self.end(socket, Reason::RATE_TOO_HIGH, "more is published than a rate allows", 0x96);
         }
         if std::mem::take(&mut mqtt.has_lost) && mqtt.stage == Stage::Open {
             mqtt.session_ms = 0;
+            self.tell_refusal(socket, Code::NodeBusy, "MQTT 0x97: messages for this session are gone: it is over");
             self.end(socket, Reason::QUOTA, "messages for this session are gone: it is over", 0x97);
         }
     }

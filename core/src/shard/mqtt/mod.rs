@@ -25,6 +25,7 @@ mod subscribe;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::codes::Code;
 use crate::message::LogId;
 use crate::mqtt::{Version, Writer};
 use crate::node::Will;
@@ -84,6 +85,10 @@ pub(super) struct Mqtt {
     has_lost: bool,
     /// It published more than a rate of its subject allows, and could not be told otherwise.
     has_overrun: bool,
+    /// It published, in 3.1.1, what cannot be kept, and is to be told so by its end.
+    unkept: Option<Code>,
+    /// It is a bridge between brokers, which has been logged.
+    is_bridge: bool,
     /// It is a member of a group.
     is_sharing: bool,
     wants_problems: bool,
@@ -131,6 +136,8 @@ impl Mqtt {
             is_stalled: false,
             has_lost: false,
             has_overrun: false,
+            unkept: None,
+            is_bridge: false,
             is_sharing: false,
             wants_problems: true,
             gaps: None,

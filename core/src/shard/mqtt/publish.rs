@@ -9,7 +9,7 @@ use crate::command::Id;
 use crate::json;
 use crate::limits::Limits;
 use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
-use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, subject_of};
+use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, is_bridge_state, subject_of};
 use crate::node::{NOBODY, Outcome};
 use crate::rights::{Action, Verdict};
 use crate::shard::Shard;
@@ -37,6 +37,12 @@ impl Shard {
         };
         if publish.qos != Qos::AtMostOnce {
             self.note_received(socket, publish);
+        }
+        if refused.is_some() && is_bridge_state(subject.trim_start_matches('/')) {
+            self.commit();
+            self.note_bridge(socket);
+            self.settle_publish(socket, publish.qos, publish.packet_id, Ok(()));
+            return Ok(Step::Done);
         }
         if let Some(code) = refused {
             self.commit();
@@ -197,11 +203,26 @@ impl Shard {
 
     fn settle_publish(&mut self, socket: u32, qos: Qos, packet_id: u16, outcome: Result<(), Code>) {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
-        // 3.1.1 cannot say no: what is not taken is answered as if it were [MQTT-3.3.5-2].
+        // 3.1.1 cannot say no: what is not allowed is answered as if it were taken [MQTT-3.3.5-2], and what cannot be kept ends the connection.
         let is_plain = mqtt.writer.version == Version::V3;
-        if is_plain && outcome == Err(Code::DiskFailing) {
-            // An answer would say that it is on the disk: without one the client comes back with it.
-            return self.close(socket, Code::ConnectionFault, "the disk fails");
+        // 3.1.1: what it has no right to, and what the operator says is to be dropped.
+        let is_dropped = |code| code == Code::PublishForbidden || self.settings.drops_mqtt_refused;
+        let is_silent = outcome.is_err_and(|code| is_plain && code != Code::DiskFailing && is_dropped(code));
+        if outcome.is_err() && !is_silent {
+            // The packet identifier is free: who sends the message again is not told that it had been taken.
+            if let Ok(place) = mqtt.received.binary_search(&packet_id) {
+                mqtt.received.remove(place);
+            }
+        }
+        if let Err(code) = outcome
+            && is_plain
+            && !is_silent
+        {
+            // An answer would say that it was taken: without one the client knows that it was not.
+            // Publishes of the same turn are being answered: it ends as the shard looks at it next.
+            mqtt.unkept.get_or_insert(code);
+            self.hasty.push(socket);
+            return;
         }
         let reason = outcome.map_or_else(|code| reason_of(code).in_puback(), |()| Reason::SUCCESS);
         // A reason that could mean anything is put into words.
@@ -213,14 +234,20 @@ impl Shard {
                 self.answer_publish(socket, PUBACK, packet_id, reason, text);
             }
             Qos::ExactlyOnce => {
-                if reason.is_failure()
-                    && !is_plain
-                    && let Ok(place) = mqtt.received.binary_search(&packet_id)
-                {
-                    mqtt.received.remove(place);
-                }
                 self.answer_publish(socket, PUBREC, packet_id, reason, text);
             }
+        }
+    }
+
+    /// A bridge said whether it is connected: that is told once.
+    fn note_bridge(&mut self, socket: u32) {
+        let mqtt = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut());
+        if mqtt.is_some_and(|mqtt| !std::mem::replace(&mut mqtt.is_bridge, true)) {
+            self.tell_refusal(
+                socket,
+                Code::PublishForbidden,
+                "a bridge's state under $SYS/broker/connection/ is not kept",
+            );
         }
     }
 
