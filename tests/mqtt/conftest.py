@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -33,12 +35,15 @@ class Served:
 
 
 @contextmanager
-def serve(*settings: str, flags: Sequence[str] = ()) -> Iterator[Served]:
-    """A node with these settings, `key=value`, and flags, until the block ends."""
+def serve(*settings: str, flags: Sequence[str] = (), log: Path = Path(os.devnull)) -> Iterator[Served]:
+    """A node with these settings, `key=value`, and flags, until the block ends; its log goes into a file."""
     ports = ["--client", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
     options = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "godwit", "serve", *ports, *options, *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with (
+        log.open("ab") as lines,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True) as process,
+    ):
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("listening "))
         try:

@@ -1,0 +1,112 @@
+"""What cannot be kept is never acknowledged and dropped, and every refusal is a log line that names the client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.mqtt.conftest import Served, serve
+from tests.mqtt.packets import V3, V5, Peer, ack, connect, packet, publish
+
+DEADLINE_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("refused") / "log"
+
+
+@pytest.fixture(scope="module")
+def node(log: Path) -> Iterator[Served]:
+    with serve("limits.subjects_max=40", log=log) as served:
+        yield served
+
+
+def await_line(log: Path, *words: str) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        if any(all(word in line for word in words) for line in log.read_text().splitlines()):
+            return
+        time.sleep(0.02)  # the log is a file: nothing tells of a new line
+    raise AssertionError(f"no line with {words}:\n{log.read_text()}")
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize("topic", ["a/*/b", "a/**", "**"])
+def test_a_topic_that_cannot_be_kept_ends_a_connection_of_3_1_1_unacknowledged(
+    node: Served, log: Path, topic: str, qos: int
+) -> None:
+    name = f"three-{topic.replace('*', 'x')}-{qos}"
+    with Peer(node.mqtt, V3) as peer:
+        peer.join(connect(name, V3, clean=False))
+        peer.send(publish(topic, b"m", qos, 7, V3))
+        peer.ended()
+    await_line(log, "mqtt_refused", name)
+    with Peer(node.mqtt, V3) as peer:  # what comes again is not taken for known
+        peer.join(connect(name, V3, clean=False))
+        peer.send(publish(topic, b"m", qos, 7, V3, dup=True))
+        peer.ended()
+    with Peer(node.mqtt, V5) as peer:
+        peer.join(connect(f"five-{name}"))
+        peer.send(publish(topic, b"m", qos, 7))
+        peer.expect(packet(0x40 if qos == 1 else 0x50, b"\0\7\x90"))
+
+
+def test_so_does_a_subject_for_which_there_is_no_room(node: Served) -> None:
+    with Peer(node.mqtt, V3) as peer:
+        peer.join(connect("many", V3))
+        for number in range(1, 60):
+            peer.send(publish(f"many/{number}", b"m", 1, number, V3))
+            if (raw := peer.receive()) == b"":
+                break
+            assert raw == ack(4, number)
+        else:
+            raise AssertionError("all were acknowledged")
+
+
+def test_an_operator_may_have_it_dropped() -> None:
+    with serve("mqtt.refused=drop") as node, Peer(node.mqtt, V3) as peer:
+        peer.join(connect("three", V3))
+        peer.send(publish("a/*/b", b"m", 1, 7, V3))
+        peer.expect(ack(4, 7))
+
+
+def test_a_bridge_of_mosquitto_connects(node: Served, log: Path) -> None:
+    state = "$SYS/broker/connection/edge/state"
+    hello = bytearray(connect("edge", V3, will=(state, b"0"), will_flags=0x28))
+    level = hello.index(b"MQTT") + 4
+    with Peer(node.mqtt, V3) as peer:
+        hello[level] = 0x84  # 3.1.1, and the bit of a bridge
+        peer.send(bytes(hello))
+        peer.expect(b"\x20\2\0\1")
+    with Peer(node.mqtt, V3) as peer:
+        hello[level] = 4
+        peer.join(bytes(hello))
+        for number in (1, 2):
+            peer.send(publish(state, b"1", 1, number, V3))
+            peer.expect(ack(4, number))
+        peer.send(publish("many/1", b"m", 1, 3, V3))
+        peer.expect(ack(4, 3))
+    await_line(log, "mqtt_refused", "edge", "bridge")
+    assert log.read_text().count("bridge's state") == 1
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+def test_a_client_identifier_may_hold_slashes(node: Served, version: int) -> None:
+    with Peer(node.mqtt, version) as peer:
+        peer.join(connect("site/7/pump", version))
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+def test_a_refused_connect_and_a_refused_filter_are_log_lines(node: Served, log: Path, version: int) -> None:
+    with Peer(node.mqtt, version) as peer:
+        peer.send(connect("odd+name", version))
+        peer.receive()
+    await_line(log, "mqtt_refused", "0x85")
+    with Peer(node.mqtt, version) as peer:
+        peer.join(connect(f"filters-{version}", version))
+        assert peer.granted(("a/**", 1)) == (b"\x80" if version == V3 else b"\x8f")
+    await_line(log, "mqtt_refused", f"filters-{version}")
