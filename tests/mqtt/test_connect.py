@@ -43,7 +43,7 @@ REFUSED5 = {
     "a bad property of the will": (connect("a", will=("a", b""), will_properties=b"\1\2"), 0x82),
     "MQTT-3.1.3-4 U+0000 in the name": (connect("a\0"), 0x81),
     "a name with a wildcard": (connect("a+"), 0x85),
-    "a name with a slash": (connect("a/b"), 0x85),
+    "a name with a percent sign": (connect("a%b"), 0x85),
     "a name with a control character": (connect("a\1"), 0x85),
     "a name of 64 kB": (connect("a" * 65_535), 0x85),
     "a password that is no text": (connect("a", username="u", password=b"\xff"), 0x86),

@@ -257,9 +257,7 @@ def test_case_60_a_filter_of_slashes_or_64_kb_is_refused_and_subscriptions_are_c
     assert peer.granted(("many/1", 1)) == b"\1"  # one that it has may be changed
 
 
-@pytest.mark.parametrize(
-    "name", ["+", "#", "a/b", "%c", "x" * 65_535, "a\nb", "a\x7fb"], ids=lambda name: repr(name[:4])
-)
+@pytest.mark.parametrize("name", ["+", "#", "%c", "x" * 65_535, "a\nb", "a\x7fb"], ids=lambda name: repr(name[:4]))
 def test_case_62_a_name_that_could_be_a_pattern_or_a_line_is_refused(node: Served, bystander: Peer, name: str) -> None:
     with Peer(node.mqtt) as peer:
         peer.send(connect(name))

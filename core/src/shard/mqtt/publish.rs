@@ -219,6 +219,9 @@ impl Shard {
             && !is_silent
         {
             // An answer would say that it was taken: without one the client knows that it was not.
+            if self.batch.is_empty() {
+                return self.end(socket, reason_of(code), code.sentence(), u16::from(reason_of(code).0));
+            }
             // Publishes of the same turn are being answered: it ends as the shard looks at it next.
             mqtt.unkept.get_or_insert(code);
             self.hasty.push(socket);
