@@ -350,7 +350,9 @@ class Node:
             _, connection, identity, address, code, why, client = report
             now_ms = time.time_ns() // 1_000_000
             if client is not None:
-                read_logger().warning("mqtt_refused", client=client, identity=identity, address=address, code=code, why=why)
+                read_logger().warning(
+                    "mqtt_refused", client=client, identity=identity, address=address, code=code, why=why
+                )
             self.refusals.add(now_ms, code, why, address=address, connection=connection, identity=identity)
         elif kind == "mqtt_missed":
             _, client, subject, missed, reason = report
