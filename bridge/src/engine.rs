@@ -160,7 +160,7 @@ impl Engine {
         Ok((rows, lost))
     }
 
-    fn purge(&self, py: Python<'_>, subject: &str) -> Option<usize> {
+    fn purge(&self, py: Python<'_>, subject: &str) -> (Option<usize>, bool) {
         py.detach(|| self.0.purge(subject))
     }
 

@@ -284,19 +284,19 @@ impl Engine {
         lock(&self.node).take_heard(max, bytes_max)
     }
 
-    /// Takes back what a subject keeps, up to now; how many messages went, none where there is no such subject.
-    pub fn purge(&self, subject: &str) -> Option<usize> {
-        let mut purged = lock(&self.node).purge(subject, None)?;
-        let mut messages = purged.messages;
-        while purged.has_more
-            && let Some(more) = lock(&self.node).purge(subject, Some(purged.end))
-        {
-            messages += more.messages;
-            purged = more;
+    /// Takes back what a subject keeps, up to now. Returns how many messages went, none where there is no such subject, and false if
+    /// the journal's disk does not take that, so that a crash may undo it.
+    pub fn purge(&self, subject: &str) -> (Option<usize>, bool) {
+        let mut gone = lock(&self.node).purge(subject, None);
+        let log = gone.as_ref().map(|purged| purged.log);
+        let mut messages = gone.as_ref().map(|purged| purged.messages);
+        while let Some(purged) = gone.filter(|purged| purged.has_more) {
+            gone = lock(&self.node).purge(subject, Some(purged.end));
+            messages = messages.map(|count| count + gone.as_ref().map_or(0, |more| more.messages));
         }
-        // One that takes no orders sends nothing either.
-        let _ = self.order(vec![Order::Purge { subject: subject.into(), log: purged.log }]);
-        Some(messages)
+        // A shard that takes no orders sends nothing either.
+        let _ = log.map(|log| self.order(vec![Order::Purge { subject: subject.into(), log }]));
+        (messages, self.board.journaling().is_none_or(|journaling| journaling.keep_notes()))
     }
 
     /// An empty list of what the node itself is to publish.

@@ -269,6 +269,11 @@ impl Journaling {
         Progress { synced, lost, is_failing: self.progress.is_failing(), is_full: self.queue.holds_publishers() }
     }
 
+    /// Waits until everything that was noted so far is on the disk; false when the disk does not take it.
+    pub(crate) fn keep_notes(&self) -> bool {
+        self.notes.flush()
+    }
+
     pub(crate) fn set_retention(&self, settings: &Settings) {
         if let (Some(journal), Some(asked)) = (&*lock(&self.journal), &settings.journal) {
             journal.set_retention(&translate(settings, asked));

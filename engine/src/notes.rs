@@ -18,31 +18,52 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// A file is not written anew before it has so many bytes.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
+/// How long a disk is waited for by who must know that the notes are on it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What is written down of the node's notes, by a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Notes {
-    shared: Arc<(Mutex<bool>, Condvar)>,
+    shared: Arc<(Mutex<State>, Condvar)>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread is asked for, and how far it came: numbers of asks.
+#[derive(Debug, Default)]
+struct State {
+    is_closed: bool,
+    asked: u64,
+    answered: u64,
+    /// Everything that was noted before this ask is on the disk.
+    kept: u64,
 }
 
 impl Notes {
     /// Begins writing what `file` is to hold of the node's notes from now on.
     pub(crate) fn begin(mut file: NotesFile, node: Arc<Mutex<Node>>) -> io::Result<Self> {
-        let shared: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let shared: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let thread = {
             let shared = Arc::clone(&shared);
             let run = move || {
-                let (is_closed, news) = &*shared;
+                let (state, news) = &*shared;
                 let mut waiting = BTreeMap::new();
                 loop {
-                    let held = lock(is_closed);
-                    let is_last = *news
-                        .wait_timeout_while(held, INTERVAL, |is_closed| !*is_closed)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
+                    let (is_last, asked) = {
+                        let is_idle = |state: &mut State| !state.is_closed && state.asked == state.answered;
+                        let held = news.wait_timeout_while(lock(state), INTERVAL, is_idle);
+                        let held = held.unwrap_or_else(PoisonError::into_inner).0;
+                        (held.is_closed, held.asked)
+                    };
                     waiting.append(&mut lock(&node).take_notes());
                     // What the disk refuses is tried again; the journal's own alarm tells of it.
-                    if !waiting.is_empty() && file.append(&waiting).is_ok() {
+                    let is_kept = waiting.is_empty() || file.append(&waiting).is_ok();
+                    {
+                        let mut state = lock(state);
+                        state.answered = asked;
+                        state.kept = if is_kept { asked } else { state.kept };
+                    }
+                    news.notify_all();
+                    if is_kept {
                         waiting.clear();
                     }
                     if is_last {
@@ -55,9 +76,21 @@ impl Notes {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
+    /// Waits until everything that the node noted so far is on the disk; false when the disk does not take it.
+    pub(crate) fn flush(&self) -> bool {
+        let (state, news) = &*self.shared;
+        let mut held = lock(state);
+        held.asked += 1;
+        let mine = held.asked;
+        news.notify_all();
+        let is_open = |state: &mut State| state.answered < mine && !state.is_closed;
+        let held = news.wait_timeout_while(held, PATIENCE, is_open).unwrap_or_else(PoisonError::into_inner).0;
+        held.kept >= mine
+    }
+
     /// Writes what waits, and ends.
     pub(crate) fn close(&self) {
-        *lock(&self.shared.0) = true;
+        lock(&self.shared.0).is_closed = true;
         self.shared.1.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join(); // a panic there has been printed
@@ -67,7 +100,7 @@ impl Notes {
 
 impl Drop for Notes {
     fn drop(&mut self) {
-        *lock(&self.shared.0) = true;
+        lock(&self.shared.0).is_closed = true;
         self.shared.1.notify_all();
     }
 }
@@ -191,11 +224,13 @@ fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NotesFile, REWRITE_BYTES_MIN};
+    use super::{Notes, NotesFile, REWRITE_BYTES_MIN};
+    use godwit_core::node::Node;
+    use godwit_core::settings::{JournalSettings, Settings};
     use godwit_journal::disk::RealDisk;
     use std::collections::BTreeMap;
     use std::io::Write;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     fn folder(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("godwit-notes-{name}-{}", std::process::id()));
@@ -227,6 +262,43 @@ mod tests {
         let mut raw = std::fs::OpenOptions::new().append(true).open(path.join("notes")).unwrap();
         raw.write_all(b"00000000\ta\tbent\nabc\td\ttorn").unwrap();
         assert_eq!(read(&path), [("a".into(), "2".into()), ("c".into(), "3".into())]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_flush_returns_once_what_was_noted_is_on_the_disk() {
+        let path = folder("flush");
+        let settings = Settings { journal: Some(JournalSettings::default()), ..Settings::default() };
+        let node = Arc::new(Mutex::new(Node::new(&settings)));
+        let file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
+        let notes = Notes::begin(file, Arc::clone(&node)).unwrap();
+        for count in 1..=3 {
+            node.lock().unwrap().purge(&format!("/a/{count}"), None);
+            assert!(notes.flush());
+            // As after a kill: nobody has closed the file.
+            let copy = folder("flush-copy");
+            std::fs::copy(path.join("notes"), copy.join("notes")).unwrap();
+            assert_eq!(read(&copy).len(), count);
+            std::fs::remove_dir_all(copy).unwrap();
+        }
+        notes.close();
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_flush_says_when_the_disk_does_not_take_the_notes() {
+        let path = folder("flush-refused");
+        std::fs::create_dir(path.join("notes.new")).unwrap();
+        let settings = Settings { journal: Some(JournalSettings::default()), ..Settings::default() };
+        let node = Arc::new(Mutex::new(Node::new(&settings)));
+        let file = NotesFile::open(Arc::new(RealDisk), &path, |_, _| true).unwrap();
+        let notes = Notes::begin(file, Arc::clone(&node)).unwrap();
+        node.lock().unwrap().purge("/a", None);
+        assert!(!notes.flush());
+        std::fs::remove_dir(path.join("notes.new")).unwrap();
+        assert!(notes.flush(), "tried again");
+        notes.close();
+        assert_eq!(read(&path).len(), 1);
         std::fs::remove_dir_all(path).unwrap();
     }
 

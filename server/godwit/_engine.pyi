@@ -93,7 +93,7 @@ class Engine:
         (subject, position | None, time_ms, kind, identity, bytes of content, content | None) each.
         """
 
-    def purge(self, subject: str) -> int | None:
+    def purge(self, subject: str) -> tuple[int | None, bool]:
         """Takes back what a subject keeps; how many messages went, None where there is no such subject."""
 
     def drain(self, grace_ms: int, spread_ms: int) -> None:

@@ -172,7 +172,7 @@ async def test_a_purge_takes_back_messages_and_snapshot_also_from_the_windows(no
             assert [(await anext(subscription)).json()["secret"] for _ in range(3)] == [0, 1, 2]
         assert await change(node, "POST", "/v1/purge?subject=/rooms/ann/1") == (
             200,
-            {"subject": "/rooms/ann/1", "purged": 3},
+            {"subject": "/rooms/ann/1", "purged": 3, "kept": True},
         )
         assert (await change(node, "POST", "/v1/purge?subject=/nothing"))[0] == 404
         assert (await change(node, "POST", "/v1/purge?subject=nothing"))[0] == 400

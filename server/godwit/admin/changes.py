@@ -25,13 +25,14 @@ REVOCATIONS_SHOWN_MAX = 10_000
 class Changes:
     """What the server lets the admin port change.
 
-    `revoke` closes whom it names too; `purge` returns how many messages went, None where there is no such subject; `reload`
-    returns what was taken over and what waits for a restart, and raises ConfigInvalid with nothing changed.
+    `revoke` closes whom it names too; `purge` returns how many messages went, None where there is no such subject, and False
+    where the journal's disk did not take that; `reload` returns what was taken over and what waits for a restart, and raises
+    ConfigInvalid with nothing changed.
     """
 
     revocations: Revocations
     revoke: Callable[[Revocation], None]
-    purge: Callable[[str], int | None]
+    purge: Callable[[str], tuple[int | None, bool]]
     reload: Callable[[], Awaitable[dict[str, Any]]]
 
 
@@ -68,10 +69,10 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
             check_subject(subject)
         except SubjectInvalid as error:
             raise web.HTTPBadRequest(reason=f"subject {error.reason}") from error
-        purged = await asyncio.to_thread(changes.purge, subject)
+        purged, is_kept = await asyncio.to_thread(changes.purge, subject)
         if purged is None:
             raise web.HTTPNotFound(reason="there is no such subject")
-        return web.json_response({"subject": subject, "purged": purged})
+        return web.json_response({"subject": subject, "purged": purged, "kept": is_kept})
 
     async def reload(_request: web.Request) -> web.Response:
         try:

@@ -21,6 +21,7 @@ from .client_options import read_token
 
 ADMIN_DEFAULT = "127.0.0.1:8801"
 TIMEOUT_S = 30
+EXIT_NOT_KEPT = 3
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,10 +73,16 @@ def revoke(
 @admin_options
 @click.argument("subject")
 def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
-    """Take back what a node keeps of SUBJECT: its messages and its snapshot."""
+    """Take back what a node keeps of SUBJECT: its messages and its snapshot.
+
+    Exits with code 3 if the journal disk is failing, so that a crash may undo the purge.
+    """
     told = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
     gone = "1 message" if told["purged"] == 1 else f"{told['purged']} messages"
     click.echo(f"gone: {gone} of {told['subject']}")
+    if not told.get("kept", True):
+        click.echo("godwit: the journal disk is failing: a crash of the node may undo the purge", err=True)
+        raise click.exceptions.Exit(EXIT_NOT_KEPT)
 
 
 @click.command()

@@ -23,6 +23,8 @@ from ..subject import check_subject, matches
 class FakeEngine:
     """`tell` puts reports in, `orders` shows what came back; `was_read` and `was_ordered` are what a test waits for."""
 
+    is_disk_sound = True
+
     def __init__(self, settings_json: str) -> None:
         self.settings: dict[str, Any] = json.loads(settings_json)
         self.orders: list[tuple[Any, ...]] = []
@@ -110,8 +112,8 @@ class FakeEngine:
         self.statistics.append((time_ms, rows))
         return False
 
-    def purge(self, subject: str) -> int | None:
-        return self._subjects.pop(subject, (None, b""))[0]
+    def purge(self, subject: str) -> tuple[int | None, bool]:
+        return self._subjects.pop(subject, (None, b""))[0], self.is_disk_sound
 
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         self.drains.append((grace_ms, spread_ms))

@@ -10,7 +10,7 @@ from godwit import testing
 from godwit.cli.operator import call, purge, reload, revoke
 from godwit.engine import Draft
 from godwit.errors import NodeFailed
-from godwit.testing.fake_engine import open_fake_engine
+from godwit.testing.fake_engine import FakeEngine, open_fake_engine
 
 TOKEN = "an-admin-token-of-length"
 
@@ -51,6 +51,16 @@ async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.R
     for subject, why in (("/a", "no such subject"), ("a", "subject")):
         with pytest.raises(NodeFailed, match=why):
             await run(purge, "--admin", node.admin_url, subject)
+
+
+async def test_a_purge_that_a_crash_may_undo_is_exit_code_3(
+    node: testing.RunningNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.node.engine.publish_many([Draft("/a", b"1")])
+    monkeypatch.setattr(FakeEngine, "is_disk_sound", False)
+    ran = await asyncio.to_thread(CliRunner().invoke, purge, ("--admin", node.admin_url, "/a"))
+    assert (ran.exit_code, ran.stdout) == (3, "gone: 1 message of /a\n")
+    assert "a crash of the node may undo the purge" in ran.stderr
 
 
 async def test_without_the_token_or_the_node_nothing_happens(

@@ -12,6 +12,7 @@ TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "number", "minimum": 0}
 FLAG: Schema = {"type": "boolean"}
+KEPT: Schema = {**FLAG, "description": "False: the disk is failing, and a crash may undo this."}
 TIME_MS: Schema = {**COUNT, "description": "Wall clock of the node, milliseconds since 1970."}
 VALUE: Schema = {"type": ["string", "integer", "boolean", "array", "null"], "items": {}}
 CONNECTION: Schema = {
@@ -195,6 +196,6 @@ SHAPES: dict[str, Schema] = {
     "Revocation": shape("Whom the node lets in no more.", identity_=TEXT, token_id_=TEXT, until_ms_=maybe(COUNT)),
     "Revocations": shape("Those in force.", rows=rows(refer("Revocation")), count=COUNT),
     "Lifted": shape("A revocation that is no more.", identity_=TEXT, token_id_=TEXT, lifted=FLAG),
-    "Purged": shape("A subject whose messages went.", subject=TEXT, purged=COUNT),
+    "Purged": shape("A subject whose messages went.", subject=TEXT, purged=COUNT, kept=KEPT),
     "Reloaded": {"type": "object", "description": "What was taken over and what waits for a restart."},
 }
