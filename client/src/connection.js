@@ -1,7 +1,8 @@
 // One link from its opening to its end: frames in to the session, commands out, the clock looked at.
 //
-// While a reader's queue is full nothing is read, unless somebody waits for an answer or the link cannot stop: then that
-// subscription is set aside, and reading goes on.
+// While a reader's queue is full nothing is read. Where somebody waits for an answer, where the link cannot stop, or after
+// 100 ms where another subscription or watch could go on, that subscription is paused: it is unsubscribed, and subscribed
+// again from its position later.
 
 import { FrameInvalid } from "./errors.js";
 import { newWire } from "./wire/speak.js";
@@ -24,6 +25,8 @@ import { newWire } from "./wire/speak.js";
 const GOOD_ORDER = 1000; // the close code
 const BATCH_COMMANDS_MAX = 64;
 const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
+const UNREAD_MS = 100; // a queue that stays full so long is paused, where another subscription could go on
+const WARN_AGAIN_MS = 60_000;
 const TOKEN_AGAIN_MS = 5_000; // after a failure to renew it
 
 /** Carries a session over one link at a time; `wake` and `took` are how the user's side stirs it. */
@@ -37,6 +40,9 @@ export class Connection {
   #stopWaiting = () => {}; // for a token
   #isBlocked = false; // the link wants no more for now
   #isFlushDue = false;
+  #warnAt = -Infinity; // no warning of unread subscriptions before
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #unreadTimer;
   #tokenAt = 0; // not asked for again before
   /** @type {Wire} */
   #wire = newWire("json");
@@ -106,6 +112,7 @@ export class Connection {
     const end = await this.#carry(url, way, token);
     if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket tells of the peer's reason alone
     clearTimeout(this.#timer);
+    clearTimeout(this.#unreadTimer);
     this.#link = null;
     this.#isOpen = this.#isBlocked = false;
     return end;
@@ -187,10 +194,33 @@ export class Connection {
     if (link?.pause && !session.awaitsAnswers) {
       link.pause();
       session.liveness.hold(this.#means.now(), true);
+      this.#watchUnread();
       return;
     }
-    for (const subscribing of session.subscriptions.behind()) session.setAside(subscribing);
+    this.#pauseUnread();
     this.#flush();
+  }
+
+  #pauseUnread() {
+    const behind = [...this.#session.subscriptions.behind()];
+    for (const subscribing of behind) this.#session.setAside(subscribing);
+    const now = this.#means.now();
+    if (behind.length === 0 || now < this.#warnAt) return;
+    this.#warnAt = now + WARN_AGAIN_MS;
+    const names = behind.slice(0, 5).map(({ selector }) => selector);
+    this.#means.log.warn(`godwit: paused, because nobody reads them and others wait: ${names.join(", ")}`);
+  }
+
+  /** A queue that stays full is paused at the node where another subscription or watch could go on. */
+  #watchUnread() {
+    clearTimeout(this.#unreadTimer);
+    this.#unreadTimer = setTimeout(() => {
+      const session = this.#session;
+      if (!session.liveness.isHeld || this.#link === null) return;
+      if (session.hasOthers) this.#pauseUnread();
+      this.#stir();
+      if (session.liveness.isHeld) this.#watchUnread();
+    }, UNREAD_MS);
   }
 
   /** What held the reading up may be over. */

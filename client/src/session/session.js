@@ -259,6 +259,11 @@ export class Session {
     return Math.max(1, Math.min(1_000, Math.floor(shortest / 4)));
   }
 
+  /** A watch, or a subscription with room, waits for what only reading on can bring. */
+  get hasOthers() {
+    return this.watches.size > 0 || this.subscriptions.hasOneWithRoom;
+  }
+
   /** Somebody waits for something that only reading on can bring. */
   get awaitsAnswers() {
     return this.#asking.isAwaiting || this.publishes.size > 0;

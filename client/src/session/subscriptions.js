@@ -104,6 +104,10 @@ export class Subscriptions {
     return this.#behind;
   }
 
+  get hasOneWithRoom() {
+    return [...this.#table.values()].some((each) => each.isAsked && !each.queue.isFull);
+  }
+
   /** Those that a new connection is to be asked for. */
   toAsk() {
     return [...this.#table.values()].filter((each) => !each.isAside);

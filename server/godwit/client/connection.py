@@ -1,13 +1,14 @@
 """One WebSocket from its opening to its end: bytes in to the session, commands out, the clock looked at.
 
 Three tasks share it: one reads, one writes, one watches the time; the first to end ends the connection. While a
-reader's queue is full nothing is read, unless somebody waits for an answer: then that subscription is set aside, and
-reading goes on.
+reader's queue is full nothing is read. Where somebody waits for an answer, or after 100 ms where another subscription or
+watch could go on, that subscription is paused: it is unsubscribed, and subscribed again from its position later.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 import time
@@ -22,12 +23,15 @@ from websockets.typing import Subprotocol
 
 from .errors import FrameInvalid
 from .session import Phase, Session
+from .subscribing import Subscribing
 from .wire.command import Command, Publish
 from .wire.speak import Wire
 
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
 CLOSE_TIMEOUT_S = 2.0
+UNREAD_MS = 100  # a queue that stays full so long is paused at the node, where another subscription could go on
+WARN_AGAIN_MS = 60_000
 TOKEN_AGAIN_MS = 5_000  # after a failure to renew it
 
 log = logging.getLogger("godwit.client")
@@ -77,6 +81,7 @@ class Connection:
         self._wire, self._tls = wire(), tls
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
+        self._warn_at = 0  # no warning of unread subscriptions before
         self._token_at = 0  # not asked for again before
         self.is_open = False
 
@@ -148,16 +153,28 @@ class Connection:
 
     async def _wait_for_readers(self) -> None:
         session = self._session
-        session.liveness.hold(now_ms(), True)
+        held_at = now_ms()
+        session.liveness.hold(held_at, True)
         while behind := session.subscriptions.behind():
-            if session.awaits_answers:
+            left_ms = held_at + UNREAD_MS - now_ms()
+            if session.awaits_answers or (session.has_others and left_ms <= 0):
                 for subscribing in behind:
                     session.set_aside(subscribing)
+                self._warn_unread(behind)
                 self._out.set()
                 break
             self._moved.clear()
-            await self._moved.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(left_ms, 1) / 1000 if session.has_others else None):
+                    await self._moved.wait()
         session.liveness.hold(now_ms(), False)
+
+    def _warn_unread(self, behind: set[Subscribing]) -> None:
+        """At most once a minute: a reader that stays away makes many pauses."""
+        if self._warn_at <= now_ms():
+            self._warn_at = now_ms() + WARN_AGAIN_MS
+            names = ", ".join(sorted(each.selector for each in behind)[:5])
+            log.warning("paused, because nobody reads them and others wait: %s", names)
 
     async def _write(self, socket: ClientConnection) -> Loss:
         session = self._session

@@ -216,6 +216,11 @@ class Session:
         return max(1, min(1_000, shortest // 4))
 
     @property
+    def has_others(self) -> bool:
+        """A watch, or a subscription with room, waits for what only reading on can bring."""
+        return bool(self.watches) or self.subscriptions.has_one_with_room
+
+    @property
     def awaits_answers(self) -> bool:
         """Somebody waits for something that only reading on can bring."""
         return bool(self._awaiting) or len(self.publishes) > 0

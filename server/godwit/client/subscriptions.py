@@ -76,6 +76,10 @@ class Subscriptions:
             self._behind = {each for each in self._behind if each.is_asked and each.queue.is_full}
         return self._behind
 
+    @property
+    def has_one_with_room(self) -> bool:
+        return any(each.is_asked and not each.queue.is_full for each in self._table.values())
+
     def to_ask(self) -> list[Subscribing]:
         """Those that a new connection is to be asked for."""
         return [each for each in self._table.values() if not each.is_aside]
