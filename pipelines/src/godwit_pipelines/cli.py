@@ -38,6 +38,7 @@ from .settings import Config
 from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
+from .terminal import sentences
 from .words import counted
 
 if TYPE_CHECKING:
@@ -78,15 +79,15 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except PipelineError as error:
-            click.echo(f"godwit-pipelines: {error}", err=True)
+            click.echo(f"godwit-pipelines: {sentences(error)}", err=True)
             ctx.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.filename is not None:
-                click.echo(f"godwit-pipelines: {error}", err=True)
+                click.echo(f"godwit-pipelines: {sentences(error)}", err=True)
                 ctx.exit(DiskFailed.exit_code)
-            traceback.print_exc()
+            click.echo(sentences(traceback.format_exc()), err=True, nl=False)
             ctx.exit(EXIT_UNEXPECTED)  # not 1: nothing was found
         except KeyboardInterrupt:
             click.echo(STOPPED, err=True)
@@ -135,7 +136,7 @@ def run(
         check_paths(config.journal.paths)  # nor does it wait for a node
     outcome = run_job(found, config, every_s, parsed)
     if outcome.text:
-        click.echo(outcome.text)
+        click.echo(sentences(outcome.text))
     if outcome.found:
         sys.exit(EXIT_FOUND)
 
@@ -177,7 +178,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 every_s=every_s,
                 job=job.name,
                 options=options,
-                say=lambda text: console.print(text, highlight=False),
+                say=lambda text: console.print(sentences(text), markup=False, highlight=False),
                 watch=watcher(console, late, stop.is_asked),
                 is_asked=stop.is_asked,
             )
@@ -220,7 +221,7 @@ def run_rounds(job: Job, given: Run, stop: Stopping, figures: Figures) -> Outcom
         if given.every_s is None:
             return outcome
         if outcome.text:
-            click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {job.name}: {outcome.text}")
+            click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {job.name}: {sentences(outcome.text)}")
         if stop.wait(given.every_s):
             return replace(outcome, text="")
 

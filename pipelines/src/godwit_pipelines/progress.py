@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from . import errors, words
 from .metrics import ahead_rows, behind, late_rows, lost_rows, rows_taken
 from .source.kafka_faults import explain
+from .terminal import printable
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
 _REFUSED = re.compile(
@@ -49,10 +50,12 @@ def watcher(
             if count:
                 late[query.name] = late.get(query.name, 0) + count
                 said = f"{least}{words.counted(count, 'row')} {what} {_ARE[count == 1]} not counted"
-                console.print(f"{query.name}: {said}; see `{entry}` in the runbook", highlight=False)
+                console.print(f"{query.name}: {said}; see `{entry}` in the runbook", markup=False, highlight=False)
         if counted.lost:
             said = f"{words.counted(counted.lost, 'row')} {_ARE[counted.lost == 1]} not in the journals any more"
-            console.print(f"{query.name}: {said}, and passed over (journal.fail_on_data_loss)", highlight=False)
+            console.print(
+                f"{query.name}: {said}, and passed over (journal.fail_on_data_loss)", markup=False, highlight=False
+            )
 
     return wait
 
@@ -60,7 +63,7 @@ def watcher(
 def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[], bool] = lambda: False) -> Counted:
     """Wait until the query has worked off what there was; raises what it failed with."""
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.completed:,.0f} rows"),
@@ -68,7 +71,7 @@ def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[]
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(query.name or "", total=None, rate=0.0)
+        task = progress.add_task(printable(query.name or ""), total=None, rate=0.0)
         counted = Counted()
         try:
             while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # takes parts of a second, too
@@ -83,7 +86,11 @@ def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[]
         counted.take(query.recentProgress)
         progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
     if not console.is_terminal:
-        console.print(f"{query.name}: {words.counted(counted.rows, 'row')} in {counted.seconds:.1f} s", highlight=False)
+        console.print(
+            f"{query.name}: {words.counted(counted.rows, 'row')} in {counted.seconds:.1f} s",
+            markup=False,
+            highlight=False,
+        )
     return counted
 
 

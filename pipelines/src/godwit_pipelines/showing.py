@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from .delta import is_table
 from .errors import ConfigInvalid, TableMissing
 from .settings import Config
 from .tables import Table
+from .terminal import json_line, printable
 from .words import counted
 
 _CELL = 64  # a SHA-256
@@ -38,7 +39,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     found = select(path, table, rows, where)
     if as_json:
         for row in found.to_pylist():
-            click.echo(json.dumps(row, default=plain, ensure_ascii=False))
+            click.echo(json_line(row, is_terminal=sys.stdout.isatty()))
         return
     if found.num_columns * _COLUMN > console.width:
         for row in found.to_pylist():
@@ -98,4 +99,5 @@ def cell(value: Any) -> str:
         if isinstance(value, bytes)
         else str(value)
     )
+    text = printable(text)
     return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
