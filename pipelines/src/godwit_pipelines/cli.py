@@ -38,8 +38,7 @@ from .settings import Config
 from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
-from .terminal import sentences
-from .words import counted
+from .words import counted, sentences
 
 if TYPE_CHECKING:
     from .metrics import Figures

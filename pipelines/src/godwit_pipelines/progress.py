@@ -18,7 +18,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from . import errors, words
 from .metrics import ahead_rows, behind, late_rows, lost_rows, rows_taken
 from .source.kafka_faults import explain
-from .terminal import printable
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
 _REFUSED = re.compile(
@@ -71,7 +70,7 @@ def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[]
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(printable(query.name or ""), total=None, rate=0.0)
+        task = progress.add_task(words.printable(query.name or ""), total=None, rate=0.0)
         counted = Counted()
         try:
             while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # takes parts of a second, too

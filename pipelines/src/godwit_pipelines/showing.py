@@ -20,8 +20,7 @@ from .delta import is_table
 from .errors import ConfigInvalid, TableMissing
 from .settings import Config
 from .tables import Table
-from .terminal import json_line, printable
-from .words import counted
+from .words import counted, json_line, printable
 
 _CELL = 64  # a SHA-256
 _INDENT = 2

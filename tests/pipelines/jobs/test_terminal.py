@@ -16,7 +16,7 @@ from rich.console import Console
 from godwit_pipelines import cli
 from godwit_pipelines.errors import PublishFailed
 from godwit_pipelines.jobs import Outcome
-from godwit_pipelines.terminal import json_line, printable, sentences
+from godwit_pipelines.words import json_line, printable, sentences
 from tests.pipelines.test_delta import write
 
 HOSTILE = "/a[/b] [bold]\x1b]0;owned\x07\x9b31m\u202egnp\u2066\r\x00"
