@@ -1,4 +1,4 @@
-"""Words on a terminal. Counts read as a person writes them: one row, not `1 rows`. What publishers and files say is shown, and is never markup or a control sequence. Pure.
+"""Words on a terminal. Counts read as a person writes them: one row, not `1 rows`. Publishers' text is shown, never obeyed. Pure.
 
 Owns the escaping for every line that the command writes. JSON for programs stays exact; on a terminal its control characters are escaped.
 """
