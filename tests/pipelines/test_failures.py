@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -252,6 +253,13 @@ def test_a_job_that_runs_on_the_lake_already_is_left_alone(config: Config, tmp_p
     assert f": audit runs on this lake already: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
     with holding(config, ["audit", "land"]):
         pass  # who has ended holds nothing
+    other = replace(config, lake=replace(config.lake, checkpoints=str(tmp_path / "elsewhere")))
+    with (
+        holding(config, ["land"]),
+        pytest.raises(LakeBusy, match="land runs on this lake"),
+        holding(other, ["land"]),
+    ):
+        pass  # the lock is of the lake: other checkpoints would land every row again
 
 
 def test_a_query_that_another_process_runs_is_told_where_nothing_could_be_locked() -> None:

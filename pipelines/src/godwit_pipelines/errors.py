@@ -7,6 +7,7 @@ PipelineError
 ├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
+├── CheckpointOlder   a checkpoint that is older than the table its query writes; exit 4
 ├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 ├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
 ├── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
@@ -69,6 +70,12 @@ class TableMissing(PipelineError):
 
 class TableMismatch(PipelineError):
     """A table has other columns, types or partitions than who reads or writes it; says both."""
+
+    exit_code = 4
+
+
+class CheckpointOlder(PipelineError):
+    """A checkpoint ends before a batch that the table of its query holds: it was put back from a copy."""
 
     exit_code = 4
 

@@ -167,7 +167,7 @@ def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
     """While the block lasts no other process runs these jobs on the lake; raises LakeBusy where one does. A process that is
     killed holds nothing. Where files cannot be locked Spark finds out, in the midst of a batch.
     """
-    folder = checkpoints_of(config)
+    folder = Path(config.lake.path).resolve() / "_locks"  # of the lake, whatever folder the checkpoints are in
     with ExitStack() as held:
         for job in jobs:
             folder.mkdir(parents=True, exist_ok=True)

@@ -6,17 +6,19 @@ forty lines; transforms themselves are pure functions of transforms/. Leaves the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from ..errors import TableMissing
+from ..errors import CheckpointOlder, TableMissing
 from ..lake import Lake
 from ..settings import Config
+from ..source.places import last_batch, query_id
 from ..tables import TABLES
 
 _STARTED_SLOWLY = "Python worker failed to connect back"
@@ -68,7 +70,9 @@ class Run:
         """
         if self.is_asked():
             return
-        writer = writer.queryName(query).option("checkpointLocation", self.lake.checkpoint(query))
+        checkpoint = self.lake.checkpoint(query)
+        check_checkpoint(Path(checkpoint), [self.lake.path(name) for name in TABLES if self.lake.exists(name)])
+        writer = writer.queryName(query).option("checkpointLocation", checkpoint)
         if self.every_s is None:
             started = run_to_end(writer, self.watch)
         else:
@@ -85,6 +89,24 @@ class Run:
                 raise TableMissing(
                     f"{place} was removed, or a part of it, while its query was at work: all queries end"
                 )
+
+
+def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
+    """Raises CheckpointOlder where a table holds a batch of this query that its checkpoint has not begun: the checkpoint was put back
+    from a copy. Its next batches would be taken for those that the table has, and their rows left out.
+    """
+    query = query_id(checkpoint)
+    if not query:
+        return
+    begun = last_batch(checkpoint, "offsets")
+    newest = -1 if begun is None else begun
+    for table in tables:
+        done = DeltaTable(table).transaction_version(query)
+        if done is not None and done > newest:
+            raise CheckpointOlder(
+                f"{checkpoint} ends at batch {newest}, and {table} holds batch {done} of its query: it was put back from a copy. "
+                "Remove the checkpoint: `land` then goes on after what the table holds; for another job remove its tables as well"
+            )
 
 
 def run_to_end(writer: DataStreamWriter, watch: Callable[[StreamingQuery], None]) -> StreamingQuery:

@@ -33,6 +33,8 @@ def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: b
     reader = (spark.readStream if is_stream else spark.read).format("kafka")
     reader = reader.option("kafka.bootstrap.servers", settings.servers).option("subscribe", ",".join(settings.topics))
     reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
+    # What a producer's transaction took back was never published; offsets of such records are not missing ones.
+    reader = reader.option("kafka.isolation.level", "read_committed")
     reader = reader.option("failOnDataLoss", str(settings.fail_on_data_loss).lower())
     if is_stream:
         reader = reader.option("maxOffsetsPerTrigger", str(settings.rows_per_batch))

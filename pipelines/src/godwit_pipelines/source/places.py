@@ -35,6 +35,14 @@ def find_kafka_place(checkpoint: Path) -> dict[str, int]:
     return {f"{topic}/{number}": int(next) for topic, told in partitions.items() for number, next in told.items()}
 
 
+def query_id(checkpoint: Path) -> str:
+    """The name under which a query commits its batches; empty before it has one."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text("utf-8"))["id"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return ""
+
+
 def last_batch(checkpoint: Path, of: str) -> int | None:
     """The last batch that a checkpoint has begun (`offsets`) or done (`commits`)."""
     return max((int(file.name) for file in checkpoint.glob(f"{of}/*") if file.name.isdecimal()), default=None)
