@@ -18,8 +18,9 @@ from ..delta.columns import arrow_schema
 from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
+from ..source.journal import check_same_journals
 from ..source.parts import Journals
-from ..source.places import find_place
+from ..source.places import find_place, last_batch, offset_of
 from ..source.segments import StreamFolder, times_of
 from ..tables import TABLES
 from ..transforms.ranges import Range, clipped, count_offsets, without
@@ -64,7 +65,12 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     """What is whole, behind, missing, repeated or quarantined of a stream, node by node."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
-    come = find_place(Path(run.lake.checkpoint(f"land-{stream}")), stream)  # before what is there: land may be at work
+    checkpoint = Path(run.lake.checkpoint(f"land-{stream}"))
+    if (
+        batch := last_batch(checkpoint, "offsets")
+    ) is not None:  # offsets of another journal are not compared with these
+        check_same_journals(run.config.journal.paths, stream, offset_of(checkpoint, batch))
+    come = find_place(checkpoint, stream)  # before what is there: land may be at work
     path = run.lake.path(f"bronze.{stream}")
     files = live_files(path)
     there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))

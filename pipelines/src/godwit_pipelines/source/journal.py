@@ -30,12 +30,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid, JournalBroken
+from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
 from ..transforms.ranges import clipped, count_offsets, merged
-from .columns import stream_columns, stream_schema
+from .checksum import CHECKSUM
+from .columns import FAULT, stream_columns, stream_schema
 from .filters import take_filters
 from .following import Following, from_option
-from .offsets import from_offset, share, to_offset
+from .offsets import from_offset, last_of, share, to_offset
 from .parts import Journals
 from .rows import Part, Reading, read_part
 from .tasks import TASKS, describe_task
@@ -187,6 +188,13 @@ class PruningReader(JournalReader):
         return left
 
 
+def check_same_journals(paths: Sequence[str], stream: str, place: Mapping[str, Any]) -> None:
+    """Raises JournalReplaced where a query's saved place is of other journals than those that are there."""
+    reader = JournalStreamReader(Options({"path": ",".join(paths), "stream": stream}), stream_columns(stream))
+    reader.journals.look()
+    reader.check_same(from_offset(stream, place), last_of(place))
+
+
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream as it grows. Kept by Spark for as long as the query runs, so that each batch looks at what is new only."""
 
@@ -196,6 +204,8 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.journals = options.journals()
         self.last: dict[str, int] | None = None
         """Where an availableNow query ends: what was there when it began."""
+        self.checked: dict[str, int] = {}
+        """The places at which the journals were found to be those that were read."""
         self.following = Following(options.path, options.follows) if options.follows else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -221,6 +231,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = {node: min(end, self.last.get(node, 0)) for node, end in ends.items() if node in self.last}
         if self.following:
             ends = self.following.reach(ends)
+        self.check_same(starts, last_of(start))
         for node, end in self.journals.nexts().items():
             if starts.get(node, 0) > end and not self.options.may_lose:
                 raise JournalBroken(
@@ -239,11 +250,41 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for node, end in ends.items():
                 self.journals.check_there(node, begun[node], end)
         nodes = {**starts, **ends}
-        if not self.options.as_tasks:
-            return to_offset(self.options.stream, nodes)
         if nodes == starts:
             return start  # one that brings nothing new stays as it is
-        return self.count(starts, begun, ends)
+        found = self.count(starts, begun, ends) if self.options.as_tasks else to_offset(self.options.stream, nodes)
+        kept = {node: [*row] for node, row in last_of(start).items() if nodes[node] == starts.get(node)}
+        return found | {"last": {**kept, **self.last_rows(nodes)}}
+
+    def last_rows(self, places: Mapping[str, int]) -> dict[str, list[str | int]]:
+        """The run and checksum of the row before each node's offset, where it is there and sound."""
+        found: dict[str, list[str | int]] = {}
+        for node, next in places.items():
+            folder = self.journals.folders.get(node)
+            if folder is None or not folder.first < next <= folder.next:
+                continue
+            schema = stream_schema(self.options.stream)
+            wanted = pa.schema([schema.field("run"), schema.field(CHECKSUM), pa.field(FAULT, pa.string())])
+            for part in self.journals.parts({node: next - 1}, {node: next}, may_lose=True):
+                for batch in read_part(part, Reading(schema, wanted)):
+                    for row in batch.to_pylist():
+                        if row[FAULT] is None:
+                            found[node] = [row["run"], row[CHECKSUM]]
+        return found
+
+    def check_same(self, starts: Mapping[str, int], last: Mapping[str, tuple[str, int]]) -> None:
+        """Raises JournalReplaced where the row before a saved place is another one than was read: the same name, another journal. Rows
+        of it before that place would be left out, whatever their number.
+        """
+        known = {node: at for node, at in starts.items() if node in last and self.checked.get(node) != at}
+        for node, (run, crc) in self.last_rows(known).items():
+            if (run, crc) != last[node]:
+                raise JournalReplaced(
+                    f"node {node}: row {starts[node] - 1} of {self.options.stream} is of run {run}, and the row that was read there was of "
+                    f"run {last[node][0]}: {self.journals.folders[node].folder} began anew or was put back from a copy. Nothing of it was "
+                    "read; give the node another name (node.name) and its journal lands beside the rows that there are"
+                )
+        self.checked |= known
 
     def count(self, starts: dict[str, int], begun: dict[str, int], ends: dict[str, int]) -> dict[str, Any]:
         """The offset of a batch of tasks. What Spark counts are these: the offset says how many rows they bring."""

@@ -2,7 +2,8 @@
 
 Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet. `begun`,
 where it is there, is where the batch up to it began; `absent` is how many of its rows do not come (holes, what is left out, lost files),
-`lost` how many rows of it, or before it, were let go of or removed before they were read.
+`lost` how many rows of it, or before it, were let go of or removed before they were read. `last` is, for each node, the run and the
+checksum of the row before its offset, where that row was there: it tells whether a journal is still the one that was read.
 Invariant: a share never goes past what is there, and of what is there the oldest rows are taken, whichever node's they are: who sums up
 by time is not brought what is long past because one node has more to catch up with than another.
 """
@@ -32,6 +33,11 @@ def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
             f"the checkpoint is of the stream {offset.get('stream')}, not of {stream}: give it a folder of its own"
         )
     return {str(node): int(next) for node, next in offset["nodes"].items()}
+
+
+def last_of(offset: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """By node the run and checksum of the last row that was read; of checkpoints from before these were kept there are none."""
+    return {str(node): (str(run), int(crc)) for node, (run, crc) in offset.get("last", {}).items()}
 
 
 class Span(NamedTuple):
