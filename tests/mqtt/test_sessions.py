@@ -113,6 +113,23 @@ def test_qos_2_from_a_client_is_accepted_once_across_connections(opened: Open, v
     watcher.quiet()
 
 
+@VERSIONS
+def test_an_identifier_that_comes_again_without_dup_on_another_connection_is_another_message(
+    opened: Open, version: int
+) -> None:
+    watcher = opened("", version)
+    watcher.granted((f"other/{version}", 0))
+    peer, _ = come(opened, f"other-{version}", version)
+    peer.send(publish(f"other/{version}", b"1", 2, 7, version))
+    peer.expect(ack(5, 7))
+    peer.socket.close()
+    peer, present = come(opened, f"other-{version}", version)
+    assert present
+    peer.send(publish(f"other/{version}", b"2", 2, 7, version))
+    peer.expect(ack(5, 7))
+    assert [watcher.message().payload for _ in range(2)] == [b"1", b"2"]
+
+
 def test_mqtt_3_1_2_23_a_session_ends_after_its_expiry(opened: Open) -> None:
     peer = opened(None)
     peer.join(connect("short", properties=b"\x11\0\0\0\0"))

@@ -57,6 +57,9 @@ pub struct KeptSubscription {
     pub began: u64,
     /// Its retained messages have not all been sent.
     pub is_joining: bool,
+    /// Those up to this subject have been sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Box<str>>,
     /// What it has to do with others of its client that sent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Inherited>,

@@ -62,6 +62,7 @@ impl Shard {
                     arrival,
                     began: self.began(socket, id),
                     is_joining,
+                    joined: cursor.job.as_ref().and_then(|job| Some(Box::from(&**job.join.as_ref()?.done.as_ref()?))),
                     inherited: self.inherited(socket, id),
                 });
             }

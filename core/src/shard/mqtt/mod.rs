@@ -75,6 +75,8 @@ pub(super) struct Mqtt {
     flight: Flight,
     /// Publishes of QoS 2 received and not yet released, ascending.
     received: Vec<u16>,
+    /// Of those, the ones that another connection had received: a repeat of one says that it is a repeat.
+    returned: Vec<u16>,
     will: Option<Box<Will>>,
     aliases: Option<Box<Aliases>>,
     overlaps: Option<Box<overlap::Overlaps>>,
@@ -129,6 +131,7 @@ impl Mqtt {
             unanswered: 0,
             flight: Flight::default(),
             received: Vec::new(),
+            returned: Vec::new(),
             will: None,
             aliases: None,
             overlaps: None,

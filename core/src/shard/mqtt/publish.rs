@@ -81,7 +81,13 @@ impl Shard {
             return Ok(false);
         }
         let max = self.settings.limits.mqtt_receive_max;
-        let Some(mqtt) = self.connections.get(socket).and_then(|c| c.mqtt.as_ref()) else { return Ok(false) };
+        let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(false) };
+        if !publish.is_repeat && mqtt.returned.contains(&publish.packet_id) {
+            // A repeat over another connection says that it is one [MQTT-3.3.1-1]: this is another message, and the release of the one before was
+            // lost with a node that was killed.
+            mqtt.returned.retain(|id| *id != publish.packet_id);
+            mqtt.received.retain(|id| *id != publish.packet_id);
+        }
         if publish.qos == Qos::ExactlyOnce && mqtt.received.binary_search(&publish.packet_id).is_ok() {
             return Ok(true);
         }
@@ -261,6 +267,7 @@ impl Shard {
     /// PUBREL: the identifier may be used for another message.
     pub(super) fn release_publish(&mut self, socket: u32, packet_id: u16) -> Step {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Step::Done };
+        mqtt.returned.retain(|id| *id != packet_id);
         let reason = match mqtt.received.binary_search(&packet_id) {
             Ok(place) => {
                 mqtt.received.remove(place);

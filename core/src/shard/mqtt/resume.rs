@@ -23,6 +23,7 @@ impl Shard {
         let Restored { kept, cursors, lost, .. } = restored;
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
+            mqtt.returned = kept.received.clone();
             mqtt.received = kept.received;
             (mqtt.gaps, mqtt.notices) = (kept.gaps, kept.notices);
         }
@@ -49,7 +50,7 @@ impl Shard {
         };
         let mut stood = kept.arrival;
         if kept.is_joining {
-            self.begin_retained(cursor, kept.arrival);
+            self.begin_retained(cursor, kept.arrival, kept.joined.as_deref());
         } else if kept.options & QOS_BITS == 0 {
             stood = self.arrived; // what came meanwhile is owed to nobody
             self.enter_head(cursor);

@@ -12,10 +12,11 @@ use crate::shard::Shard;
 use crate::stream::Source;
 
 impl Shard {
-    /// Begins to send what was retained up to `bound`; the live messages after it follow.
-    pub(super) fn begin_retained(&mut self, id: u32, bound: u64) {
+    /// Begins to send what was retained up to `bound`, or goes on after the subject `done`; the live messages after it follow.
+    pub(super) fn begin_retained(&mut self, id: u32, bound: u64, done: Option<&str>) {
+        let done = done.map(Arc::from);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            let join = Join { bound, plan: Plan::Snapshots, done: None, inner: None };
+            let join = Join { bound, plan: Plan::Snapshots, done, inner: None };
             cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
             cursor.stand = Stand::Joining;
         }

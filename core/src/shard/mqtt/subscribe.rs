@@ -123,7 +123,7 @@ impl Shard {
             _ => false,
         };
         if wants_retained {
-            self.begin_retained(cursor, bound);
+            self.begin_retained(cursor, bound, None);
         } else if stood.is_some() {
             self.stand(cursor, Stand::Behind(bound));
             self.queue_behind(cursor);

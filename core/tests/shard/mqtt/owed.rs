@@ -264,3 +264,29 @@ fn past_the_nodes_bound_the_holder_with_most_skips_first() {
     assert!(numbers.len() > 100 && numbers.last() == Some(&1_999), "{}", numbers.len());
     assert_eq!(missed(&world).iter().map(|one| one.2.unwrap()).sum::<u64>(), 2_000 - numbers.len() as u64);
 }
+
+#[test]
+fn a_walk_of_retained_messages_goes_on_where_it_was_and_live_messages_follow() {
+    let mut world = short_logs(|_| {});
+    let publisher = world.connect(1);
+    for number in 0..20 {
+        publish(&mut world, publisher, &format!("/a/{number:02}"), number..number + 1);
+    }
+    let mut place = arrive(&mut world, 0, "short");
+    subscribe_five(&mut world, place, "a/#", 1);
+    publish(&mut world, publisher, "/a/live", 100..101);
+    let mut got = Vec::new();
+    for _ in 0..12 {
+        // Two are under way at a time; it acknowledges them and is cut off.
+        got.append(&mut hear(&mut world, place, false).1);
+        for id in 1..=60_u8 {
+            world.bytes(place, &packet(0x40, &[0, id]));
+        }
+        world.gone(place);
+        place = arrive(&mut world, 0, "short");
+    }
+    got.append(&mut hear(&mut world, place, true).1);
+    let count = |number: u32| got.iter().filter(|one| **one == number).count();
+    let wanted = (0..20).chain([100]);
+    assert!(wanted.clone().all(|number| (1..=2).contains(&count(number))), "{got:?}");
+}
