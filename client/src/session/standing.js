@@ -107,17 +107,18 @@ export class Standing {
   }
 
   /**
-   * What of a gap is this client's own; null when it has seen all of it. A server that was given a mark knows the stand at
+   * What of a gap is this client's own; null when it has seen all of it (2.2). A server that was given a mark knows the stand at
    * the mark only, and this client may have come further since.
    * @param {Gap} gap
    * @returns {Gap | null}
    */
   refine(gap) {
     const stand = this.#positions.get(gap.subject);
-    if (stand === undefined || gap.after === null || gap.position === null || stand.epoch !== gap.after.epoch) return gap;
+    if (stand === undefined || gap.position === null || gap.reason === "ahead") return gap;
+    if (gap.position.isAtOrBefore(stand)) return null;
+    if (gap.after === null || stand.epoch !== gap.after.epoch) return gap;
     const further = stand.sequence - gap.after.sequence;
     if (further <= 0n) return gap;
-    if (gap.position.isAtOrBefore(stand)) return null;
     const missed = gap.missed === null ? null : Math.max(0, gap.missed - Number(further));
     return new Gap(gap.subject, gap.position, stand, gap.reason, missed, gap.pattern);
   }

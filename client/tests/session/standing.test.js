@@ -53,6 +53,23 @@ test("the snapshot after a gap is no repeat", () => {
   assert.equal(standing.judge(message("7.10")), "new");
 });
 
+for (const [after, text, reason, isIgnored] of [
+  [null, "7.3", "expired", true],
+  [null, "7.4", "overrun", true],
+  ["7.9", "7.2", "epoch", true],
+  ["6.9", "7.4", "epoch", true],
+  [null, "7.5", "expired", false],
+  ["7.4", "7.2", "ahead", false],
+  ["7.2", "7.2", "ahead", false],
+  [null, "8.1", "epoch", false],
+  [null, "6.9", "epoch", false],
+]) {
+  test(`a client at 7.4 ${isIgnored ? "ignores" : "takes"} a gap to ${text} after ${after}, ${reason}`, () => {
+    const found = newStanding("7.4").refine(new Gap(SUBJECT, at(text), at(after), reason, null));
+    assert.equal(found === null, isIgnored);
+  });
+}
+
 test("a gap to another reign places there even when it is smaller", () => {
   const standing = newStanding("7.400");
   standing.place(gap("3.2"));
@@ -110,7 +127,6 @@ for (const [after, upto, missed, refined] of [
   ["7.2", "7.9", null, ["7.4", null]],
   ["7.2", "7.4", 2, null],
   ["7.2", "7.3", 1, null],
-  ["7.9", "7.2", null, ["7.9", null]],
   ["7.2", "8.1", null, ["7.4", null]],
   ["6.9", "7.9", null, ["6.9", null]],
 ]) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from ..model import Gap, Message, Position
+from ..model import Gap, GapReason, Message, Position
 from .stand import Stand
 
 
@@ -91,18 +91,20 @@ class Standing:
                 self._count_join()
 
     def refine(self, gap: Gap) -> Gap | None:
-        """What of a gap is this client's own; None when it has seen all of it.
+        """What of a gap is this client's own; None when it has seen all of it (2.2).
 
         A server that was given a mark knows the stand at the mark only, and this client may have come further since.
         """
         stand = self._positions.get(gap.subject)
-        if stand is None or gap.after is None or gap.position is None or stand.epoch != gap.after.epoch:
+        if stand is None or gap.position is None or gap.reason is GapReason.AHEAD:
+            return gap
+        if gap.position.is_at_or_before(stand):
+            return None
+        if gap.after is None or stand.epoch != gap.after.epoch:
             return gap
         further = stand.sequence - gap.after.sequence
         if further <= 0:
             return gap
-        if gap.position.is_at_or_before(stand):
-            return None
         return replace(gap, after=stand, missed=None if gap.missed is None else max(0, gap.missed - further))
 
     def place(self, gap: Gap) -> None:

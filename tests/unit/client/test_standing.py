@@ -134,7 +134,6 @@ def test_what_came_after_the_last_mark_is_never_forgotten() -> None:
         ("7.2", "7.9", None, ("7.4", None)),
         ("7.2", "7.4", 2, None),
         ("7.2", "7.3", 1, None),
-        ("7.9", "7.2", None, ("7.9", None)),
         ("7.2", "8.1", None, ("7.4", None)),
         ("6.9", "7.9", None, ("6.9", None)),
     ],
@@ -145,6 +144,27 @@ def test_gap_counted_from_a_mark_is_cut_to_what_was_not_seen(
     told = Gap(SUBJECT, Position.parse(at), Position.parse(after), GapReason.OVERRUN, missed)
     found = standing("7.4", pattern=True).refine(told)
     assert (found and (str(found.after), found.missed)) == refined
+
+
+@pytest.mark.parametrize(
+    ("after", "at", "reason", "is_ignored"),
+    [
+        (None, "7.3", GapReason.EXPIRED, True),
+        (None, "7.4", GapReason.OVERRUN, True),
+        ("7.9", "7.2", GapReason.EPOCH, True),
+        ("6.9", "7.4", GapReason.EPOCH, True),
+        (None, "7.5", GapReason.EXPIRED, False),
+        ("7.4", "7.2", GapReason.AHEAD, False),
+        ("7.2", "7.2", GapReason.AHEAD, False),
+        (None, "8.1", GapReason.EPOCH, False),
+        (None, "6.9", GapReason.EPOCH, False),
+    ],
+)
+def test_a_gap_at_or_before_the_position_is_ignored_unless_the_client_is_ahead(
+    after: str | None, at: str, reason: GapReason, is_ignored: bool
+) -> None:
+    told = Gap(SUBJECT, Position.parse(at), None if after is None else Position.parse(after), reason, None)
+    assert (standing("7.4").refine(told) is None) is is_ignored
 
 
 def test_the_node_that_gave_the_mark_needs_only_the_positions_beyond_it_another_all_and_no_mark() -> None:
