@@ -9,6 +9,7 @@ PipelineError
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
 ├── CheckpointOlder   a checkpoint that is older than the table its query writes; exit 4
+├── TableReplaced     a table that is not the one that a query has read so far; exit 4
 ├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 ├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
 ├── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
@@ -83,6 +84,12 @@ class TableMismatch(PipelineError):
 
 class CheckpointOlder(PipelineError):
     """A checkpoint ends before a batch that the table of its query holds: it was put back from a copy."""
+
+    exit_code = 4
+
+
+class TableReplaced(PipelineError):
+    """Under a table's name there is another one than was read, or an older state of it."""
 
     exit_code = 4
 

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid
+from ..errors import ConfigInvalid, TableReplaced
 from .appended import Appended, appended_files, read_file, snapshot_files
 from .commits import is_table
 
@@ -29,6 +29,7 @@ _APART_US = 30 * 60 * 1_000_000
 """How much older than what a batch brings the rest may be: half of what the least patient query waits."""
 _DAY_US = 24 * 3600 * 1_000_000
 _NEVER_US = 1 << 62
+_REBUILD = "it was removed and made again, or put back from a copy. Remove the tables and checkpoints of the job that reads it, and run it"
 
 
 @dataclass
@@ -43,6 +44,7 @@ class FileTask(InputPartition):
 class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is `{"version": V, "files": N, "snapshot": B, "by_time": true}`: N files of version V are done; of a snapshot all
     live files of V count, of later versions those that their commit appended. Version -1: the table is not there yet.
+    `table` is the identifier of the table that was read, which is another one when the table is removed and made again.
     `by_time` is not there in checkpoints from before files came the oldest first: they go on in their order to the version's end.
     """
 
@@ -56,6 +58,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.last: int | None = None
         """The version at which an availableNow query ends."""
         self.newest = -1
+        self.identity = ""
         self.oldest: dict[int, int] = {}
         """The time of the oldest row that a version appended, of those to come that were looked at."""
 
@@ -70,6 +73,32 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.last = self._newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self._check_same(start)
+        place = self._advance(start, limit)
+        is_moved = any(place[name] != start[name] for name in ("version", "files", "snapshot"))
+        return {**place, "table": self._identity()} if is_moved and place["version"] >= 0 else dict(start)
+
+    def _check_same(self, start: Mapping[str, Any]) -> None:
+        """Raises TableReplaced where the table is not the one of the saved place: its versions are numbers of another log."""
+        if start["version"] < 0:
+            return
+        if self._newest() < start["version"]:
+            raise TableReplaced(
+                f"{self.path} is at version {self.newest}, and version {start['version']} was read: {_REBUILD}"
+            )
+        if "table" in start and start["table"] != self._identity():
+            raise TableReplaced(
+                f"{self.path} is the table {self._identity()}, and {start['table']} was read: {_REBUILD}"
+            )
+
+    def _identity(self) -> str:
+        """The identifier that the table was given when it was made; looked at once for as long as the query runs."""
+        if not self.identity:
+            self.identity = str(DeltaTable(self.path).metadata().id)
+        return self.identity
+
+    def _advance(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch reads."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         place, rows, newest_us = dict(start), 0, 0
         newest = self._newest() if self.last is None else self.last
