@@ -4,7 +4,8 @@
 // 100 ms where another subscription or watch could go on, that subscription is paused: it is unsubscribed, and subscribed
 // again from its position later.
 
-import { FrameInvalid } from "./errors.js";
+import { checkText } from "./arguments.js";
+import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
 import { newWire } from "./wire/speak.js";
 
 /** @typedef {import("./session/session.js").Session} Session */
@@ -27,7 +28,9 @@ const BATCH_COMMANDS_MAX = 64;
 const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
 const UNREAD_MS = 100; // a queue that stays full so long is paused, where another subscription could go on
 const WARN_AGAIN_MS = 60_000;
-const TOKEN_AGAIN_MS = 5_000; // after a failure to renew it
+const TOKEN_MS = 10_000; // for a token function to answer
+const TOKEN_AGAIN_MS = 1_000; // after it was asked; doubles with each failure
+const TOKEN_AGAIN_MS_MAX = 60_000;
 
 /** Carries a session over one link at a time; `wake` and `took` are how the user's side stirs it. */
 export class Connection {
@@ -43,6 +46,8 @@ export class Connection {
   #warnAt = -Infinity; // no warning of unread subscriptions before
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #unreadTimer;
+  #tokenFailures = 0; // since the last token
+  #isAsking = false; // for a token
   #tokenAt = 0; // not asked for again before
   /** @type {Wire} */
   #wire = newWire("json");
@@ -102,8 +107,10 @@ export class Connection {
     try {
       // A token takes as long as a person takes to log in; who leaves does not wait for it.
       const left = new Promise((resolve) => (this.#stopWaiting = () => resolve(null))).then(() => ((isLeft = true), null));
-      token = await Promise.race([this.#means.token(), left]);
+      await Promise.race([this.#tokenPause(), left]);
+      if (!isLeft) token = await Promise.race([this.#askToken(), left]);
     } catch (error) {
+      if (error instanceof Unauthorized) this.#session.close(error);
       this.#means.log.error("godwit: no token", error); // the user's own code
       return { code: null, reason: `no token: ${error}`, isUntried: true };
     }
@@ -266,17 +273,50 @@ export class Connection {
   }
 
   async #renew() {
-    const { token, now, log } = this.#means;
-    this.#tokenAt = now() + TOKEN_AGAIN_MS;
+    const { log } = this.#means;
+    if (this.#isAsking) return;
     const link = this.#link;
     try {
-      const fresh = await token();
+      const fresh = await this.#askToken();
       if (fresh === null || this.#link !== link) return;
-      this.#tokenAt = 0;
       this.#session.renew(fresh);
       this.#flush();
     } catch (error) {
-      log.warn("godwit: the token was not renewed, trying again", error); // the user's own code
+      if (error instanceof Unauthorized) {
+        this.#session.close(error);
+        this.leave("");
+      } else log.warn("godwit: the token was not renewed, trying again", error); // the user's own code
+    }
+  }
+
+  /** After a failure, until the function may be called again. */
+  async #tokenPause() {
+    const waitMs = this.#tokenFailures === 0 ? 0 : this.#tokenAt - this.#means.now();
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+  }
+
+  /** The token, within its time; a later answer is dropped. */
+  async #askToken() {
+    const { token, now } = this.#means;
+    this.#isAsking = true;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new ClientError(`the token function did not answer within ${TOKEN_MS} ms`)), TOKEN_MS);
+    });
+    try {
+      const given = /** @type {string | null} */ (await Promise.race([token(), late]));
+      if (given !== null) checkText("token", given);
+      this.#tokenFailures = 0;
+      return given;
+    } catch (error) {
+      this.#tokenFailures++;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      this.#isAsking = false;
+      const againMs = TOKEN_AGAIN_MS * 2 ** Math.max(this.#tokenFailures - 1, 0);
+      this.#tokenAt = now() + Math.min(againMs, TOKEN_AGAIN_MS_MAX);
     }
   }
 }

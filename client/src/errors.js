@@ -12,6 +12,7 @@
 //         ├── PublishQueueFull    more publishes wait for an answer than the client may hold
 //         ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
 //         ├── ReplyTimeout        nobody replied to a request in time
+//         ├── Unauthorized        thrown by a token function: there will be no token, and the client ends with it
 //         └── ClientClosed        the client was closed by its own side
 
 /** The root: `error instanceof GodwitError` is everything that Godwit raises on purpose. */
@@ -189,5 +190,12 @@ export class ClientClosed extends ClientError {
   /** @param {string} [what] the client, or one subscription of it */
   constructor(what = "the client") {
     super(`${what} is closed`);
+  }
+}
+
+/** Throw it in a token function to end the client, because no token will come; any other error is tried again. */
+export class Unauthorized extends ClientError {
+  static {
+    this.prototype.name = "Unauthorized";
   }
 }

@@ -24,6 +24,7 @@ from .errors import (
     PublishQueueFull,
     ReplyTimeout,
     SubscriptionExists,
+    Unauthorized,
 )
 from .items import Dropped, Item, Status
 from .positions import PositionFile
@@ -64,5 +65,6 @@ __all__ = [
     "SubjectInvalid",
     "Subscription",
     "SubscriptionExists",
+    "Unauthorized",
     "Watch",
 ]

@@ -15,13 +15,14 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.typing import Subprotocol
 
-from .errors import FrameInvalid
+from .arguments import check_text
+from .errors import ClientError, FrameInvalid, Unauthorized
 from .session import Phase, Session
 from .subscribing import Subscribing
 from .wire.command import Command, Publish
@@ -32,7 +33,9 @@ BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's
 CLOSE_TIMEOUT_S = 2.0
 UNREAD_MS = 100  # a queue that stays full so long is paused at the node, where another subscription could go on
 WARN_AGAIN_MS = 60_000
-TOKEN_AGAIN_MS = 5_000  # after a failure to renew it
+TOKEN_MS = 10_000  # for a token function to answer
+TOKEN_AGAIN_MS = 1_000  # after it was asked; doubles with each failure
+TOKEN_AGAIN_MS_MAX = 60_000
 
 log = logging.getLogger("godwit.client")
 
@@ -83,6 +86,8 @@ class Connection:
         self._moved = asyncio.Event()  # what the reading waits for may have come
         self._warn_at = 0  # no warning of unread subscriptions before
         self._token_at = 0  # not asked for again before
+        self._token_failures = 0  # since the last token
+        self._renewing: asyncio.Task[None] | None = None
         self.is_open = False
 
     def wake(self) -> None:
@@ -98,8 +103,13 @@ class Connection:
         """Open, carry, and end one connection; always returns how it ended."""
         settings = self._session.settings
         self._wire = self._new_wire()
+        if self._token_failures:
+            await asyncio.sleep(max(0, self._token_at - now_ms()) / 1000)
         try:
-            token = await self._token()
+            token = await self._ask_token()
+        except Unauthorized as error:
+            self._session.close(error)
+            return Loss(None, f"no token: {error}")
         except Exception as error:  # the user's own code
             log.exception("no token")
             return Loss(None, f"no token: {error}")
@@ -137,9 +147,11 @@ class Connection:
             await socket.close(1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
             return Loss(None, str(error))
         finally:
-            for task in tasks:
+            renewing, self._renewing = self._renewing, None
+            ending: list[asyncio.Task[Any]] = [*tasks, *([renewing] if renewing else [])]
+            for task in ending:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*ending, return_exceptions=True)
 
     async def _read(self, socket: ClientConnection) -> Loss:
         session = self._session
@@ -193,22 +205,48 @@ class Connection:
                 if session.phase is not Phase.DRAINING:
                     socket.transport.abort()  # nobody is there to answer a close
                 return Loss(None, reason)
-            if session.wants_token and now_ms() >= self._token_at:
-                await self._renew()
+            is_asked = self._renewing is not None and not self._renewing.done()
+            if session.wants_token and not is_asked and now_ms() >= self._token_at:
+                self._renewing = asyncio.create_task(self._renew())  # the clock is looked at meanwhile
             if session.has_commands:
                 self._out.set()
         return Loss(None, "closed")
 
     async def _renew(self) -> None:
-        self._token_at = now_ms() + TOKEN_AGAIN_MS
         try:
-            token = await self._token()
+            token = await self._ask_token()
+        except Unauthorized as error:
+            self._session.close(error)
+            self.wake()
+            return
         except Exception:  # the user's own code
             log.exception("the token was not renewed, trying again")
             return
         if token is not None:
-            self._token_at = 0
             self._session.renew(token)
+            self.wake()
+
+    async def _ask_token(self) -> str | None:
+        """The token, within its time. The function has a task of its own: what it cancels is not this client."""
+        asked = asyncio.ensure_future(self._token())
+        try:
+            await asyncio.wait([asked], timeout=TOKEN_MS / 1000)
+            if not asked.done():
+                raise TimeoutError(f"the token function did not answer within {TOKEN_MS} ms")
+            if asked.cancelled():
+                raise ClientError("the token function was cancelled")
+            token = asked.result()
+            if token is not None:
+                check_text("token", token)
+            self._token_failures = 0
+            return token
+        except Exception:
+            self._token_failures += 1
+            raise
+        finally:
+            asked.cancel()
+            again_ms = TOKEN_AGAIN_MS << min(max(self._token_failures - 1, 0), 10)
+            self._token_at = now_ms() + min(again_ms, TOKEN_AGAIN_MS_MAX)
 
 
 def _batches(commands: list[Command]) -> list[list[Command]]:

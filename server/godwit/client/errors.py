@@ -7,6 +7,7 @@ GodwitError
     ├── PublishQueueFull    more publishes wait for an answer than the client may hold
     ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
     ├── ReplyTimeout        nobody replied to a request in time
+    ├── Unauthorized        raised by a token function: there will be no token, and the client ends with it
     └── ClientClosed        the client was closed by its own side
 """
 
@@ -59,3 +60,7 @@ class ClientClosed(ClientError):
 
     def __init__(self, what: str = "the client") -> None:
         super().__init__(f"{what} is closed")
+
+
+class Unauthorized(ClientError):
+    """Raise it in a token function to end the client, because no token will come; any other error is tried again."""

@@ -1,0 +1,79 @@
+"""Token functions that fail, hang, cancel or give up: bounded, and never the end of a client that they did not mean."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from godwit.client import Client, Settings, Unauthorized, connection
+from tests.unit.client.peer import Peer
+
+QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20)
+
+
+async def test_unauthorized_ends_the_client_and_whoever_waits_for_it() -> None:
+    calls = 0
+
+    async def token() -> str:
+        nonlocal calls
+        calls += 1
+        raise Unauthorized("logged out")
+
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, token=token, settings=QUICK) as client:
+        with pytest.raises(Unauthorized, match="logged out"):
+            await client.connected()
+        with pytest.raises(Unauthorized):
+            await client.publish("/a", 1)
+    assert calls == 1 and peer.heard == []
+
+
+async def test_unauthorized_at_a_renewal_ends_the_client() -> None:
+    tokens = iter(["first"])
+
+    async def token() -> str:
+        try:
+            return next(tokens)
+        except StopIteration:
+            raise Unauthorized("logged out") from None
+
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, token=token, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        await subscription.joined()
+        await peer.say({"notice": "token_expiring", "in_ms": 60_000})
+        with pytest.raises(Unauthorized):
+            await anext(subscription)
+
+
+@pytest.mark.parametrize("how", ["cancels", "hangs", "raises", "wrong"])
+async def test_function_that_fails_is_called_again_after_a_second(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "TOKEN_MS", 50)
+    calls: list[float] = []
+
+    async def token() -> Any:
+        calls.append(asyncio.get_running_loop().time())
+        if len(calls) > 1:
+            return "good"
+        if how == "hangs":
+            await asyncio.Event().wait()
+        if how == "wrong":
+            return 7
+        raise asyncio.CancelledError if how == "cancels" else OSError("not now")
+
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, token=token, settings=QUICK) as client:
+        await client.connected()
+        assert (await client.publish("/a", 1)).position is not None
+    assert len(calls) == 2 and calls[1] - calls[0] >= 0.9
+
+
+async def test_function_that_closes_its_client_closes_it() -> None:
+    async def token() -> str:
+        await client.close()
+        return "late"
+
+    async with asyncio.timeout(20), Peer() as peer:
+        client = Client(peer.url, token=token, settings=QUICK)
+        async with client:
+            with pytest.raises(Exception, match="closed"):
+                await client.connected()
