@@ -1,6 +1,6 @@
 """An authorizer: everybody reads the news, those with a token publish in their own room, and orders are asked about one by one.
 
-    PYTHONPATH=examples godwit serve --set access.entitlement=custom --set access.authorizer=authorizer:Rooms
+    PYTHONPATH=examples godwit serve --set access.mode=custom --set access.authorizer=authorizer:Rooms
 
 It is asked when a client connects, and for what its rules say `ask`; never for a message. The engine judges by the rules alone.
 """

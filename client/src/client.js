@@ -68,7 +68,7 @@ import { newWire } from "./wire/speak.js";
 
 /**
  * @typedef {object} PublishOptions
- * @property {string} [key] an idempotence key; without one the client makes its own
+ * @property {string} [key] an idempotency key; without one the client makes its own
  * @property {string} [replyTo] where answers are awaited
  * @property {boolean} [retain] false: the message does not change the snapshot
  * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
@@ -173,7 +173,7 @@ export class Client {
   /**
    * Publish, and wait for the server's acknowledgement: bytes as bytes, a string as text, anything else as JSON.
    *
-   * While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotence key, so that
+   * While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotency key, so that
    * it becomes one message; `once: false` sends it without a key, and throws AnswerLost where that cannot be known.
    * @param {string} subject
    * @param {unknown} content

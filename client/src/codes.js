@@ -19,7 +19,7 @@ export const Code = Object.freeze({
   /** A message is larger than message_bytes_max. */
   MessageTooBig: 1009,
   /** The peer met a fault of its own. */
-  PeerFault: 1011,
+  PeerInternalError: 1011,
   /** An operator closed this connection and does not want it back. */
   ClosedByOperator: 4000,
   /** The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one. */
@@ -53,7 +53,7 @@ export const Code = Object.freeze({
   /** `after` is no position, or no map of positions. */
   PositionInvalid: 4109,
   /** `since` is no mark of this server. */
-  MarkInvalid: 4110,
+  ResumeTokenInvalid: 4110,
   /** There is no such subscription on this connection. */
   SubscriptionUnknown: 4111,
   /** The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have. */
@@ -64,9 +64,9 @@ export const Code = Object.freeze({
   PublishForbidden: 4114,
   /** Watching needs the right to publish on the whole pattern. */
   WatchForbidden: 4115,
-  /** The idempotence key is empty, too long, or too short for an anonymous client. */
+  /** The idempotency key is empty, too long, or too short for an anonymous client. */
   KeyInvalid: 4116,
-  /** The idempotence key was used with other content. */
+  /** The idempotency key was used with other content. */
   KeyConflict: 4117,
   /** The node cannot reach the level of acknowledgement that was asked for. */
   AckUnavailable: 4118,
@@ -83,7 +83,7 @@ export const Code = Object.freeze({
   /** The node is draining and takes no new publish or subscription. */
   NodeDraining: 4124,
   /** The authorizer did not answer for this command: it was not executed, and may be sent again. */
-  AuthorizerSilent: 4125,
+  AuthorizerTimeout: 4125,
   /** The HTTP request is malformed or could be read in two ways. */
   RequestMalformed: 4150,
   /** There is nothing at this path. */
@@ -103,7 +103,7 @@ export const Code = Object.freeze({
   /** Pages of this origin may not connect. */
   OriginForbidden: 4158,
   /** The request did not arrive within handshake_ms_max. */
-  RequestSlow: 4159,
+  RequestTimeout: 4159,
   /** Only HTTP/1.1 is spoken here. */
   HttpUnsupported: 4160,
   /** This request needs a token. */
@@ -121,21 +121,21 @@ export const Code = Object.freeze({
   /** What came is not the TLS, or the proxy's header, that this listener asks for. */
   HandshakeBroken: 4167,
   /** The server met a fault of its own while it did this. */
-  CommandFault: 4199,
+  CommandInternalError: 4199,
   /** The node stops or makes room; reconnect after reconnect_after_ms. */
   Draining: 4200,
   /** The node holds connections_max connections. */
   ConnectionsTooMany: 4201,
   /** Nothing came from the peer, and its socket took nothing, for idle_ms_max. */
-  PeerSilent: 4202,
+  IdleTimeout: 4202,
   /** A message did not arrive within message_ms_max of its first byte. */
-  MessageSlow: 4203,
+  MessageTimeout: 4203,
   /** The authorizer did not answer. */
   AuthorizerUnavailable: 4204,
-  /** Half-received messages use held_bytes_max on this node. */
-  HeldTooMuch: 4205,
+  /** Half-received messages use partial_bytes_max on this node. */
+  PartialBytesExceeded: 4205,
   /** The server met a fault of its own and gave this connection up. */
-  ConnectionFault: 4206,
+  ConnectionInternalError: 4206,
   /** An operator asks this client to connect to another node. */
   MovedByOperator: 4207,
   /** This address or identity connects, or fails to, more often than it may, or holds as many connections as it may. */
@@ -153,7 +153,7 @@ export const CODES = new Map([
   [1007, { number: 1007, name: "TextInvalid", retry: false, sentence: "A text frame or a close reason is not UTF-8." }],
   [1008, { number: 1008, name: "PolicyViolated", retry: false, sentence: "The peer did something that is allowed once but not without end." }],
   [1009, { number: 1009, name: "MessageTooBig", retry: false, sentence: "A message is larger than message_bytes_max." }],
-  [1011, { number: 1011, name: "PeerFault", retry: true, sentence: "The peer met a fault of its own." }],
+  [1011, { number: 1011, name: "PeerInternalError", retry: true, sentence: "The peer met a fault of its own." }],
   [4000, { number: 4000, name: "ClosedByOperator", retry: false, sentence: "An operator closed this connection and does not want it back." }],
   [4001, { number: 4001, name: "ConnectMissing", retry: false, sentence: "The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one." }],
   [4002, { number: 4002, name: "TokenInvalid", retry: false, sentence: "The token is not one this node accepts." }],
@@ -170,14 +170,14 @@ export const CODES = new Map([
   [4107, { number: 4107, name: "ContentTooDeep", retry: false, sentence: "The content nests deeper than content_depth_max." }],
   [4108, { number: 4108, name: "CommandsTooMany", retry: true, sentence: "An array holds more commands than commands_in_flight_max; none of it was executed." }],
   [4109, { number: 4109, name: "PositionInvalid", retry: false, sentence: "`after` is no position, or no map of positions." }],
-  [4110, { number: 4110, name: "MarkInvalid", retry: false, sentence: "`since` is no mark of this server." }],
+  [4110, { number: 4110, name: "ResumeTokenInvalid", retry: false, sentence: "`since` is no mark of this server." }],
   [4111, { number: 4111, name: "SubscriptionUnknown", retry: false, sentence: "There is no such subscription on this connection." }],
   [4112, { number: 4112, name: "SubscriptionsTooMany", retry: false, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." }],
   [4113, { number: 4113, name: "SubscribeForbidden", retry: false, sentence: "This identity may not subscribe to all of that, or no longer." }],
   [4114, { number: 4114, name: "PublishForbidden", retry: false, sentence: "This identity may not publish there." }],
   [4115, { number: 4115, name: "WatchForbidden", retry: false, sentence: "Watching needs the right to publish on the whole pattern." }],
-  [4116, { number: 4116, name: "KeyInvalid", retry: false, sentence: "The idempotence key is empty, too long, or too short for an anonymous client." }],
-  [4117, { number: 4117, name: "KeyConflict", retry: false, sentence: "The idempotence key was used with other content." }],
+  [4116, { number: 4116, name: "KeyInvalid", retry: false, sentence: "The idempotency key is empty, too long, or too short for an anonymous client." }],
+  [4117, { number: 4117, name: "KeyConflict", retry: false, sentence: "The idempotency key was used with other content." }],
   [4118, { number: 4118, name: "AckUnavailable", retry: false, sentence: "The node cannot reach the level of acknowledgement that was asked for." }],
   [4119, { number: 4119, name: "DiskFailing", retry: true, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." }],
   [4120, { number: 4120, name: "SubjectsTooMany", retry: true, sentence: "The node holds subjects_max subjects; no new one can begin now." }],
@@ -185,7 +185,7 @@ export const CODES = new Map([
   [4122, { number: 4122, name: "RateExceeded", retry: true, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." }],
   [4123, { number: 4123, name: "NodeBusy", retry: true, sentence: "A byte limit of the whole node is reached; the command was not executed." }],
   [4124, { number: 4124, name: "NodeDraining", retry: true, sentence: "The node is draining and takes no new publish or subscription." }],
-  [4125, { number: 4125, name: "AuthorizerSilent", retry: true, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." }],
+  [4125, { number: 4125, name: "AuthorizerTimeout", retry: true, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." }],
   [4150, { number: 4150, name: "RequestMalformed", retry: false, sentence: "The HTTP request is malformed or could be read in two ways." }],
   [4151, { number: 4151, name: "PathUnknown", retry: false, sentence: "There is nothing at this path." }],
   [4152, { number: 4152, name: "MethodForbidden", retry: false, sentence: "This path does not know the method." }],
@@ -195,7 +195,7 @@ export const CODES = new Map([
   [4156, { number: 4156, name: "BodyTooBig", retry: false, sentence: "The body is larger than message_bytes_max, or there should be none." }],
   [4157, { number: 4157, name: "MediaUnsupported", retry: false, sentence: "The media type of the body is not taken here." }],
   [4158, { number: 4158, name: "OriginForbidden", retry: false, sentence: "Pages of this origin may not connect." }],
-  [4159, { number: 4159, name: "RequestSlow", retry: true, sentence: "The request did not arrive within handshake_ms_max." }],
+  [4159, { number: 4159, name: "RequestTimeout", retry: true, sentence: "The request did not arrive within handshake_ms_max." }],
   [4160, { number: 4160, name: "HttpUnsupported", retry: false, sentence: "Only HTTP/1.1 is spoken here." }],
   [4161, { number: 4161, name: "TokenMissing", retry: false, sentence: "This request needs a token." }],
   [4162, { number: 4162, name: "SnapshotMissing", retry: true, sentence: "The subject has no snapshot." }],
@@ -204,14 +204,14 @@ export const CODES = new Map([
   [4165, { number: 4165, name: "MethodUnknown", retry: false, sentence: "The method is not known here." }],
   [4166, { number: 4166, name: "CodingUnsupported", retry: false, sentence: "The transfer coding is not known here: only chunked is." }],
   [4167, { number: 4167, name: "HandshakeBroken", retry: false, sentence: "What came is not the TLS, or the proxy's header, that this listener asks for." }],
-  [4199, { number: 4199, name: "CommandFault", retry: true, sentence: "The server met a fault of its own while it did this." }],
+  [4199, { number: 4199, name: "CommandInternalError", retry: true, sentence: "The server met a fault of its own while it did this." }],
   [4200, { number: 4200, name: "Draining", retry: true, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." }],
   [4201, { number: 4201, name: "ConnectionsTooMany", retry: true, sentence: "The node holds connections_max connections." }],
-  [4202, { number: 4202, name: "PeerSilent", retry: true, sentence: "Nothing came from the peer, and its socket took nothing, for idle_ms_max." }],
-  [4203, { number: 4203, name: "MessageSlow", retry: true, sentence: "A message did not arrive within message_ms_max of its first byte." }],
+  [4202, { number: 4202, name: "IdleTimeout", retry: true, sentence: "Nothing came from the peer, and its socket took nothing, for idle_ms_max." }],
+  [4203, { number: 4203, name: "MessageTimeout", retry: true, sentence: "A message did not arrive within message_ms_max of its first byte." }],
   [4204, { number: 4204, name: "AuthorizerUnavailable", retry: true, sentence: "The authorizer did not answer." }],
-  [4205, { number: 4205, name: "HeldTooMuch", retry: true, sentence: "Half-received messages use held_bytes_max on this node." }],
-  [4206, { number: 4206, name: "ConnectionFault", retry: true, sentence: "The server met a fault of its own and gave this connection up." }],
+  [4205, { number: 4205, name: "PartialBytesExceeded", retry: true, sentence: "Half-received messages use partial_bytes_max on this node." }],
+  [4206, { number: 4206, name: "ConnectionInternalError", retry: true, sentence: "The server met a fault of its own and gave this connection up." }],
   [4207, { number: 4207, name: "MovedByOperator", retry: true, sentence: "An operator asks this client to connect to another node." }],
   [4208, { number: 4208, name: "ConnectsTooMany", retry: true, sentence: "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may." }],
 ]);

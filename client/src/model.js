@@ -189,12 +189,12 @@ export class Status {
 export class Published {
   /**
    * @param {Position | null} position null for a standard message
-   * @param {boolean} [isRepeat] its idempotence key was known already
+   * @param {boolean} [isDuplicate] its idempotency key was known already
    * @param {Ack | null} [ack]
    */
-  constructor(position, isRepeat = false, ack = null) {
+  constructor(position, isDuplicate = false, ack = null) {
     this.position = position;
-    this.isRepeat = isRepeat;
+    this.isDuplicate = isDuplicate;
     this.ack = ack;
   }
 }

@@ -65,7 +65,7 @@ export class Subscription {
     return this.isEnded && this.#core.error === null;
   }
 
-  /** Joins, gaps told, repeats dropped, and holes found, each of which is a fault of the server. */
+  /** Joins, gaps told, duplicates dropped, and holes found, each of which is a fault of the server. */
   get counts() {
     return { ...this.#core.counts };
   }

@@ -1,4 +1,4 @@
-// Publishing on a subject, as a client does it: content, kind, whether it is kept as the state, an idempotence key; and the outcome.
+// Publishing on a subject, as a client does it: content, kind, whether it is kept as the state, an idempotency key; and the outcome.
 
 import { element, panel, say } from "../element.js";
 import { readClientToken } from "./live.js";
@@ -17,7 +17,7 @@ export class PublishForm {
     const form = element("form", { class: "stack", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.publish(); } },
       element("label", { class: "field" }, "Content", this.content),
       element("div", { class: "row" },
-        element("label", { class: "field" }, "Kind", this.kind), element("label", { class: "field wide" }, "Idempotence key", this.key)),
+        element("label", { class: "field" }, "Kind", this.kind), element("label", { class: "field wide" }, "Idempotency key", this.key)),
       element("label", { class: "field" }, "Token", this.token),
       element("label", { class: "tick" }, this.retain, "keep as the subject’s state"),
       element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Publish"), this.outcome));
@@ -40,7 +40,7 @@ export class PublishForm {
       const token = this.token.value.trim();
       if (token && token !== readClientToken()) await live.renew(token);
       const answer = await live.send(command, isJson ? content : undefined);
-      this.tell(`accepted at ${answer.at}${answer.repeat ? ", which was a repeat" : ""}`, "good");
+      this.tell(`accepted at ${answer.at}${answer.duplicate ? ", which was a duplicate" : ""}`, "good");
     } catch (error) {
       this.tell(error instanceof SyntaxError ? `This is not JSON: ${error.message}` : error.message, "bad");
     } finally {

@@ -21,7 +21,7 @@ pub enum Code {
     /// A message is larger than message_bytes_max.
     MessageTooBig = 1009,
     /// The peer met a fault of its own.
-    PeerFault = 1011,
+    PeerInternalError = 1011,
     /// An operator closed this connection and does not want it back.
     ClosedByOperator = 4000,
     /// The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one.
@@ -55,7 +55,7 @@ pub enum Code {
     /// `after` is no position, or no map of positions.
     PositionInvalid = 4109,
     /// `since` is no mark of this server.
-    MarkInvalid = 4110,
+    ResumeTokenInvalid = 4110,
     /// There is no such subscription on this connection.
     SubscriptionUnknown = 4111,
     /// The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have.
@@ -66,9 +66,9 @@ pub enum Code {
     PublishForbidden = 4114,
     /// Watching needs the right to publish on the whole pattern.
     WatchForbidden = 4115,
-    /// The idempotence key is empty, too long, or too short for an anonymous client.
+    /// The idempotency key is empty, too long, or too short for an anonymous client.
     KeyInvalid = 4116,
-    /// The idempotence key was used with other content.
+    /// The idempotency key was used with other content.
     KeyConflict = 4117,
     /// The node cannot reach the level of acknowledgement that was asked for.
     AckUnavailable = 4118,
@@ -85,7 +85,7 @@ pub enum Code {
     /// The node is draining and takes no new publish or subscription.
     NodeDraining = 4124,
     /// The authorizer did not answer for this command: it was not executed, and may be sent again.
-    AuthorizerSilent = 4125,
+    AuthorizerTimeout = 4125,
     /// The HTTP request is malformed or could be read in two ways.
     RequestMalformed = 4150,
     /// There is nothing at this path.
@@ -105,7 +105,7 @@ pub enum Code {
     /// Pages of this origin may not connect.
     OriginForbidden = 4158,
     /// The request did not arrive within handshake_ms_max.
-    RequestSlow = 4159,
+    RequestTimeout = 4159,
     /// Only HTTP/1.1 is spoken here.
     HttpUnsupported = 4160,
     /// This request needs a token.
@@ -123,21 +123,21 @@ pub enum Code {
     /// What came is not the TLS, or the proxy's header, that this listener asks for.
     HandshakeBroken = 4167,
     /// The server met a fault of its own while it did this.
-    CommandFault = 4199,
+    CommandInternalError = 4199,
     /// The node stops or makes room; reconnect after reconnect_after_ms.
     Draining = 4200,
     /// The node holds connections_max connections.
     ConnectionsTooMany = 4201,
     /// Nothing came from the peer, and its socket took nothing, for idle_ms_max.
-    PeerSilent = 4202,
+    IdleTimeout = 4202,
     /// A message did not arrive within message_ms_max of its first byte.
-    MessageSlow = 4203,
+    MessageTimeout = 4203,
     /// The authorizer did not answer.
     AuthorizerUnavailable = 4204,
-    /// Half-received messages use held_bytes_max on this node.
-    HeldTooMuch = 4205,
+    /// Half-received messages use partial_bytes_max on this node.
+    PartialBytesExceeded = 4205,
     /// The server met a fault of its own and gave this connection up.
-    ConnectionFault = 4206,
+    ConnectionInternalError = 4206,
     /// An operator asks this client to connect to another node.
     MovedByOperator = 4207,
     /// This address or identity connects, or fails to, more often than it may, or holds as many connections as it may.
@@ -161,7 +161,7 @@ static ROWS: [Row; 68] = [
     Row { code: Code::TextInvalid, name: "TextInvalid", retry: false, http: 400, sentence: "A text frame or a close reason is not UTF-8." },
     Row { code: Code::PolicyViolated, name: "PolicyViolated", retry: false, http: 403, sentence: "The peer did something that is allowed once but not without end." },
     Row { code: Code::MessageTooBig, name: "MessageTooBig", retry: false, http: 413, sentence: "A message is larger than message_bytes_max." },
-    Row { code: Code::PeerFault, name: "PeerFault", retry: true, http: 500, sentence: "The peer met a fault of its own." },
+    Row { code: Code::PeerInternalError, name: "PeerInternalError", retry: true, http: 500, sentence: "The peer met a fault of its own." },
     Row { code: Code::ClosedByOperator, name: "ClosedByOperator", retry: false, http: 403, sentence: "An operator closed this connection and does not want it back." },
     Row { code: Code::ConnectMissing, name: "ConnectMissing", retry: false, http: 401, sentence: "The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one." },
     Row { code: Code::TokenInvalid, name: "TokenInvalid", retry: false, http: 401, sentence: "The token is not one this node accepts." },
@@ -178,14 +178,14 @@ static ROWS: [Row; 68] = [
     Row { code: Code::ContentTooDeep, name: "ContentTooDeep", retry: false, http: 400, sentence: "The content nests deeper than content_depth_max." },
     Row { code: Code::CommandsTooMany, name: "CommandsTooMany", retry: true, http: 429, sentence: "An array holds more commands than commands_in_flight_max; none of it was executed." },
     Row { code: Code::PositionInvalid, name: "PositionInvalid", retry: false, http: 400, sentence: "`after` is no position, or no map of positions." },
-    Row { code: Code::MarkInvalid, name: "MarkInvalid", retry: false, http: 400, sentence: "`since` is no mark of this server." },
+    Row { code: Code::ResumeTokenInvalid, name: "ResumeTokenInvalid", retry: false, http: 400, sentence: "`since` is no mark of this server." },
     Row { code: Code::SubscriptionUnknown, name: "SubscriptionUnknown", retry: false, http: 404, sentence: "There is no such subscription on this connection." },
     Row { code: Code::SubscriptionsTooMany, name: "SubscriptionsTooMany", retry: false, http: 429, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." },
     Row { code: Code::SubscribeForbidden, name: "SubscribeForbidden", retry: false, http: 403, sentence: "This identity may not subscribe to all of that, or no longer." },
     Row { code: Code::PublishForbidden, name: "PublishForbidden", retry: false, http: 403, sentence: "This identity may not publish there." },
     Row { code: Code::WatchForbidden, name: "WatchForbidden", retry: false, http: 403, sentence: "Watching needs the right to publish on the whole pattern." },
-    Row { code: Code::KeyInvalid, name: "KeyInvalid", retry: false, http: 400, sentence: "The idempotence key is empty, too long, or too short for an anonymous client." },
-    Row { code: Code::KeyConflict, name: "KeyConflict", retry: false, http: 409, sentence: "The idempotence key was used with other content." },
+    Row { code: Code::KeyInvalid, name: "KeyInvalid", retry: false, http: 400, sentence: "The idempotency key is empty, too long, or too short for an anonymous client." },
+    Row { code: Code::KeyConflict, name: "KeyConflict", retry: false, http: 409, sentence: "The idempotency key was used with other content." },
     Row { code: Code::AckUnavailable, name: "AckUnavailable", retry: false, http: 422, sentence: "The node cannot reach the level of acknowledgement that was asked for." },
     Row { code: Code::DiskFailing, name: "DiskFailing", retry: true, http: 503, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." },
     Row { code: Code::SubjectsTooMany, name: "SubjectsTooMany", retry: true, http: 503, sentence: "The node holds subjects_max subjects; no new one can begin now." },
@@ -193,7 +193,7 @@ static ROWS: [Row; 68] = [
     Row { code: Code::RateExceeded, name: "RateExceeded", retry: true, http: 429, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." },
     Row { code: Code::NodeBusy, name: "NodeBusy", retry: true, http: 503, sentence: "A byte limit of the whole node is reached; the command was not executed." },
     Row { code: Code::NodeDraining, name: "NodeDraining", retry: true, http: 503, sentence: "The node is draining and takes no new publish or subscription." },
-    Row { code: Code::AuthorizerSilent, name: "AuthorizerSilent", retry: true, http: 503, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." },
+    Row { code: Code::AuthorizerTimeout, name: "AuthorizerTimeout", retry: true, http: 503, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." },
     Row { code: Code::RequestMalformed, name: "RequestMalformed", retry: false, http: 400, sentence: "The HTTP request is malformed or could be read in two ways." },
     Row { code: Code::PathUnknown, name: "PathUnknown", retry: false, http: 404, sentence: "There is nothing at this path." },
     Row { code: Code::MethodForbidden, name: "MethodForbidden", retry: false, http: 405, sentence: "This path does not know the method." },
@@ -203,7 +203,7 @@ static ROWS: [Row; 68] = [
     Row { code: Code::BodyTooBig, name: "BodyTooBig", retry: false, http: 413, sentence: "The body is larger than message_bytes_max, or there should be none." },
     Row { code: Code::MediaUnsupported, name: "MediaUnsupported", retry: false, http: 415, sentence: "The media type of the body is not taken here." },
     Row { code: Code::OriginForbidden, name: "OriginForbidden", retry: false, http: 403, sentence: "Pages of this origin may not connect." },
-    Row { code: Code::RequestSlow, name: "RequestSlow", retry: true, http: 408, sentence: "The request did not arrive within handshake_ms_max." },
+    Row { code: Code::RequestTimeout, name: "RequestTimeout", retry: true, http: 408, sentence: "The request did not arrive within handshake_ms_max." },
     Row { code: Code::HttpUnsupported, name: "HttpUnsupported", retry: false, http: 505, sentence: "Only HTTP/1.1 is spoken here." },
     Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This request needs a token." },
     Row { code: Code::SnapshotMissing, name: "SnapshotMissing", retry: true, http: 404, sentence: "The subject has no snapshot." },
@@ -212,14 +212,14 @@ static ROWS: [Row; 68] = [
     Row { code: Code::MethodUnknown, name: "MethodUnknown", retry: false, http: 501, sentence: "The method is not known here." },
     Row { code: Code::CodingUnsupported, name: "CodingUnsupported", retry: false, http: 501, sentence: "The transfer coding is not known here: only chunked is." },
     Row { code: Code::HandshakeBroken, name: "HandshakeBroken", retry: false, http: 400, sentence: "What came is not the TLS, or the proxy's header, that this listener asks for." },
-    Row { code: Code::CommandFault, name: "CommandFault", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
+    Row { code: Code::CommandInternalError, name: "CommandInternalError", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
     Row { code: Code::Draining, name: "Draining", retry: true, http: 503, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." },
     Row { code: Code::ConnectionsTooMany, name: "ConnectionsTooMany", retry: true, http: 503, sentence: "The node holds connections_max connections." },
-    Row { code: Code::PeerSilent, name: "PeerSilent", retry: true, http: 408, sentence: "Nothing came from the peer, and its socket took nothing, for idle_ms_max." },
-    Row { code: Code::MessageSlow, name: "MessageSlow", retry: true, http: 408, sentence: "A message did not arrive within message_ms_max of its first byte." },
+    Row { code: Code::IdleTimeout, name: "IdleTimeout", retry: true, http: 408, sentence: "Nothing came from the peer, and its socket took nothing, for idle_ms_max." },
+    Row { code: Code::MessageTimeout, name: "MessageTimeout", retry: true, http: 408, sentence: "A message did not arrive within message_ms_max of its first byte." },
     Row { code: Code::AuthorizerUnavailable, name: "AuthorizerUnavailable", retry: true, http: 503, sentence: "The authorizer did not answer." },
-    Row { code: Code::HeldTooMuch, name: "HeldTooMuch", retry: true, http: 503, sentence: "Half-received messages use held_bytes_max on this node." },
-    Row { code: Code::ConnectionFault, name: "ConnectionFault", retry: true, http: 500, sentence: "The server met a fault of its own and gave this connection up." },
+    Row { code: Code::PartialBytesExceeded, name: "PartialBytesExceeded", retry: true, http: 503, sentence: "Half-received messages use partial_bytes_max on this node." },
+    Row { code: Code::ConnectionInternalError, name: "ConnectionInternalError", retry: true, http: 500, sentence: "The server met a fault of its own and gave this connection up." },
     Row { code: Code::MovedByOperator, name: "MovedByOperator", retry: true, http: 503, sentence: "An operator asks this client to connect to another node." },
     Row { code: Code::ConnectsTooMany, name: "ConnectsTooMany", retry: true, http: 429, sentence: "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may." },
 ];

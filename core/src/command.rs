@@ -138,7 +138,7 @@ pub enum Reply<'a> {
     /// `at` is none for a standard message; `reached` is the level where it is less than was asked for.
     Published {
         at: Option<Position>,
-        is_repeat: bool,
+        is_duplicate: bool,
         reached: Option<Ack>,
     },
     Pong {

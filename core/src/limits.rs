@@ -8,9 +8,9 @@ use serde::Deserialize;
 pub const SUBJECT_BYTES_MAX: usize = 1_024;
 /// Longest id, as it is written.
 pub const ID_BYTES_MAX: usize = 256;
-/// Longest idempotence key.
+/// Longest idempotency key.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Shortest idempotence key of an anonymous client.
+/// Shortest idempotency key of an anonymous client.
 pub const KEY_BYTES_MIN_ANONYMOUS: usize = 16;
 /// Longest token.
 pub const TOKEN_BYTES_MAX: usize = 65_536;
@@ -27,7 +27,7 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// Most frames that one WebSocket message may come in.
     pub fragments_per_message_max: usize,
-    /// Shortest frame that is compressed for WebSocket clients that agreed to it (`client.compresses`).
+    /// Shortest frame that is compressed for WebSocket clients that agreed to it (`client.compression`).
     pub compress_bytes_min: usize,
     /// Largest HTTP request head.
     pub header_bytes_max: usize,
@@ -50,7 +50,7 @@ pub struct Limits {
     /// Most connections that one address begins in a second; 0: no such limit.
     pub connects_per_second_per_address_max: usize,
     /// Most tokens that were refused to one address in a minute; past it, whoever shows a token from there waits. 0: no such limit.
-    pub failures_per_minute_per_address_max: usize,
+    pub token_failures_per_minute_per_address_max: usize,
     /// Most connections of one address at once; 0: no such limit.
     pub connections_per_address_max: usize,
     /// Most subscriptions of one address at once, all its connections together; 0: no such limit.
@@ -84,7 +84,7 @@ pub struct Limits {
     /// How much of a rate may come at once after a pause: so many milliseconds' worth.
     pub burst_ms_max: u64,
     /// Addresses, identities and tenants whose use is remembered; those with connections are kept beyond it, of the others who owes least goes first.
-    pub accounts_max: usize,
+    pub rate_limit_entries_max: usize,
     /// Time from accepting a connection to its complete request head, and from there to `connect` where one is asked for.
     pub handshake_ms_max: u64,
     /// Time from the first byte of a message to its last.
@@ -110,7 +110,7 @@ pub struct Limits {
     /// Time a stream outlives its last listener.
     pub stream_linger_ms: u64,
     /// Half-received messages, parked commands and partly sent frames of all connections.
-    pub held_bytes_max: usize,
+    pub partial_bytes_max: usize,
     /// Most subjects with messages, a snapshot or a listener.
     pub subjects_max: usize,
     /// Messages a log keeps; the oldest go.
@@ -125,10 +125,10 @@ pub struct Limits {
     pub snapshot_age_ms_max: u64,
     /// Merged fields of all snapshots; past it a snapshot keeps the last content alone.
     pub snapshots_bytes_max: usize,
-    /// Idempotence keys remembered; the oldest go.
-    pub keys_max: usize,
-    /// Age at which an idempotence key is forgotten.
-    pub keys_age_ms_max: u64,
+    /// Idempotency keys remembered; the oldest go.
+    pub idempotency_keys_max: usize,
+    /// Age at which an idempotency key is forgotten.
+    pub idempotency_keys_age_ms_max: u64,
     /// Entries of the feed that a shard has not read; publishers are not read while one is half of it behind.
     pub feed_entries_max: usize,
     /// Messages the feed may hold for a shard that has not read them; as feed_entries_max.
@@ -142,7 +142,7 @@ pub struct Limits {
     /// Time between two marks of a wildcard subscription.
     pub mark_interval_ms: u64,
     /// Time after the last listener left before watchers hear of it.
-    pub interest_hold_ms: u64,
+    pub interest_debounce_ms: u64,
     /// Shortest conflation window a subscription may ask for.
     pub conflate_ms_min: u64,
     /// Longest conflation window a subscription may ask for.
@@ -185,7 +185,7 @@ impl Default for Limits {
             publish_bytes_per_second_max: 0,
             subscribes_per_second_max: 0,
             connects_per_second_per_address_max: 0,
-            failures_per_minute_per_address_max: 60,
+            token_failures_per_minute_per_address_max: 60,
             connections_per_address_max: 0,
             subscriptions_per_address_max: 0,
             subscribes_per_second_per_address_max: 0,
@@ -202,7 +202,7 @@ impl Default for Limits {
             publishes_per_second_per_tenant_max: 0,
             publish_bytes_per_second_per_tenant_max: 0,
             burst_ms_max: 1_000,
-            accounts_max: 200_000,
+            rate_limit_entries_max: 200_000,
             handshake_ms_max: 10_000,
             message_ms_max: 10_000,
             poll_ms_max: 60_000,
@@ -215,7 +215,7 @@ impl Default for Limits {
             stream_window_bytes_max: 1_048_576,
             windows_bytes_max: 134_217_728,
             stream_linger_ms: 10_000,
-            held_bytes_max: 268_435_456,
+            partial_bytes_max: 268_435_456,
             subjects_max: 1_000_000,
             log_messages_max: 1_000,
             log_age_ms_max: 180_000,
@@ -223,15 +223,15 @@ impl Default for Limits {
             snapshot_bytes_max: 1_048_576,
             snapshot_age_ms_max: 0,
             snapshots_bytes_max: 268_435_456,
-            keys_max: 100_000,
-            keys_age_ms_max: 300_000,
+            idempotency_keys_max: 100_000,
+            idempotency_keys_age_ms_max: 300_000,
             feed_entries_max: 1_048_576,
             feed_bytes_max: 268_435_456,
             index_entries_max: 4_194_304,
             journal_readings_max: 16,
             journal_page_bytes_max: 262_144,
             mark_interval_ms: 1_000,
-            interest_hold_ms: 1_000,
+            interest_debounce_ms: 1_000,
             conflate_ms_min: 100,
             conflate_ms_max: 3_600_000,
             content_depth_max: 128,

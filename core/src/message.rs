@@ -146,7 +146,7 @@ pub struct Draft {
     pub bytes: Box<[u8]>,
     /// What MQTT says of it; none from any other wire.
     pub mqtt: Option<FromMqtt>,
-    /// The publisher's idempotence key, scoped by `identity` and the subject.
+    /// The publisher's idempotency key, scoped by `identity` and the subject.
     pub key: Option<Box<[u8]>>,
     /// What its publisher waits for.
     pub ack: Ack,

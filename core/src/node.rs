@@ -1,4 +1,4 @@
-//! Everything that is one per node: the feed, the logs and their names, idempotence keys, who listens, and interest.
+//! Everything that is one per node: the feed, the logs and their names, idempotency keys, who listens, and interest.
 //! One `Node` stands behind one lock that all shards share; every method is a short section. It sends nothing and encodes
 //! nothing: that is the shards'. What is accepted is never unsaid: a position is given once.
 mod ages;
@@ -119,8 +119,8 @@ impl Node {
             restoring: None,
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),
-            interest: interest::Interest::new(secret, limits.interest_hold_ms),
-            keys: keys::Keys::new(secret, limits.keys_max, limits.keys_age_ms_max),
+            interest: interest::Interest::new(secret, limits.interest_debounce_ms),
+            keys: keys::Keys::new(secret, limits.idempotency_keys_max, limits.idempotency_keys_age_ms_max),
             replies: replies::Replies::default(),
             forgotten: forgotten::Forgotten::default(),
             unread: 0,
@@ -194,7 +194,7 @@ impl Node {
     /// Some: the shard fell a whole feed behind since it was last asked, and was not told some entries. It drops its windows,
     /// catches up from the logs, which had none of the standard messages named here, and asks for the state of interest
     /// again. Told once; entries flow again.
-    pub fn fell_off(&mut self, shard: u8) -> Option<Vec<Lost>> {
+    pub fn window_misses(&mut self, shard: u8) -> Option<Vec<Lost>> {
         self.feed.take_fall(shard)
     }
 

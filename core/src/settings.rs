@@ -121,7 +121,7 @@ pub struct Listener {
     /// Clients speak TLS.
     pub is_tls: bool,
     /// Trusted proxies begin with a PROXY header.
-    pub takes_proxy: bool,
+    pub proxy_protocol: bool,
 }
 
 /// What TLS listeners show and ask for; files are read by the engine.

@@ -182,7 +182,7 @@ fn give_back(
 ) -> io::Result<(Restored, u64)> {
     let limits = &settings.limits;
     let ages = settings.patterns.iter().filter_map(|pattern| pattern.log_age_ms_max);
-    let age_ms = ages.chain([limits.log_age_ms_max, limits.keys_age_ms_max]).max().unwrap_or(0);
+    let age_ms = ages.chain([limits.log_age_ms_max, limits.idempotency_keys_age_ms_max]).max().unwrap_or(0);
     let budget = Budget {
         messages: limits.index_entries_max as u64,
         bytes: limits.logs_bytes_max as u64,

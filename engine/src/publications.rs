@@ -58,7 +58,7 @@ impl Publications {
         let answers = self.checks.into_iter().map(|check| match check.map(|()| outcomes.next()) {
             Err(code) | Ok(Some(Outcome::Refused(code))) => Err(code),
             Ok(Some(Outcome::Published { at: Some(at), .. } | Outcome::Awaits { at: Some(at), .. })) => Ok(at),
-            Ok(Some(Outcome::Published { .. } | Outcome::Awaits { .. }) | None) => Err(Code::CommandFault),
+            Ok(Some(Outcome::Published { .. } | Outcome::Awaits { .. }) | None) => Err(Code::CommandInternalError),
         });
         answers.collect()
     }

@@ -224,7 +224,7 @@ impl Turning {
     /// Opens the link that a listener asks for; false when the connection cannot be served.
     fn link(&mut self, listener: u8, socket: u32, peer: SocketAddr) -> bool {
         let Some(asked) = self.settings.listeners.get(usize::from(listener)) else { return true };
-        let awaits_header = asked.takes_proxy && self.shard.trusts(peer);
+        let awaits_header = asked.proxy_protocol && self.shard.trusts(peer);
         if !asked.is_tls && !awaits_header {
             return true;
         }

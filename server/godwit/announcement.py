@@ -22,16 +22,16 @@ def announce(config: Config, listening: Listening, admin: Address) -> None:
     log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
     if config.mqtt.enabled and listening.mqtt is None:
         address = str(config.mqtt.address)
-        log.warning("mqtt_left_out", why="the default MQTT port is taken", address=address, set="mqtt.address")
+        log.warning("mqtt_disabled", why="the default MQTT port is taken", address=address, set="mqtt.address")
     if config.node.data_directory and listening.resumed is None:
-        log.info("data_directory_opened", keeps="the epoch", not_kept="messages: they are gone when the node stops")
+        log.info("journal_disabled", keeps="the epoch", not_kept="messages: they are gone when the node stops")
     if listening.resumed is not None:
         said = listening.resumed.get("said", ())
         log.info("journal_opened", **{name: value for name, value in listening.resumed.items() if name != "said"})
         for what in said:
             log.warning("journal_repaired", what=what)
-    if config.access.entitlement == "none" and not is_loopback(listening.client.host):
-        log.warning("access_open", why="everybody who reaches the client port may publish", set="access.entitlement")
+    if config.access.mode == "none" and not is_loopback(listening.client.host):
+        log.warning("access_open", why="everybody who reaches the client port may publish", set="access.mode")
     if listening.driver == "readiness":
         _look_at_descriptors(config.limits["connections_max"])
 
@@ -46,4 +46,4 @@ def _look_at_descriptors(connections_max: int) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
         hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"
-        read_logger().warning("descriptors_few", descriptors=limit, connections_max=connections_max, hint=hint)
+        read_logger().warning("descriptor_limit_low", descriptors=limit, connections_max=connections_max, hint=hint)

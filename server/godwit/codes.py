@@ -19,7 +19,7 @@ class Code(IntEnum):
     TEXT_INVALID = 1007
     POLICY_VIOLATED = 1008
     MESSAGE_TOO_BIG = 1009
-    PEER_FAULT = 1011
+    PEER_INTERNAL_ERROR = 1011
     CLOSED_BY_OPERATOR = 4000
     CONNECT_MISSING = 4001
     TOKEN_INVALID = 4002
@@ -36,7 +36,7 @@ class Code(IntEnum):
     CONTENT_TOO_DEEP = 4107
     COMMANDS_TOO_MANY = 4108
     POSITION_INVALID = 4109
-    MARK_INVALID = 4110
+    RESUME_TOKEN_INVALID = 4110
     SUBSCRIPTION_UNKNOWN = 4111
     SUBSCRIPTIONS_TOO_MANY = 4112
     SUBSCRIBE_FORBIDDEN = 4113
@@ -51,7 +51,7 @@ class Code(IntEnum):
     RATE_EXCEEDED = 4122
     NODE_BUSY = 4123
     NODE_DRAINING = 4124
-    AUTHORIZER_SILENT = 4125
+    AUTHORIZER_TIMEOUT = 4125
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
     METHOD_FORBIDDEN = 4152
@@ -61,7 +61,7 @@ class Code(IntEnum):
     BODY_TOO_BIG = 4156
     MEDIA_UNSUPPORTED = 4157
     ORIGIN_FORBIDDEN = 4158
-    REQUEST_SLOW = 4159
+    REQUEST_TIMEOUT = 4159
     HTTP_UNSUPPORTED = 4160
     TOKEN_MISSING = 4161
     SNAPSHOT_MISSING = 4162
@@ -70,14 +70,14 @@ class Code(IntEnum):
     METHOD_UNKNOWN = 4165
     CODING_UNSUPPORTED = 4166
     HANDSHAKE_BROKEN = 4167
-    COMMAND_FAULT = 4199
+    COMMAND_INTERNAL_ERROR = 4199
     DRAINING = 4200
     CONNECTIONS_TOO_MANY = 4201
-    PEER_SILENT = 4202
-    MESSAGE_SLOW = 4203
+    IDLE_TIMEOUT = 4202
+    MESSAGE_TIMEOUT = 4203
     AUTHORIZER_UNAVAILABLE = 4204
-    HELD_TOO_MUCH = 4205
-    CONNECTION_FAULT = 4206
+    PARTIAL_BYTES_EXCEEDED = 4205
+    CONNECTION_INTERNAL_ERROR = 4206
     MOVED_BY_OPERATOR = 4207
     CONNECTS_TOO_MANY = 4208
 
@@ -121,8 +121,8 @@ CODES: dict[int, CodeFacts] = {
         1009, "MessageTooBig", False, 413,
         "A message is larger than message_bytes_max.",
     ),
-    Code.PEER_FAULT: CodeFacts(
-        1011, "PeerFault", True, 500,
+    Code.PEER_INTERNAL_ERROR: CodeFacts(
+        1011, "PeerInternalError", True, 500,
         "The peer met a fault of its own.",
     ),
     Code.CLOSED_BY_OPERATOR: CodeFacts(
@@ -189,8 +189,8 @@ CODES: dict[int, CodeFacts] = {
         4109, "PositionInvalid", False, 400,
         "`after` is no position, or no map of positions.",
     ),
-    Code.MARK_INVALID: CodeFacts(
-        4110, "MarkInvalid", False, 400,
+    Code.RESUME_TOKEN_INVALID: CodeFacts(
+        4110, "ResumeTokenInvalid", False, 400,
         "`since` is no mark of this server.",
     ),
     Code.SUBSCRIPTION_UNKNOWN: CodeFacts(
@@ -215,11 +215,11 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.KEY_INVALID: CodeFacts(
         4116, "KeyInvalid", False, 400,
-        "The idempotence key is empty, too long, or too short for an anonymous client.",
+        "The idempotency key is empty, too long, or too short for an anonymous client.",
     ),
     Code.KEY_CONFLICT: CodeFacts(
         4117, "KeyConflict", False, 409,
-        "The idempotence key was used with other content.",
+        "The idempotency key was used with other content.",
     ),
     Code.ACK_UNAVAILABLE: CodeFacts(
         4118, "AckUnavailable", False, 422,
@@ -249,8 +249,8 @@ CODES: dict[int, CodeFacts] = {
         4124, "NodeDraining", True, 503,
         "The node is draining and takes no new publish or subscription.",
     ),
-    Code.AUTHORIZER_SILENT: CodeFacts(
-        4125, "AuthorizerSilent", True, 503,
+    Code.AUTHORIZER_TIMEOUT: CodeFacts(
+        4125, "AuthorizerTimeout", True, 503,
         "The authorizer did not answer for this command: it was not executed, and may be sent again.",
     ),
     Code.REQUEST_MALFORMED: CodeFacts(
@@ -289,8 +289,8 @@ CODES: dict[int, CodeFacts] = {
         4158, "OriginForbidden", False, 403,
         "Pages of this origin may not connect.",
     ),
-    Code.REQUEST_SLOW: CodeFacts(
-        4159, "RequestSlow", True, 408,
+    Code.REQUEST_TIMEOUT: CodeFacts(
+        4159, "RequestTimeout", True, 408,
         "The request did not arrive within handshake_ms_max.",
     ),
     Code.HTTP_UNSUPPORTED: CodeFacts(
@@ -325,8 +325,8 @@ CODES: dict[int, CodeFacts] = {
         4167, "HandshakeBroken", False, 400,
         "What came is not the TLS, or the proxy's header, that this listener asks for.",
     ),
-    Code.COMMAND_FAULT: CodeFacts(
-        4199, "CommandFault", True, 500,
+    Code.COMMAND_INTERNAL_ERROR: CodeFacts(
+        4199, "CommandInternalError", True, 500,
         "The server met a fault of its own while it did this.",
     ),
     Code.DRAINING: CodeFacts(
@@ -337,24 +337,24 @@ CODES: dict[int, CodeFacts] = {
         4201, "ConnectionsTooMany", True, 503,
         "The node holds connections_max connections.",
     ),
-    Code.PEER_SILENT: CodeFacts(
-        4202, "PeerSilent", True, 408,
+    Code.IDLE_TIMEOUT: CodeFacts(
+        4202, "IdleTimeout", True, 408,
         "Nothing came from the peer, and its socket took nothing, for idle_ms_max.",
     ),
-    Code.MESSAGE_SLOW: CodeFacts(
-        4203, "MessageSlow", True, 408,
+    Code.MESSAGE_TIMEOUT: CodeFacts(
+        4203, "MessageTimeout", True, 408,
         "A message did not arrive within message_ms_max of its first byte.",
     ),
     Code.AUTHORIZER_UNAVAILABLE: CodeFacts(
         4204, "AuthorizerUnavailable", True, 503,
         "The authorizer did not answer.",
     ),
-    Code.HELD_TOO_MUCH: CodeFacts(
-        4205, "HeldTooMuch", True, 503,
-        "Half-received messages use held_bytes_max on this node.",
+    Code.PARTIAL_BYTES_EXCEEDED: CodeFacts(
+        4205, "PartialBytesExceeded", True, 503,
+        "Half-received messages use partial_bytes_max on this node.",
     ),
-    Code.CONNECTION_FAULT: CodeFacts(
-        4206, "ConnectionFault", True, 500,
+    Code.CONNECTION_INTERNAL_ERROR: CodeFacts(
+        4206, "ConnectionInternalError", True, 500,
         "The server met a fault of its own and gave this connection up.",
     ),
     Code.MOVED_BY_OPERATOR: CodeFacts(

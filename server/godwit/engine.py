@@ -261,7 +261,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "listeners": _list_listeners(config),
         "tls": make_tls(config.tls),
         "origins": list(config.client.origins),
-        "compresses": config.client.compresses,
+        "compresses": config.client.compression,
         "drops_mqtt_refused": config.mqtt.refused == "drop",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
@@ -282,11 +282,11 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
 
 
 def _list_listeners(config: Config) -> list[dict[str, Any]]:
-    client = {"role": config.client.role, "takes_proxy": config.client.takes_proxy}
+    client = {"role": config.client.role, "proxy_protocol": config.client.proxy_protocol}
     listeners: list[dict[str, Any]] = [{"name": "client", "address": str(config.client.address), **client}]
     if config.client.tls_address:
         listeners.append({"name": "client_tls", "address": config.client.tls_address, "is_tls": True, **client})
-    packets = {"role": config.mqtt.role, "takes_proxy": config.mqtt.takes_proxy}
+    packets = {"role": config.mqtt.role, "proxy_protocol": config.mqtt.proxy_protocol}
     if config.mqtt.enabled:
         is_default = config.sources.get("mqtt.address", "default") == "default"
         listeners.append({"name": "mqtt", "address": str(config.mqtt.address), "is_optional": is_default, **packets})
@@ -300,7 +300,7 @@ def _make_tap(audit: AuditConfig) -> dict[str, Any]:
         "patterns": list(audit.patterns) if audit.plugins else [],
         "entries_max": audit.queue_events_max,
         "bytes_max": audit.queue_bytes_max,
-        "holds_publishers": audit.when_slow == "hold",
+        "holds_publishers": audit.overflow == "block",
     }
 
 

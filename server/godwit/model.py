@@ -131,13 +131,13 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publish that was accepted: its position; `is_repeat` where its idempotence key was known already.
+    """A publish that was accepted: its position; `is_duplicate` where its idempotency key was known already.
 
     `ack` is the level reached, where that is not the one asked for.
     """
 
     position: Position | None
-    is_repeat: bool = False
+    is_duplicate: bool = False
     ack: Ack | None = None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .access.entitlement import build_entitlement
+from .access.access_mode import build_access_mode
 from .access.figures import count_authorizer
 from .access.gate import Gate
 from .access.revocation import Revocation, Revocations
@@ -89,7 +89,7 @@ class Node:
         self.health = Health()
         self.refusals = Refusals()
         self.guard = Guard(config.admin)
-        self._entitlement = build_entitlement(config.access, config.issuers, config.tls)
+        self._access_mode = build_access_mode(config.access, config.issuers, config.tls)
         audits = load_audits(config.audit)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
@@ -100,7 +100,7 @@ class Node:
             self._close_data()
             raise
         self.gate = Gate(
-            self._entitlement.authorizer,
+            self._access_mode.authorizer,
             self.engine.order,
             timeout_ms=config.access.authorizer_timeout_ms,
             calls_max=config.access.authorizer_calls_max,
@@ -162,7 +162,7 @@ class Node:
                 await self._drained.wait()
             read_logger().info("drain_finished")
         except TimeoutError:
-            read_logger().warning("drain_unfinished", why="the engine did not report its end in time")
+            read_logger().warning("drain_timed_out", why="the engine did not report its end in time")
 
     async def hang_up(self) -> None:
         """Closes every connection with its code and waits for nobody's work; returns within a second or so."""
@@ -207,17 +207,17 @@ class Node:
         read_admin_token(after.admin)
         if self._admin is not None:
             self._admin.try_certificates(after.tls)
-        entitlement = None
-        if after.access.entitlement != "custom":
-            entitlement = build_entitlement(after.access, after.issuers, after.tls)
-        if entitlement is not None:
-            rules = entitlement.anonymous
+        mode = None
+        if after.access.mode != "custom":
+            mode = build_access_mode(after.access, after.issuers, after.tls)
+        if mode is not None:
+            rules = mode.anonymous
             self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])
         await asyncio.to_thread(self.engine.configure, after, self._start)
         self.guard.configure(after.admin)
         if self._admin is not None:
             self._admin.certify(after.tls)
-        gone = self._entitlement.adopt(entitlement) if entitlement is not None else []
+        gone = self._access_mode.adopt(mode) if mode is not None else []
         self.config = after
         for identity in gone:
             self.engine.order([RevokeOrder(identity, None, int(Code.TOKEN_INVALID))])
@@ -229,7 +229,7 @@ class Node:
         """Refuses an identity or a token id from now on, and closes whoever is connected with it."""
         self.revocations.add(revocation)
         order = RevokeOrder(revocation.identity, revocation.token_id, int(Code.TOKEN_REVOKED))
-        self._entitlement.forget(revocation.identity, revocation.token_id)
+        self._access_mode.forget(revocation.identity, revocation.token_id)
         self.engine.order([order])
         read_logger().info("access_revoked", **revocation.describe())
         now_ms = time.time_ns() // 1_000_000
@@ -248,37 +248,37 @@ class Node:
 
     def count(self) -> Mapping[Figure, float]:
         """What Python counts itself, for /metrics."""
-        return {**count_authorizer(self.gate, self._entitlement.host), **count_audits(self.audits)}
+        return {**count_authorizer(self.gate, self._access_mode.host), **count_audits(self.audits)}
 
     def describe_troubles(self) -> dict[str, str]:
         """What is wrong with extensions and the tasks around them, by name; for health."""
-        host = self._entitlement.host
+        host = self._access_mode.host
         told = self.audits.describe_troubles()
         return {**told, "authorizer": host.describe()} if host is not None and host.describe() else told
 
     async def _start_authorizer(self) -> None:
-        if self._entitlement.authorizer is not None:
+        if self._access_mode.authorizer is not None:
             try:
-                await self._entitlement.authorizer.start()
+                await self._access_mode.authorizer.start()
             except Exception as error:  # a user's code may raise anything
                 raise AuthorizerFailed(f"the authorizer did not start: {describe_error(error)}") from error
 
     async def _stop_authorizer(self) -> None:
-        if self._entitlement.authorizer is not None:
+        if self._access_mode.authorizer is not None:
             try:
-                await self._entitlement.authorizer.stop()
+                await self._access_mode.authorizer.stop()
             except Exception as error:  # a user's code may raise anything, and the node stops all the same
                 read_logger().warning("authorizer_failed", why=f"stop: {describe_error(error)}")
 
     def _decide_start(self) -> Start:
-        rules = self._entitlement.anonymous
+        rules = self._access_mode.anonymous
         wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
         return Start(
             run=secrets.randbits(63),
             seed=secrets.randbits(64),
             epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
             anonymous=None if rules is None else [_flatten(rule) for rule in rules],
-            asks=self._entitlement.judges_tokens,
+            asks=self._access_mode.judges_tokens,
             patterns=list_patterns(pattern.pattern for pattern in self.config.patterns),
         )
 

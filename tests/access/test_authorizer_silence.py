@@ -50,7 +50,7 @@ MOODY = Moody()
 
 @pytest.fixture(params=["raises", "hangs"])
 async def node(request: pytest.FixtureRequest) -> AsyncIterator[testing.RunningNode]:
-    access = {"entitlement": "custom", "authorizer": f"{__name__}:MOODY", "authorizer_timeout_ms": 100}
+    access = {"mode": "custom", "authorizer": f"{__name__}:MOODY", "authorizer_timeout_ms": 100}
     async with testing.node({"access": access}) as running:
         MOODY.mood = request.param
         yield running
@@ -133,7 +133,7 @@ async def test_a_request_over_http_is_503_with_retry_after(node: testing.Running
             length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
             body = json.loads(await peer.reader.readexactly(length))
             assert head.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 1\r\n" in head, target
-            assert (body["code"], body["retry"], body["title"]) == (SILENT, True, "AuthorizerSilent"), target
+            assert (body["code"], body["retry"], body["title"]) == (SILENT, True, "AuthorizerTimeout"), target
         batch = [{"id": n, "publish": name, "content": n} for n, name in enumerate(("/always", "/a", "/free"))]
         body_of_batch = json.dumps(batch).encode()
         await peer.say(request("POST", "/v1/messages", "Content-Type: application/json", body=body_of_batch))

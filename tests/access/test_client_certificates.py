@@ -33,7 +33,7 @@ def settings(authority: Authority, *, certificates: str = "required", part: str 
         "client": {"tls_address": "127.0.0.1:0"},
         "mqtt": {"tls_address": "127.0.0.1:0"},
         "access": {
-            "entitlement": "basic",
+            "mode": "basic",
             "publish_tokens": ["correct-horse-battery-staple"],
             "certificate_publish": ["/devices/{identity}/**"],
         },
@@ -168,7 +168,7 @@ async def test_a_holder_is_named_by_the_part_that_is_set_and_by_no_other(authori
 
 async def test_with_no_entitlement_a_certificate_still_says_who_it_is(authority: Authority) -> None:
     made = settings(authority, certificates="optional")
-    made["access"] = {"entitlement": "none"}
+    made["access"] = {"mode": "none"}
     async with testing.node(made) as node, asyncio.timeout(DEADLINE_S):
         async with websocket(node, context(authority, "d1")) as socket:
             assert (await ask(socket, {"id": 1, "publish": "/a", "content": 1}))["ok"] == "published"

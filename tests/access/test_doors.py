@@ -73,8 +73,8 @@ async def say(node: testing.RunningNode, *pieces: bytes) -> int:
 async def behind() -> AsyncIterator[testing.RunningNode]:
     """A node behind a proxy that begins each connection with a header; only 10.0.0.0/8 may publish."""
     settings: dict[str, Any] = {
-        "client": {"trusted_proxies": ["127.0.0.0/8"], "takes_proxy": True},
-        "mqtt": {"takes_proxy": True},
+        "client": {"trusted_proxies": ["127.0.0.0/8"], "proxy_protocol": True},
+        "mqtt": {"proxy_protocol": True},
         "access": {"publisher_addresses": ["10.0.0.0/8"]},
         "limits": {"handshake_ms_max": 1500},
     }
@@ -124,7 +124,7 @@ async def test_a_header_that_never_ends_is_given_up_in_time(behind: testing.Runn
 
 async def test_a_header_from_a_stranger_is_nothing_but_a_bad_request() -> None:
     settings: dict[str, Any] = {
-        "client": {"trusted_proxies": ["192.0.2.0/24"], "takes_proxy": True},
+        "client": {"trusted_proxies": ["192.0.2.0/24"], "proxy_protocol": True},
         "access": {"publisher_addresses": ["10.0.0.0/8"]},
     }
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
@@ -138,8 +138,8 @@ async def test_a_header_stands_before_mqtt_and_before_tls_too(tmp_path: Path) ->
     authority = Authority(tmp_path)
     chain, key = authority.issue("localhost")
     settings: dict[str, Any] = {
-        "client": {"trusted_proxies": ["127.0.0.0/8"], "takes_proxy": True, "tls_address": "127.0.0.1:0"},
-        "mqtt": {"takes_proxy": True},
+        "client": {"trusted_proxies": ["127.0.0.0/8"], "proxy_protocol": True, "tls_address": "127.0.0.1:0"},
+        "mqtt": {"proxy_protocol": True},
         "access": {"publisher_addresses": ["10.0.0.0/8"]},
         "tls": {"certificate_files": [chain], "key_files": [key]},
     }

@@ -27,7 +27,7 @@ Listen = Callable[[testing.RunningNode, str], Awaitable[tuple[list[str], int]]]
 async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
     (tmp_path / "secret").write_text(SECRET)
     settings = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"]}},
     }
     async with testing.node(settings) as running:

@@ -73,9 +73,9 @@ async def test_keys_are_asked_for_once_rotated_taken_back_and_missed_when_they_a
     async with asyncio.timeout(DEADLINE_S), listening(login) as url:
         rules = {"keys_url": url, "algorithms": ["ES256"], "keys_age_ms_max": 1_000, "refresh_ms_min": 100}
         settings: dict[str, Any] = {
-            "access": {"entitlement": "jwt", "authorizer_timeout_ms": 30_000},
+            "access": {"mode": "jwt", "authorizer_timeout_ms": 30_000},
             "issuers": {ISSUER: rules},
-            "limits": {"failures_per_minute_per_address_max": 0},
+            "limits": {"token_failures_per_minute_per_address_max": 0},
         }
         async with testing.node(settings) as node:
             waiting = [asyncio.create_task(connect(node, login.token("one"))) for _ in range(30)]
@@ -110,6 +110,6 @@ async def test_keys_come_over_tls_from_a_server_whose_certificate_is_trusted_and
     async with asyncio.timeout(DEADLINE_S), listening(login, tls) as url:
         for authorities, code, asked in (("", 4204, 0), (str(theirs.file), 4204, 0), (str(ours.file), 0, 1)):
             rules = {"keys_url": url, "algorithms": ["ES256"], "keys_authorities_file": authorities}
-            async with testing.node({"access": {"entitlement": "jwt"}, "issuers": {ISSUER: rules}}) as node:
+            async with testing.node({"access": {"mode": "jwt"}, "issuers": {ISSUER: rules}}) as node:
                 assert await connect(node, login.token("one")) == code, authorities
             assert login.asked == asked

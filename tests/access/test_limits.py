@@ -65,7 +65,7 @@ async def test_a_rate_holds_over_all_wires_and_connections_of_an_identity_and_te
 ) -> None:
     (tmp_path / "secret").write_text(SECRET)
     settings: dict[str, Any] = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {
             ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"], "tenant_claim": "org"},
         },

@@ -25,7 +25,7 @@ def named(cases: list[dict[str, Any]], key: str) -> list[Any]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[NodeProcess]:
-    async with running_node({"client.compresses": "true", "limits.message_bytes_max": 4096}) as node:
+    async with running_node({"client.compression": "true", "limits.message_bytes_max": 4096}) as node:
         yield node
 
 

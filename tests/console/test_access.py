@@ -111,7 +111,7 @@ async def test_nothing_has_to_be_pushed_sideways(page: Page, width: int) -> None
         await client.publish("/stocks/of-a-long-name/london", {"price": 100.25, "size": 1_000_000, "venue": "XLON"})
         await open_page(page, node, "subject?name=/a/new")
         await page.locator("#publish").get_by_label("Content").fill("1")
-        await page.locator("#publish").get_by_label("Idempotence key").fill("short")
+        await page.locator("#publish").get_by_label("Idempotency key").fill("short")
         await page.locator("#publish").get_by_role("button", name="Publish").click()
         await expect(page.locator("#publish").get_by_role("status")).to_contain_text("KeyInvalid")
         places = {

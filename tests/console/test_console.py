@@ -95,7 +95,7 @@ async def test_publishing_says_where_it_was_accepted_or_why_not(page: Page) -> N
         await form.get_by_role("button", name="Publish").click()
         await expect(form.get_by_role("status")).to_contain_text("This is not JSON")
         await form.get_by_label("Kind").select_option("text")
-        await form.get_by_label("Idempotence key").fill("short")
+        await form.get_by_label("Idempotency key").fill("short")
         await form.get_by_role("button", name="Publish").click()
         await expect(form.get_by_role("status")).to_contain_text("KeyInvalid")
 
@@ -158,7 +158,7 @@ async def test_a_refused_command_is_shown_with_its_reason(page: Page) -> None:
     async with testing.node() as node:
         await open_page(page, node, "subject?name=/a/new")
         await page.locator("#publish").get_by_label("Content").fill("1")
-        await page.locator("#publish").get_by_label("Idempotence key").fill("short")
+        await page.locator("#publish").get_by_label("Idempotency key").fill("short")
         await page.locator("#publish").get_by_role("button", name="Publish").click()
         await expect(page.locator("#publish").get_by_role("status")).to_contain_text("KeyInvalid")
         await page.get_by_role("link", name="Limits").click()

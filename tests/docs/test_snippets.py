@@ -69,7 +69,7 @@ async def test_the_authorizer_of_the_guide_lets_each_into_their_room(
     told = scope["test_ada_may_write_in_her_room"]
     async with asyncio.timeout(30):
         await told()  # type: ignore[operator]  # the guide's own test
-        access = {"entitlement": "custom", "authorizer": "rooms:Rooms"}
+        access = {"mode": "custom", "authorizer": "rooms:Rooms"}
         async with testing.node({"access": access}) as node, Client(node.url, token="nobody's") as nobody:
             with pytest.raises(SessionClosed):
                 await nobody.publish("/rooms/ada/door", "shut")

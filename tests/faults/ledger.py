@@ -27,7 +27,7 @@ class Ledger:
         sequence = published.position.sequence
         assert sequence not in kept, f"{subject} {sequence} was given to {kept[sequence]} and to {content}"
         kept[sequence] = content
-        self.repeats += published.is_repeat
+        self.repeats += published.is_duplicate
         await self.notify()
 
     async def notify(self) -> None:

@@ -109,7 +109,7 @@ class Flood:
                 await anext(subscription)
                 self._taken[number] += 1
                 self._moved.set()
-            assert subscription.counts["gaps"] == subscription.counts["holes"] == 0
+            assert subscription.counts["gaps"] == subscription.counts["missing"] == 0
 
 
 @pytest.mark.parametrize(("non_readers", "messages"), [(50, 3_000), pytest.param(500, 20_000, marks=pytest.mark.long)])

@@ -23,7 +23,7 @@ PLACE = "tests.hostile.extensions"
 UNAVAILABLE, SILENT = 4204, 4125
 SETTINGS: dict[str, Any] = {
     "access": {
-        "entitlement": "custom",
+        "mode": "custom",
         "authorizer": f"{PLACE}:AUTHORIZER",
         "authorizer_timeout_ms": 300,
         "authorizer_calls_max": 4,
@@ -120,7 +120,7 @@ async def test_a_hostile_take_gets_the_next_batch_and_is_counted(harm: str) -> N
 
 async def test_an_audit_that_hangs_stops_blocking_publishers() -> None:
     audit = {"plugins": [f"{PLACE}:AUDIT"], "batch_ms": 10, "take_timeout_ms": 200, "block_ms_max": 300}
-    audit |= {"when_slow": "hold", "queue_events_max": 100, "stop_timeout_ms": 100}
+    audit |= {"overflow": "block", "queue_events_max": 100, "stop_timeout_ms": 100}
     extensions.AUDIT.harm, extensions.AUDIT.harms_left = "hang", 1
     async with testing.node({**SETTINGS, "audit": audit}) as node, asyncio.timeout(DEADLINE_S):
         async with Client(node.url, token="good") as client:
@@ -130,7 +130,7 @@ async def test_an_audit_that_hangs_stops_blocking_publishers() -> None:
 
 
 async def test_a_start_that_hangs_or_exits_keeps_the_node_from_starting() -> None:
-    access = {"entitlement": "custom", "authorizer": f"{PLACE}:ENDS", "authorizer_stop_timeout_ms": 100}
+    access = {"mode": "custom", "authorizer": f"{PLACE}:ENDS", "authorizer_stop_timeout_ms": 100}
     for harm, why in (
         ("hang", "access.authorizer_start_timeout_ms"),
         ("exit_now", "SystemExit"),
@@ -145,7 +145,7 @@ async def test_a_start_that_hangs_or_exits_keeps_the_node_from_starting() -> Non
 
 @pytest.mark.parametrize("harm", [*extensions.HARMS])
 async def test_a_hostile_stop_does_not_keep_the_node(harm: str) -> None:
-    access = {"entitlement": "custom", "authorizer": f"{PLACE}:ENDS", "authorizer_stop_timeout_ms": 100}
+    access = {"mode": "custom", "authorizer": f"{PLACE}:ENDS", "authorizer_stop_timeout_ms": 100}
     extensions.ENDS.in_stop = harm
     try:
         async with asyncio.timeout(DEADLINE_S), testing.node({"access": access}) as node, Client(node.url, token="any"):

@@ -181,8 +181,8 @@ async def test_36_a_foreign_page_is_given_nothing_and_nobody_both_a_star_and_cre
 
 async def test_37_a_guessed_token_is_401_and_after_some_429_with_a_time_to_come_again() -> None:
     settings: dict[str, Any] = {
-        "access": {"entitlement": "basic", "publish_tokens": ["correct-horse-battery-staple"]},
-        "limits": {"failures_per_minute_per_address_max": 5},
+        "access": {"mode": "basic", "publish_tokens": ["correct-horse-battery-staple"]},
+        "limits": {"token_failures_per_minute_per_address_max": 5},
     }
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
 

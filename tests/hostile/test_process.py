@@ -75,7 +75,7 @@ async def test_67_with_no_descriptor_left_nothing_spins_and_who_is_there_stays(d
 async def test_70_a_broken_reload_changes_nothing_and_an_empty_list_allows_nobody(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("correct-horse-battery-staple\n")
-    settings: dict[str, Any] = {"access": {"entitlement": "basic", "publish_tokens_file": str(tokens)}}
+    settings: dict[str, Any] = {"access": {"mode": "basic", "publish_tokens_file": str(tokens)}}
     table = {**testing.FREE_PORTS, **settings}
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
 
@@ -93,7 +93,7 @@ async def test_70_a_broken_reload_changes_nothing_and_an_empty_list_allows_nobod
             assert await publishes("correct-horse-battery-staple") == 201
         for section, values in (
             ("client", {"trusted_proxies": ["10.0.0.1/8"]}),
-            ("access", {"entitlement": "basic", "publish_tokens": ["short"]}),
+            ("access", {"mode": "basic", "publish_tokens": ["short"]}),
             ("limits", {"message_bytes_max": -1}),
             ("nothing", {"a": 1}),
         ):

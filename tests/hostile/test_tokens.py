@@ -62,9 +62,9 @@ def secret_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def node(secret_file: Path) -> AsyncIterator[testing.RunningNode]:
     issuer = {"keys_file": str(secret_file), "algorithms": ["HS256"], "audience": "here"}
     settings = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {ISSUER: issuer},
-        "limits": {"failures_per_minute_per_address_max": 0},
+        "limits": {"token_failures_per_minute_per_address_max": 0},
     }
     async with testing.node(settings) as running:
         yield running

@@ -131,7 +131,7 @@ async def test_21_what_came_with_the_upgrade_is_served(node: NodeProcess) -> Non
 async def test_22_commands_before_a_login_end_the_connection_and_so_does_waiting(tmp_path: Any) -> None:
     (tmp_path / "secret").write_text(SECRET)
     settings: dict[str, Any] = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"]}},
         "limits": {"handshake_ms_max": 1500},
     }
@@ -152,7 +152,7 @@ async def test_22_commands_before_a_login_end_the_connection_and_so_does_waiting
 async def test_23_after_a_tokens_end_nothing_more_is_delivered(tmp_path: Any) -> None:
     (tmp_path / "secret").write_text(SECRET)
     settings: dict[str, Any] = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {ISSUER: {"keys_file": str(tmp_path / "secret"), "algorithms": ["HS256"]}},
     }
 

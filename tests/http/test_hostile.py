@@ -19,7 +19,7 @@ from tests.raw_client import raw_client
 DEADLINE_S = 30
 ORIGIN = "https://a.example"
 SETTINGS = {
-    "client.compresses": "true",
+    "client.compression": "true",
     "client.origins": ORIGIN,
     "limits.close_ms_max": 300,
     "limits.message_bytes_max": 65_536,

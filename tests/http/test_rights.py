@@ -30,7 +30,7 @@ DESK = Counter()
 
 @pytest.fixture
 async def node() -> AsyncIterator[testing.RunningNode]:
-    access = {"entitlement": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 500}
+    access = {"mode": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 500}
     DESK.asked.clear()
     async with testing.node({"access": access, "admin": {"token": ADMIN}}) as running:
         yield running

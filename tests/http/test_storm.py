@@ -89,7 +89,7 @@ async def test_67_operators_are_answered_in_a_storm_where_descriptors_are_left_f
     log = tmp_path / "log"
     with log.open("wb") as errors:
         async with asyncio.timeout(DEADLINE_S), running_node(settings, log=errors.fileno(), before=few):
-            assert "descriptors_few" in log.read_text() and "limits.connections_max to 100" in log.read_text()
+            assert "descriptor_limit_low" in log.read_text() and "limits.connections_max to 100" in log.read_text()
     settings["limits.connections_max"] = most = limit - DESCRIPTORS_KEPT
     with log.open("wb") as errors:
         async with (
@@ -100,7 +100,7 @@ async def test_67_operators_are_answered_in_a_storm_where_descriptors_are_left_f
             assert [(await client.ask({"id": 1, "ping": True}))["ok"] for client in clients] == ["pong"] * most
             assert not any(await asyncio.gather(*(knock(node) for _ in range(STORM))))
             assert await asyncio.to_thread(refused, node, "ConnectionsTooMany") > 0
-            assert "descriptors_few" not in log.read_text()
+            assert "descriptor_limit_low" not in log.read_text()
 
 
 async def test_67_descriptors_that_are_used_up_refuse_newcomers_and_harm_nobody() -> None:
@@ -142,15 +142,15 @@ async def test_67_operators_are_answered_when_clients_have_taken_every_descripto
 
 
 async def test_67_memory_that_is_used_up_refuses_bodies_and_harms_nobody() -> None:
-    settings = {"limits.held_bytes_max": 1_048_576, "limits.message_bytes_max": 1_048_576, "node.shards": 1}
+    settings = {"limits.partial_bytes_max": 1_048_576, "limits.message_bytes_max": 1_048_576, "node.shards": 1}
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, raw_client(node.url) as client:
         await client.ask({"id": 1, "ping": True})
         head = b"POST /v1/messages?subject=/a HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n"
         answers = await asyncio.gather(*(_half_a_body(node, head, 800_000) for _ in range(8)))
         said = [json.loads(answer.partition(b"\r\n\r\n")[2])["title"] for answer in answers if answer]
-        assert said and set(said) == {"HeldTooMuch"}
+        assert said and set(said) == {"PartialBytesExceeded"}
         assert (await client.ask({"id": 2, "publish": "/a", "content": 1}))["ok"] == "published"
-        assert await asyncio.to_thread(refused, node, "HeldTooMuch") >= len(said)
+        assert await asyncio.to_thread(refused, node, "PartialBytesExceeded") >= len(said)
 
 
 async def _half_a_body(node: NodeProcess, head: bytes, length: int) -> bytes:

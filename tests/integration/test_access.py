@@ -22,7 +22,7 @@ DEADLINE_S = 20
 DESK = Desk()
 
 
-OF_DESK = {"entitlement": "custom", "authorizer": f"{__name__}:DESK"}
+OF_DESK = {"mode": "custom", "authorizer": f"{__name__}:DESK"}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def connected(node: testing.RunningNode, token: str | None) -> AsyncIterat
 
 
 async def test_a_publishing_token_lets_its_holder_publish_and_nobody_else() -> None:
-    access = {"entitlement": "basic", "publish_tokens": [TOKEN]}
+    access = {"mode": "basic", "publish_tokens": [TOKEN]}
     async with testing.node({"access": access}) as node, asyncio.timeout(DEADLINE_S):
         async with Client(node.url, token=TOKEN) as client, Client(node.url) as anybody:
             subscription = anybody.subscribe("/a")

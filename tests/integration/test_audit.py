@@ -29,17 +29,17 @@ class Slow(Audit):
                 self.lost += event.count
 
 
-@pytest.mark.parametrize("when_slow", ["drop", "hold"])
-async def test_a_slow_audit_never_slows_delivery(when_slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("overflow", ["drop", "block"])
+async def test_a_slow_audit_never_slows_delivery(overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow()
     monkeypatch.setattr("tests.integration.test_audit.SLOW", slow, raising=False)
-    audit = {"plugins": [f"{__name__}:SLOW"], "queue_events_max": 100, "batch_ms": 10, "when_slow": when_slow}
+    audit = {"plugins": [f"{__name__}:SLOW"], "queue_events_max": 100, "batch_ms": 10, "overflow": overflow}
     async with testing.node({"audit": audit}) as node, asyncio.timeout(DEADLINE_S):
         async with Client(node.url) as client, Client(node.url) as reader:
             subscription = reader.subscribe("/a", last=MESSAGES)
             await subscription.joined()
             publishing = asyncio.gather(*(client.publish("/a", number) for number in range(MESSAGES)))
-            if when_slow == "drop":
+            if overflow == "drop":
                 await publishing
                 assert [(await anext(subscription)).json() for _ in range(MESSAGES)] == list(range(MESSAGES))
             else:
@@ -47,7 +47,7 @@ async def test_a_slow_audit_never_slows_delivery(when_slow: str, monkeypatch: py
             slow.open.set()
             await publishing
         await node.node.audits.stop()
-    if when_slow == "hold":
+    if overflow == "block":
         assert slow.sequences == list(range(1, MESSAGES + 1)) and slow.lost == 0
     else:
         assert slow.lost > 0 and slow.lost + len(slow.sequences) >= MESSAGES

@@ -142,7 +142,7 @@ async def test_standard_message_has_no_position(client: Client) -> None:
 async def test_same_key_is_one_message(client: Client) -> None:
     first = await client.publish("/a/b", 1, key="k" * 16)
     second = await client.publish("/a/b", 1, key="k" * 16)
-    assert (second.position, second.is_repeat) == (first.position, True)
+    assert (second.position, second.is_duplicate) == (first.position, True)
     with pytest.raises(CommandRefused, match="4117"):
         await client.publish("/a/b", 2, key="k" * 16)
 

@@ -63,7 +63,7 @@ async def test_closed_and_subscribed_again_in_one_step_is_served(node: testing.R
             await client.publish("/same", number)
             assert (await anext(subscription)).json() == number
             await reader
-        assert subscription.counts["holes"] == 0
+        assert subscription.counts["missing"] == 0
 
 
 async def test_watches_that_were_closed_leave_nothing(node: testing.RunningNode) -> None:

@@ -36,7 +36,7 @@ async def test_unread_subscription_does_not_silence_another(other: str) -> None:
             assert (await anext(read)).json() == part
         found = [(await anext(unread)).json() for _ in range(3 * COUNT)]
         assert sorted(found) == sorted([*range(COUNT)] * 3)
-        assert unread.counts["gaps"] == 0 and unread.counts["holes"] == 0 and unread.counts["joins"] > 1
+        assert unread.counts["gaps"] == 0 and unread.counts["missing"] == 0 and unread.counts["joins"] > 1
 
 
 async def test_watch_goes_on_beside_an_unread_subscription() -> None:

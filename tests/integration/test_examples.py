@@ -95,7 +95,7 @@ async def test_tail_prints_what_happens(root: Path, running: testing.RunningNode
 
 async def test_the_authorizer_lets_each_do_what_is_theirs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(root / "examples"))
-    settings = {"access": {"entitlement": "custom", "authorizer": "authorizer:Rooms"}}
+    settings = {"access": {"mode": "custom", "authorizer": "authorizer:Rooms"}}
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
         async with Client(node.url, token="token-of-ada-lovelace") as ada:
             await ada.publish("/rooms/ada/door", "open")

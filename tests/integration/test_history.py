@@ -149,7 +149,7 @@ async def test_the_client_library_resumes_over_a_restart_from_before_memory(tmp_
 async def test_the_last_messages_of_a_room_reach_back_over_restarts(tmp_path: Path) -> None:
     settings: dict[str, object] = {"node.data_directory": tmp_path, "drain.grace_ms": 200}
     # A start reads back only what memory keeps, so that of the room it has but its snapshot.
-    settings |= {"limits.log_age_ms_max": 100, "limits.keys_age_ms_max": 100}
+    settings |= {"limits.log_age_ms_max": 100, "limits.idempotency_keys_age_ms_max": 100}
     contents = [f"{life}.{number}" for life in range(3) for number in range(20)]
     for life in range(3):
         async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, aiohttp.ClientSession() as session:

@@ -31,7 +31,7 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
             assert first is not None and await node.terminate() == 0
         async with running_node(settings) as node, Client(node.url, settings=QUICK) as client:
             again = await client.publish("/a/b", {"n": 4}, key="key-of-sixteen-4", ack=Ack.DISK)
-            assert again.is_repeat and again.position == places[4].position
+            assert again.is_duplicate and again.position == places[4].position
             subscription = client.subscribe("/a/b", after=first)
             items = subscription.items()
             got = [item for item in [await anext(items) for _ in range(6)] if not isinstance(item, Status)]

@@ -170,7 +170,7 @@ async def test_no_leading_wildcard_hears_of_the_node_and_nobody_publishes_there(
 
 
 async def test_where_publishing_needs_a_token_so_does_looking_at_the_node() -> None:
-    access = {"entitlement": "basic", "publish_tokens": [TOKEN]}
+    access = {"mode": "basic", "publish_tokens": [TOKEN]}
     settings = {"access": access, "monitoring": {"push": True}, "node": {"name": "n1"}}
     async with testing.node(settings) as running, raw_client(f"ws://{running.client}") as raw:
         assert (await raw.ask({"id": 1, "subscribe": "/$node/**"}))["error"] == 4113

@@ -35,7 +35,7 @@ async def test_what_mqtt_is_refused_is_told(version: int) -> None:
             await wait_for_refusal(node, "4114", "PublishForbidden")
             peer.send(publish("", b"1", 1, 10, version))
             await wait_for_refusal(node, "4100", "CommandMalformed", "MQTT 0x")
-    async with testing.node({"access": {"entitlement": "basic", "publish_tokens": ["t" * 32]}}) as node:
+    async with testing.node({"access": {"mode": "basic", "publish_tokens": ["t" * 32]}}) as node:
         assert node.mqtt is not None
         with Peer((node.mqtt.host, node.mqtt.port), version) as peer:
             peer.join(connect("b", version))

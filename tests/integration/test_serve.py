@@ -53,7 +53,7 @@ async def test_a_taken_port_exits_3_and_says_which() -> None:
 
 async def test_a_wrong_file_exits_2_before_a_port_opens(tmp_path: Path) -> None:
     file = tmp_path / "godwit.toml"
-    file.write_text('[access]\nentitlement = "basic"\npublish_tokens_file = "/does/not/exist"\n')
+    file.write_text('[access]\nmode = "basic"\npublish_tokens_file = "/does/not/exist"\n')
     code, output, errors = await run("serve", "--config", str(file), "--client", "127.0.0.1:0")
     assert (code, output) == (2, "") and "access.publish_tokens_file" in errors and "node_started" not in errors
 
@@ -90,7 +90,7 @@ async def test_every_line_of_its_log_is_one_json_event_without_a_token(tmp_path:
     token = "correct-horse-battery-staple"
     file = tmp_path / "tokens"
     file.write_text(token)
-    settings = {"access.entitlement": "basic", "access.publish_tokens_file": file, "logging.sessions": "true"}
+    settings = {"access.mode": "basic", "access.publish_tokens_file": file, "logging.sessions": "true"}
     async with running_node(settings, log=asyncio.subprocess.PIPE) as node:
         async with Client(node.url, token=token) as client:
             await client.publish("/a", 1)
@@ -120,7 +120,7 @@ async def test_a_hangup_reads_the_configuration_again_and_a_broken_one_changes_n
     first, second = "correct-horse-battery-staple", "another-token-of-length"
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{first}\n{second}\n")
-    settings = {"access.entitlement": "basic", "access.publish_tokens_file": tokens}
+    settings = {"access.mode": "basic", "access.publish_tokens_file": tokens}
 
     async def hang_up(node: NodeProcess) -> dict[str, Any]:
         node.process.send_signal(signal.SIGHUP)

@@ -32,7 +32,7 @@ async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
     file = tmp_path / "issuer.pem"
     file.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     settings = {
-        "access": {"entitlement": "jwt"},
+        "access": {"mode": "jwt"},
         "issuers": {ISSUER: {"keys_file": str(file), "algorithms": ["ES256"]}},
         "admin": {"token": ADMIN},
     }

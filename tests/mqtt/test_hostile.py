@@ -297,7 +297,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "keys").write_text(SECRET)
     (folder / "node.toml").write_text(
-        f'[access]\nentitlement = "jwt"\n[issuers.test]\nkeys_file = "{folder}/keys"\nalgorithms = ["HS256"]\n'
+        f'[access]\nmode = "jwt"\n[issuers.test]\nkeys_file = "{folder}/keys"\nalgorithms = ["HS256"]\n'
     )
     rules = {
         "reader": {"allow": {"both": ["/open/**"], "subscribe": ["/some/**"]}, "deny": {"both": ["/some/secret/**"]}},

@@ -33,8 +33,8 @@ def test_a_node_as_it_should_be_says_where_it_listens_and_nothing_else() -> None
     ("listening", "settings", "event"),
     [
         (replace(LISTENING, driver_reason="forbidden here"), {}, "driver_fell_back"),
-        (replace(LISTENING, mqtt=None), {}, "mqtt_left_out"),
-        (LISTENING, {"node.data_directory": "data"}, "data_directory_opened"),
+        (replace(LISTENING, mqtt=None), {}, "mqtt_disabled"),
+        (LISTENING, {"node.data_directory": "data"}, "journal_disabled"),
         (replace(LISTENING, client=Address.parse("0.0.0.0:1")), {}, "access_open"),
     ],
 )
@@ -55,8 +55,8 @@ def test_descriptors_that_a_storm_could_take_are_said(
     most = 500
     monkeypatch.setattr(resource, "getrlimit", lambda _: (most + DESCRIPTORS_KEPT + spare, 4_096))
     settings = {"limits.connections_max": str(most)}
-    assert ("descriptors_few" in said(replace(LISTENING, driver="readiness"), **settings)) is is_said
-    assert "descriptors_few" not in said(LISTENING, **settings), "a ring's connections are no descriptors"
+    assert ("descriptor_limit_low" in said(replace(LISTENING, driver="readiness"), **settings)) is is_said
+    assert "descriptor_limit_low" not in said(LISTENING, **settings), "a ring's connections are no descriptors"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class Source:
     def __init__(self, count: int) -> None:
         self.rows = [(f"/a/{n}", f"1.{n}", n, "json", "ann", 3, None) for n in range(count)]
         self.lost = 0
-        self.figures: dict[str, Any] = {"evicted_age": 5, "messages": 7}
+        self.figures: dict[str, Any] = {"messages_evicted_by_age": 5, "messages": 7}
 
     def take(self, count: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]:
         taken, self.rows = self.rows[:count], self.rows[count:]
@@ -90,7 +90,7 @@ async def test_a_slow_audit_loses_the_oldest_and_is_told_how_many_and_the_other_
 async def test_with_hold_messages_stay_in_the_engine_until_there_is_room() -> None:
     slow, source = Kept(), Source(1_000)
     slow.open.clear()
-    runner = run(source, slow, queue_events_max=100, batch_events_max=50, when_slow="hold")
+    runner = run(source, slow, queue_events_max=100, batch_events_max=50, overflow="block")
     await runner.start()
     runner.tell_reports([("connected", 1, "ann", "", "127.0.0.1:1", "json")])
     for _ in range(20):
@@ -146,7 +146,7 @@ async def test_reports_become_access_events_and_figures_come_by_the_clock() -> N
     statistics = [event for event in audit.events if isinstance(event, StatisticsEvent)]
     caches = [event for event in audit.events if isinstance(event, CacheEvent)]
     assert statistics[0].figures["messages"] == 7
-    assert [cache.gone["evicted_age"] for cache in caches] == [5], "only what changed is told"
+    assert [cache.gone["messages_evicted_by_age"] for cache in caches] == [5], "only what changed is told"
 
 
 class Broken(Kept):

@@ -68,7 +68,7 @@ async def test_lost_acknowledgement_is_asked_again_under_the_same_key(peer: Peer
         peer.is_mute = False
         await peer.cut()
         published = await publish
-    assert published.is_repeat and published.position == Position(7, 9)
+    assert published.is_duplicate and published.position == Position(7, 9)
 
 
 async def test_slow_reader_stops_the_reading_and_misses_nothing(peer: Peer) -> None:

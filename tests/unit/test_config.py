@@ -78,11 +78,11 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
         ),
         ('[patterns."/a"]\nlog_messages_max = 0', "from 1 to 1,000,000; leave it out to use the node's"),
         ('[patterns]\n"/a" = 1', "must be a table"),
-        ('[access]\nentitlement = "basic"', "needs access.publish_tokens"),
+        ('[access]\nmode = "basic"', "needs access.publish_tokens"),
         (f'[access]\npublish_tokens = ["{TOKEN}"]', "does not use publishing tokens"),
-        ('[access]\nentitlement = "custom"', "must name the authorizer as module:attribute"),
+        ('[access]\nmode = "custom"', "must name the authorizer as module:attribute"),
         ('[access]\nauthorizer = "a:b"', "does not use access.authorizer"),
-        ('[access]\nentitlement = "custom"\nauthorizer = "a:b:c"', "must be module:attribute"),
+        ('[access]\nmode = "custom"\nauthorizer = "a:b:c"', "must be module:attribute"),
         ("[limits]\nidle_ms_max = 20000", "limits.ping_interval_ms (from default): 25000 must not be above"),
         ('[client]\naddress = "127.0.0.1:8801"', "is the client port's address too"),
     ],
@@ -105,9 +105,9 @@ def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:
 
 
 def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
-    assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = ["short-secret"]')
-    assert "short-secret" not in refuse('[access]\nentitlement = "basic"\npublish_tokens = "short-secret"')
-    config = build(f'[access]\nentitlement = "basic"\npublish_tokens = ["{TOKEN}"]')
+    assert "short-secret" not in refuse('[access]\nmode = "basic"\npublish_tokens = ["short-secret"]')
+    assert "short-secret" not in refuse('[access]\nmode = "basic"\npublish_tokens = "short-secret"')
+    config = build(f'[access]\nmode = "basic"\npublish_tokens = ["{TOKEN}"]')
     assert TOKEN not in show_config(config)
 
 
@@ -212,11 +212,11 @@ def test_limits_are_those_of_the_contract() -> None:
 
 
 def test_what_a_running_node_takes_over_is_told_from_what_waits_for_its_next_start() -> None:
-    before = build("[limits]\nkeys_max = 5")
+    before = build("[limits]\nidempotency_keys_max = 5")
     after = build('[logging]\nlevel = "debug"\nformat = "json"\n[node]\nshards = 3\n[patterns."/a"]\nsnapshot = false')
     assert compare_configs(before, before) == ([], [])
     assert compare_configs(before, after) == (
-        ["logging.level", "patterns"], ["node.shards", "limits.keys_max", "logging.format"]
+        ["logging.level", "patterns"], ["node.shards", "limits.idempotency_keys_max", "logging.format"]
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def test_what_a_running_node_takes_over_is_told_from_what_waits_for_its_next_sta
 def test_no_issuer_can_name_another_issuers_holders(prefixes: tuple[str, ...], are_apart: bool) -> None:
     issuers = {f"i{place}": {"keys_file": "k", "identity_prefix": prefix} for place, prefix in enumerate(prefixes)}
     with nullcontext() if are_apart else pytest.raises(ConfigInvalid, match="no other begins with"):
-        build_config({"access": {"entitlement": "jwt"}, "issuers": issuers}, {}, {})
+        build_config({"access": {"mode": "jwt"}, "issuers": issuers}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_no_issuer_can_name_another_issuers_holders(prefixes: tuple[str, ...], a
 )
 def test_where_an_issuers_keys_come_from_is_checked(issuer: dict[str, Any], problem: str | None) -> None:
     with pytest.raises(ConfigInvalid, match=problem) if problem else nullcontext():
-        build_config({"access": {"entitlement": "jwt"}, "issuers": {"i": issuer}}, {}, {})
+        build_config({"access": {"mode": "jwt"}, "issuers": {"i": issuer}}, {}, {})
 
 
 def test_the_guide_for_operators_names_what_a_running_node_takes_over() -> None:

@@ -48,7 +48,7 @@ async def test_settings_cross_to_the_engine_as_one_value() -> None:
 
 
 async def test_a_token_is_judged_and_the_answer_goes_back_as_an_order() -> None:
-    access = {"access": {"entitlement": "basic", "publish_tokens": ["correct-horse-battery-staple"]}}
+    access = {"access": {"mode": "basic", "publish_tokens": ["correct-horse-battery-staple"]}}
     async with testing.node(access, open_engine=open_fake_engine) as running:
         engine = fake(running.node)
         assert engine.settings["anonymous"] == [{"pattern": "/**", "actions": "subscribe", "verdict": "allow"}]
@@ -94,7 +94,7 @@ async def test_a_taken_port_is_refused_and_what_had_begun_is_stopped(listener: s
 
 
 def test_what_cannot_be_right_is_refused_before_anything_opens(tmp_path: Path) -> None:
-    missing = build_config({"access": {"entitlement": "custom", "authorizer": "no_such_module:X"}}, {}, {})
+    missing = build_config({"access": {"mode": "custom", "authorizer": "no_such_module:X"}}, {}, {})
     with pytest.raises(ConfigInvalid, match="cannot be loaded: ModuleNotFoundError"):
         Node(missing, open_engine=open_fake_engine)
     in_the_way = tmp_path / "file"
@@ -147,7 +147,7 @@ CANNOT_START, CANNOT_STOP = Troubled("start"), Troubled("stop")
 
 
 async def test_an_authorizer_that_cannot_start_or_stop_is_said_and_leaves_nothing_open() -> None:
-    access = {"entitlement": "custom", "authorizer": f"{__name__}:CANNOT_START"}
+    access = {"mode": "custom", "authorizer": f"{__name__}:CANNOT_START"}
     with pytest.raises(AuthorizerFailed, match="did not start: OSError: no database"):
         async with testing.node({"access": access}, open_engine=open_fake_engine):
             pass

@@ -296,7 +296,7 @@ export class Session {
   #answered(answer) {
     if (answer.id === null || this.#asking.answer(answer)) return;
     if (answer.type === "reply") {
-      this.publishes.answer(answer.id, new Published(answer.position, answer.isRepeat, answer.ack));
+      this.publishes.answer(answer.id, new Published(answer.position, answer.isDuplicate, answer.ack));
     } else if (answer.code === Code.NodeDraining) {
       this.publishes.putBack(answer.id);
       this.#drain(null);

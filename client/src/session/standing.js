@@ -8,7 +8,7 @@ import { Gap, Position } from "../model.js";
 import { Stand } from "./stand.js";
 
 /** @typedef {import("../model.js").Message} Message */
-/** @typedef {"new" | "repeat" | "hole"} Verdict what to do with a message; a hole is new, but something before it never came */
+/** @typedef {"new" | "duplicate" | "missing"} Verdict what to do with a message; a hole is new, but something before it never came */
 
 /** The stand of one subscription while it is served. */
 export class Standing {
@@ -84,10 +84,10 @@ export class Standing {
     /** @type {Verdict} */
     let verdict = "new";
     if (stand !== undefined && !(message.isSnapshot && this.#snapshotDue.has(subject))) {
-      if (at.isAtOrBefore(stand)) verdict = "repeat";
-      else if (!message.isSnapshot && isBeyond(message, at, stand)) verdict = "hole";
+      if (at.isAtOrBefore(stand)) verdict = "duplicate";
+      else if (!message.isSnapshot && isBeyond(message, at, stand)) verdict = "missing";
     }
-    if (verdict !== "repeat") {
+    if (verdict !== "duplicate") {
       this.#snapshotDue.delete(subject);
       this.#place(subject, at);
     }

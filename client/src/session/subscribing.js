@@ -28,7 +28,7 @@ export class Subscribing {
   error = null;
   wake = () => {};
   isJoined = false; // nothing published from now on can be lost: a new pattern waits for its first mark
-  counts = { joins: 0, gaps: 0, repeats: 0, holes: 0 };
+  counts = { joins: 0, gaps: 0, duplicates: 0, missing: 0 };
   /** @type {number | null} */
   #askedId = null;
 
@@ -88,12 +88,12 @@ export class Subscribing {
     if (this.state !== "served") return;
     const stand = this.standing.position(message.subject);
     const verdict = this.standing.judge(message);
-    if (verdict === "repeat") {
-      this.counts.repeats++;
+    if (verdict === "duplicate") {
+      this.counts.duplicates++;
       return;
     }
-    if (verdict === "hole" && stand !== undefined && message.position !== null) {
-      this.counts.holes++;
+    if (verdict === "missing" && stand !== undefined && message.position !== null) {
+      this.counts.missing++;
       this.#put(holeBefore(message, message.position, stand));
     }
     this.#put(message);

@@ -127,7 +127,7 @@ function readSubscribed(reader) {
 function readPublished(reader) {
   const [id, flags] = [reader.varint(), reader.byte()];
   const position = flags & 0x01 ? reader.position() : null;
-  return replyOf(id, "published", { position, isRepeat: (flags & 0x02) !== 0 });
+  return replyOf(id, "published", { position, isDuplicate: (flags & 0x02) !== 0 });
 }
 
 /**

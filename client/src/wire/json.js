@@ -160,7 +160,7 @@ function readReply(read, ok) {
     position: positionIn(read, "at"),
     outcome: wordOf(OUTCOMES, textIn(read, "outcome")),
     count: numberIn(read, "count") ?? 0,
-    isRepeat: flagIn(read, "repeat"),
+    isDuplicate: flagIn(read, "duplicate"),
     ack: wordOf(ACKS, textIn(read, "ack")),
     session: textIn(read, "session"),
     node: textIn(read, "node"),

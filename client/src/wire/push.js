@@ -14,7 +14,7 @@
  * @property {Position | null} position
  * @property {Outcome | null} outcome
  * @property {number} count
- * @property {boolean} isRepeat
+ * @property {boolean} isDuplicate
  * @property {Ack | null} ack
  * @property {string | null} session
  * @property {string | null} node
@@ -29,7 +29,7 @@
  */
 export function replyOf(id, ok, fields) {
   return {
-    ...{ type: "reply", id, ok, position: null, outcome: null, count: 0, isRepeat: false },
+    ...{ type: "reply", id, ok, position: null, outcome: null, count: 0, isDuplicate: false },
     ...{ ack: null, session: null, node: null, pingIntervalMs: null },
     ...fields,
   };

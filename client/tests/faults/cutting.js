@@ -2,7 +2,7 @@
 //
 // Publishers and all kinds of subscribers work through a proxy that breaks connections inside frames, handshakes and
 // acknowledgements. At the end the ledger of acknowledged publishes is compared with what each subscriber was given.
-// SEED=7 repeats a run; LONG=1 cuts a thousand times, CUTS=n as often as that.
+// SEED=7 duplicates a run; LONG=1 cuts a thousand times, CUTS=n as often as that.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -14,14 +14,14 @@ export class Ledger {
   repeats = 0;
   changed = new Bell();
 
-  write(subject, content, { position, isRepeat }) {
+  write(subject, content, { position, isDuplicate }) {
     if (!this.contents.has(subject)) this.contents.set(subject, new Map());
     const kept = this.contents.get(subject);
     const sequence = Number(position.sequence);
     assert.ok(!kept.has(sequence), `${subject} ${sequence} was given to ${kept.get(sequence)} and to ${content}`);
     kept.set(sequence, content);
     this.total++;
-    if (isRepeat) this.repeats++;
+    if (isDuplicate) this.repeats++;
     this.changed.ring();
   }
 

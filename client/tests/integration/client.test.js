@@ -150,7 +150,7 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
       const key = "k".repeat(16);
       const first = await client.publish(subject, 1, { key });
       const second = await client.publish(subject, 1, { key });
-      assert.deepEqual([second.position, second.isRepeat], [first.position, true]);
+      assert.deepEqual([second.position, second.isDuplicate], [first.position, true]);
       await assert.rejects(client.publish(subject, 2, { key }), { name: "CommandRefused", code: 4117 });
     });
 
@@ -225,7 +225,7 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
 }
 
 test("a token that is refused ends the client with the reason", ADMITTED, async () => {
-  const strict = await startNode({ "access.entitlement": "basic", "access.publish_tokens": "a-token-of-sixteen" });
+  const strict = await startNode({ "access.mode": "basic", "access.publish_tokens": "a-token-of-sixteen" });
   const client = new Client(strict.url, { token: "nobody's" });
   await assert.rejects(client.connected(), SessionClosed);
   await assert.rejects(client.publish("/a", 1), { name: "SessionClosed", code: 4002 });

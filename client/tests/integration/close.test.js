@@ -65,7 +65,7 @@ for (const [transport, pairs] of /** @type {const} */ ([["websocket", 1_000], ["
         await heard;
       }
       assert.deepEqual(seen, [1, 2, 4, 5, 7, 8]);
-      assert.equal(subscription.counts.holes, 0);
+      assert.equal(subscription.counts.missing, 0);
       await client.close();
       await untilNoneIsLeft();
     });

@@ -41,7 +41,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
         assert.deepEqual(await take(read, 1), [part]);
       }
       const found = await take(unread, 3 * COUNT);
-      assert.deepEqual([found.length, unread.counts.gaps, unread.counts.holes], [3 * COUNT, 0, 0]);
+      assert.deepEqual([found.length, unread.counts.gaps, unread.counts.missing], [3 * COUNT, 0, 0]);
       await Promise.all([client.close(), publisher.close()]);
     });
   }

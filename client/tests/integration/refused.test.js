@@ -63,7 +63,7 @@ for (const [why, settings, more] of SCENES) {
     let node;
     before(async () => {
       const tokens = join(folder, "publish.tokens");
-      node = await startNode({ "access.entitlement": "basic", "access.publish_tokens_file": tokens, ...KEPT, ...settings });
+      node = await startNode({ "access.mode": "basic", "access.publish_tokens_file": tokens, ...KEPT, ...settings });
     });
     after(() => node.terminate());
 
@@ -89,7 +89,7 @@ for (const [why, settings, more] of SCENES) {
         const sent = await stop();
         await Promise.all(collected.map(({ until }) => until(sent)));
         for (const { seen } of collected) assert.deepEqual(seen, Array.from({ length: sent }, (_, n) => n));
-        for (const { counts } of others) assert.deepEqual([counts.joins, counts.gaps, counts.holes], [1, 0, 0]);
+        for (const { counts } of others) assert.deepEqual([counts.joins, counts.gaps, counts.missing], [1, 0, 0]);
         await client.close();
         await publisher.close();
       });

@@ -83,7 +83,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
           const seen = [];
           while (seen.at(-1) !== 6) seen.push(...values(await take(subscription, 1)));
           (found[name] ??= []).push(seen);
-          assert.deepEqual([subscription.counts.holes, subscription.counts.gaps], [0, 0]);
+          assert.deepEqual([subscription.counts.missing, subscription.counts.gaps], [0, 0]);
           subscription.close();
         }
       }
@@ -110,7 +110,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       }
       assert.deepEqual(values(await seen), numbers(120));
       assert.deepEqual(values(await ones), numbers(40).map((n) => 3 * n));
-      assert.deepEqual([main.counts.holes, main.counts.gaps, one.counts.holes, one.counts.gaps], [0, 0, 0, 0]);
+      assert.deepEqual([main.counts.missing, main.counts.gaps, one.counts.missing, one.counts.gaps], [0, 0, 0, 0]);
       main.close();
       one.close();
     });
@@ -149,7 +149,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       const published = await Promise.all(numbers(300).map((n) => client.publish(subject, n)));
       assert.deepEqual(published.map(({ position }) => Number(position.sequence)), numbers(300, 1));
       const again = await Promise.all([1, 2].map(() => client.publish(subject, "same", { key: "0123456789abcdef" })));
-      assert.deepEqual(again.map(({ isRepeat }) => isRepeat), [false, true]);
+      assert.deepEqual(again.map(({ isDuplicate }) => isDuplicate), [false, true]);
     });
 
     test("requests are answered", async () => {
@@ -169,7 +169,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       for (const n of numbers(18)) await client.publish(subject, n);
       assert.equal((await slow.publish(fresh(), 1)).position.sequence, 1n);
       assert.deepEqual(values(await take(subscription, 18)), numbers(18));
-      assert.deepEqual([subscription.counts.holes, subscription.counts.gaps], [0, 0]);
+      assert.deepEqual([subscription.counts.missing, subscription.counts.gaps], [0, 0]);
       await slow.close();
     });
 
@@ -244,7 +244,7 @@ describe("by itself", LIMITS, () => {
     const seen = [];
     while (seen.length < sent) seen.push((await next(items, "message")).json());
     assert.deepEqual(seen, numbers(sent));
-    assert.deepEqual([subscription.counts.gaps, subscription.counts.holes], [0, 0]);
+    assert.deepEqual([subscription.counts.gaps, subscription.counts.missing], [0, 0]);
     await client.close();
     proxy.stop();
   });

@@ -40,9 +40,9 @@ export class ModelNode {
         break;
       case "publish": {
         const key = command.draft.key ?? String(id);
-        const isRepeat = this.keys.has(key);
-        if (!isRepeat) this.keys.set(key, this.append(command.draft.subject, command.draft.content));
-        this.outbox.push(replyOf(id, "published", { position: this.keys.get(key), isRepeat }));
+        const isDuplicate = this.keys.has(key);
+        if (!isDuplicate) this.keys.set(key, this.append(command.draft.subject, command.draft.content));
+        this.outbox.push(replyOf(id, "published", { position: this.keys.get(key), isDuplicate }));
         break;
       }
       default:

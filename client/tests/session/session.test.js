@@ -88,7 +88,7 @@ test("wherever the connection breaks each message comes once and each publish co
       }
       const wanted = node.feed.filter(({ subject }) => selector !== "/a/1" || subject === selector);
       assert.deepEqual(seen.map((each) => each.text()), wanted.map((each) => each.text()));
-      assert.equal(core.counts.holes, 0);
+      assert.equal(core.counts.missing, 0);
       assert.deepEqual([acknowledged.length, node.keys.size], [published, published]);
       assert.ok(acknowledged.every((each) => each instanceof Published));
     }),

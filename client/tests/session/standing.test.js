@@ -22,15 +22,15 @@ const newStanding = (text = null, isPattern = false, subjectsMax = 10) =>
 for (const [stand, given, verdict, then] of [
   [null, message("7.5"), "new", "7.5"],
   ["7.4", message("7.5"), "new", "7.5"],
-  ["7.5", message("7.5"), "repeat", "7.5"],
-  ["7.5", message("7.2"), "repeat", "7.5"],
-  ["7.4", message("7.6"), "hole", "7.6"],
+  ["7.5", message("7.5"), "duplicate", "7.5"],
+  ["7.5", message("7.2"), "duplicate", "7.5"],
+  ["7.4", message("7.6"), "missing", "7.6"],
   ["7.4", message("7.9", { after: "7.4" }), "new", "7.9"],
   ["7.4", message("7.9", { after: "7.2" }), "new", "7.9"],
-  ["7.4", message("7.9", { after: "7.5" }), "hole", "7.9"],
+  ["7.4", message("7.9", { after: "7.5" }), "missing", "7.9"],
   ["7.4", message("3.1"), "new", "3.1"],
   ["7.4", message("7.8", { isSnapshot: true }), "new", "7.8"],
-  ["7.8", message("7.8", { isSnapshot: true }), "repeat", "7.8"],
+  ["7.8", message("7.8", { isSnapshot: true }), "duplicate", "7.8"],
 ]) {
   test(`who stands at ${stand} and gets ${given.position} after ${given.after}: ${verdict}`, () => {
     const standing = newStanding(stand);
@@ -49,7 +49,7 @@ test("the snapshot after a gap is no repeat", () => {
   const standing = newStanding("7.4");
   standing.place(gap("7.9"));
   assert.equal(standing.judge(message("7.9", { isSnapshot: true })), "new");
-  assert.equal(standing.judge(message("7.9", { isSnapshot: true })), "repeat");
+  assert.equal(standing.judge(message("7.9", { isSnapshot: true })), "duplicate");
   assert.equal(standing.judge(message("7.10")), "new");
 });
 
@@ -81,7 +81,7 @@ test("a live join stands where the server says before any message", () => {
   const standing = newStanding();
   standing.joined(at("7.58"), 0);
   assert.equal(String(standing.stand.after.get(SUBJECT)), "7.58");
-  assert.equal(standing.judge(message("7.58")), "repeat");
+  assert.equal(standing.judge(message("7.58")), "duplicate");
 });
 
 test("history that ends before the head leaves the stand at the head", () => {
@@ -118,7 +118,7 @@ test("what came after the last mark is never forgotten", () => {
   standing.mark("1.1.1", "n");
   const all = Array.from({ length: 9 }, (_, n) => message("7.1", { subject: `/a/${n}` }));
   for (const each of all) standing.judge(each);
-  assert.ok(all.every((each) => standing.judge(each) === "repeat"));
+  assert.ok(all.every((each) => standing.judge(each) === "duplicate"));
 });
 
 for (const [after, upto, missed, refined] of [
@@ -190,7 +190,7 @@ test("wherever a connection breaks everything comes once", () => {
         const end = cut === total ? total : Math.min(start + cut + 2, total);
         for (let sequence = start; sequence <= end; sequence++) {
           const verdict = standing.judge(message(`7.${sequence}`));
-          assert.notEqual(verdict, "hole");
+          assert.notEqual(verdict, "missing");
           if (verdict === "new") seen.push(sequence);
         }
       }

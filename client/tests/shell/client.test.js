@@ -43,7 +43,7 @@ test("what a link brings that was left is not the next one's", LIMITS, async () 
   bring(1, 3, 4, 5);
   const seen = [];
   for await (const message of subscription) if (seen.push(message.json()) && seen.at(-1) === 5) break;
-  assert.deepEqual([seen, subscription.counts.holes], [[2, 3, 4, 5], 0]);
+  assert.deepEqual([seen, subscription.counts.missing], [[2, 3, 4, 5], 0]);
   const closing = client.close();
   links[1].end();
   await closing;
@@ -74,7 +74,7 @@ describe("a slow reader", LIMITS, () => {
     assert.deepEqual(await take(subscription, 30), numbers(30));
     const asked = peer.heard.filter((command) => "subscribe" in command).map(({ after }) => after);
     assert.equal(asked[1], "7.3", "from what it had been sent, its status beside three messages");
-    assert.deepEqual([subscription.counts.holes, subscription.counts.gaps], [0, 0]);
+    assert.deepEqual([subscription.counts.missing, subscription.counts.gaps], [0, 0]);
     await client.close();
   });
 
@@ -152,7 +152,7 @@ describe("a lost connection", LIMITS, () => {
     peer.keys.set(first.key, peer.append("/a", 1)); // it was taken; the answer is lost
     peer.isMute = false;
     peer.cut();
-    assert.deepEqual([String((await publishing).position), (await publishing).isRepeat], ["7.1", true]);
+    assert.deepEqual([String((await publishing).position), (await publishing).isDuplicate], ["7.1", true]);
     await client.close();
   });
 

@@ -139,9 +139,9 @@ class PeerLink {
       this.tell({ id, ok: "unsubscribed", subject: command.unsubscribe });
     } else if ("publish" in command) {
       const key = command.key ?? String(this.#peer.keys.size);
-      const repeat = this.#peer.keys.has(key);
-      if (!repeat) this.#peer.keys.set(key, this.#peer.append(command.publish, command.content));
-      this.tell({ id, ok: "published", at: this.#peer.keys.get(key), repeat });
+      const duplicate = this.#peer.keys.has(key);
+      if (!duplicate) this.#peer.keys.set(key, this.#peer.append(command.publish, command.content));
+      this.tell({ id, ok: "published", at: this.#peer.keys.get(key), duplicate });
     } else {
       this.tell({ id, ok: "pong", time: 1 });
     }

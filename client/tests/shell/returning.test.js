@@ -37,7 +37,7 @@ async function comesBack({ subscription, seen }) {
   node.append("/a", 2);
   assert.ok(await clock.until(() => seen.includes(2), BACK_MS_MAX), `it stays away; it last asked ${node.asked.slice(-3)}`);
   assert.deepEqual(seen.filter((each) => each === 2), [2]);
-  assert.equal(subscription.counts.holes, 0);
+  assert.equal(subscription.counts.missing, 0);
 }
 
 for (const [way, get] of [["sse", "GET /v1/stream"], ["poll", "GET /v1/messages"]]) {

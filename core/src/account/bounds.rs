@@ -51,7 +51,7 @@ pub struct Bounds {
     pub address: Share,
     pub identity: Share,
     pub tenant: Share,
-    pub accounts_max: usize,
+    pub rate_limit_entries_max: usize,
 }
 
 impl Bounds {
@@ -70,7 +70,7 @@ impl Bounds {
                 publish_bytes: rate(limits.publish_bytes_per_second_per_address_max),
                 subscribes: rate(limits.subscribes_per_second_per_address_max),
                 connects: rate(limits.connects_per_second_per_address_max),
-                failures: Rate::per_minute(limits.failures_per_minute_per_address_max as u64),
+                failures: Rate::per_minute(limits.token_failures_per_minute_per_address_max as u64),
                 connections_max: count(limits.connections_per_address_max),
                 subscriptions_max: count(limits.subscriptions_per_address_max),
             },
@@ -90,7 +90,7 @@ impl Bounds {
                 subscriptions_max: count(limits.subscriptions_per_tenant_max),
                 ..Share::default()
             },
-            accounts_max: limits.accounts_max,
+            rate_limit_entries_max: limits.rate_limit_entries_max,
         }
     }
 }
@@ -122,7 +122,7 @@ impl Scope {
             (What::Subscribes, _) => "subscribes_per_second_per_identity_max",
             (What::Connects, Self::Address | Self::Connection) => "connects_per_second_per_address_max",
             (What::Connects, _) => "connects_per_second_per_identity_max",
-            (What::Failures, _) => "failures_per_minute_per_address_max",
+            (What::Failures, _) => "token_failures_per_minute_per_address_max",
             (What::Connections, Self::Address | Self::Connection) => "connections_per_address_max",
             (What::Connections, Self::Identity) => "connections_per_identity_max",
             (What::Connections, Self::Tenant) => "connections_per_tenant_max",

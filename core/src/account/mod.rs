@@ -136,12 +136,12 @@ struct Table {
 
 impl Accounts {
     /// The account of a key; a new one, where there is none.
-    pub fn open(&self, key: Key, accounts_max: usize, now_ns: u64) -> Arc<Account> {
+    pub fn open(&self, key: Key, rate_limit_entries_max: usize, now_ns: u64) -> Arc<Account> {
         let mut table = self.lock();
         if let Some((_, known)) = table.by_key.get(&key).and_then(|&place| table.places.get(place as usize)?.as_ref()) {
             return Arc::clone(known);
         }
-        if table.by_key.len() >= accounts_max.max(1) && table.forget_one(now_ns) {
+        if table.by_key.len() >= rate_limit_entries_max.max(1) && table.forget_one(now_ns) {
             self.forgiven.fetch_add(1, Ordering::Relaxed);
         }
         let account = Arc::new(Account::default());

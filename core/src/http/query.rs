@@ -282,7 +282,7 @@ fn place(of: &mut Subscribe<'_>, name: &str, value: &str, limits: &Limits) -> Re
     let bad = || Refusal::new(Code::PositionInvalid, "a position is EPOCH.SEQUENCE");
     if name == "since" {
         if value.len() > MARK_BYTES_MAX {
-            return Err(Refusal::new(Code::MarkInvalid, format!("a mark has at most {MARK_BYTES_MAX} bytes")));
+            return Err(Refusal::new(Code::ResumeTokenInvalid, format!("a mark has at most {MARK_BYTES_MAX} bytes")));
         }
         let mark = sse::parse_id(value).map(|(mark, _)| mark).or(Mark::parse(value)).unwrap_or(NOWHERE);
         return set(&mut of.since, name, mark);

@@ -74,7 +74,7 @@ impl KeptMessage {
         Position { epoch: self.epoch, sequence: self.sequence }
     }
 
-    /// Content, then the reply subject, then carried properties: what the digest of an idempotence key is made over.
+    /// Content, then the reply subject, then carried properties: what the digest of an idempotency key is made over.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

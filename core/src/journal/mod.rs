@@ -21,7 +21,7 @@ pub struct MessageRow {
     /// Who published it; empty: nobody in particular.
     pub publisher: Arc<str>,
     pub tenant: Option<Arc<str>>,
-    /// The idempotence key of its publish.
+    /// The idempotency key of its publish.
     pub key: Option<Box<[u8]>>,
     pub is_mqtt: bool,
     /// Its publisher waits until it is on the disk.

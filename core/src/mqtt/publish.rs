@@ -9,7 +9,7 @@ pub struct Publish<'a> {
     pub topic: &'a str,
     pub alias: Option<u16>,
     pub qos: Qos,
-    pub is_repeat: bool,
+    pub is_duplicate: bool,
     pub is_retained: bool,
     /// 0 at QoS 0.
     pub packet_id: u16,
@@ -56,8 +56,8 @@ impl<'a> Carried<'a> {
 
 pub(super) fn parse(flags: u8, body: &[u8], version: Version, alias_max: u16) -> Result<Publish<'_>, Fault> {
     let qos = Qos::from_bits(flags >> 1).ok_or(Fault::malformed("the QoS is 3"))?;
-    let is_repeat = flags & 8 != 0;
-    if is_repeat && qos == Qos::AtMostOnce {
+    let is_duplicate = flags & 8 != 0;
+    if is_duplicate && qos == Qos::AtMostOnce {
         return Err(Fault::malformed("a message of QoS 0 is no repeat"));
     }
     let mut fields = Fields(body);
@@ -77,5 +77,5 @@ pub(super) fn parse(flags: u8, body: &[u8], version: Version, alias_max: u16) ->
         _ => topic::check(topic)?,
     }
     let carried = Carried::of(&properties)?;
-    Ok(Publish { topic, alias, qos, is_repeat, is_retained: flags & 1 != 0, packet_id, payload: fields.0, carried })
+    Ok(Publish { topic, alias, qos, is_duplicate, is_retained: flags & 1 != 0, packet_id, payload: fields.0, carried })
 }

@@ -200,7 +200,7 @@ proptest! {
         expiry_s in proptest::option::of(any::<u32>()),
         users in proptest::collection::vec(("[a-z]{0,9}", "[a-z]{0,9}"), 0..4),
     ) {
-        let (is_repeat, is_retained, is_v5, is_websocket) = flags;
+        let (is_duplicate, is_retained, is_v5, is_websocket) = flags;
         let version = if is_v5 { Version::V5 } else { Version::V3 };
         let mut carried = Vec::new();
         users.iter().for_each(|(name, value)| put_user_property(&mut carried, name, value));
@@ -210,7 +210,7 @@ proptest! {
             payload: &payload,
             qos,
             packet_id,
-            is_repeat: is_repeat && qos != Qos::AtMostOnce,
+            is_duplicate: is_duplicate && qos != Qos::AtMostOnce,
             is_retained,
             alias: 0,
             subscription_id: 0,
@@ -227,7 +227,7 @@ proptest! {
         prop_assert_eq!(bytes.len(), writer.publish_bytes(&sent));
         let Ok(Packet::Publish(got)) = read(bytes, Some(version)) else { panic!("{bytes:x?}") };
         prop_assert_eq!((got.topic, got.payload, got.qos), (&*topic, &*payload, qos));
-        prop_assert_eq!((got.is_repeat, got.is_retained), (sent.is_repeat, is_retained));
+        prop_assert_eq!((got.is_duplicate, got.is_retained), (sent.is_duplicate, is_retained));
         prop_assert_eq!(got.packet_id, if qos == Qos::AtMostOnce { 0 } else { packet_id });
         if is_v5 {
             prop_assert_eq!((got.carried.expiry_s, got.carried.response_topic), (expiry_s, Some("a/b")));

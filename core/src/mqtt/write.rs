@@ -38,7 +38,7 @@ pub struct Outgoing<'a> {
     pub payload: &'a [u8],
     pub qos: Qos,
     pub packet_id: u16,
-    pub is_repeat: bool,
+    pub is_duplicate: bool,
     pub is_retained: bool,
     /// 0: none. With an alias that the client knows, the topic is empty.
     pub alias: u16,
@@ -187,7 +187,8 @@ impl Writer {
         let properties = if self.version == Version::V5 { message.properties_bytes() } else { 0 };
         let properties_all = if self.version == Version::V5 { varint_bytes(properties) + properties } else { 0 };
         let length = 2 + message.topic.len() + id_bytes + properties_all + message.payload.len();
-        let first = 0x30 | u8::from(message.is_repeat) << 3 | (message.qos as u8) << 1 | u8::from(message.is_retained);
+        let first =
+            0x30 | u8::from(message.is_duplicate) << 3 | (message.qos as u8) << 1 | u8::from(message.is_retained);
         self.put(out, first, length, |out| {
             out.extend_from_slice(&(message.topic.len() as u16).to_be_bytes());
             out.extend_from_slice(message.topic.as_bytes());

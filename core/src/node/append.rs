@@ -25,12 +25,12 @@ pub enum Outcome {
     /// `at` is none for a standard message.
     Published {
         at: Option<Position>,
-        is_repeat: bool,
+        is_duplicate: bool,
     },
     /// The same, but its publisher asked for the disk: to be told once the journal has synced this arrival.
     Awaits {
         at: Option<Position>,
-        is_repeat: bool,
+        is_duplicate: bool,
         arrival: u64,
     },
     Refused(Code),
@@ -94,10 +94,10 @@ impl Node {
     }
 
     /// What its publisher is told now, or later, of a message that has a position.
-    fn settle(&self, draft: &Draft, at: Option<Position>, arrival: u64, is_repeat: bool) -> Outcome {
+    fn settle(&self, draft: &Draft, at: Option<Position>, arrival: u64, is_duplicate: bool) -> Outcome {
         let is_there =
             draft.ack != Ack::Disk || self.journal.as_ref().is_some_and(|journal| journal.has_synced(arrival));
-        if is_there { Outcome::Published { at, is_repeat } } else { Outcome::Awaits { at, is_repeat, arrival } }
+        if is_there { Outcome::Published { at, is_duplicate } } else { Outcome::Awaits { at, is_duplicate, arrival } }
     }
 
     /// Whether the draft's key is known, and with the same content.
@@ -136,7 +136,7 @@ impl Node {
         }
         let arrival = self.numbered() + 1;
         let unseen = self.unseen.number(id.slot);
-        let Some(log) = self.names.get(id) else { return Err(Code::CommandFault) };
+        let Some(log) = self.names.get(id) else { return Err(Code::CommandInternalError) };
         let mut place = log.next();
         place.sequence = unseen.map_or(place.sequence, |last| last + 1);
         place.accepted_us = self.accepted_us;
@@ -147,7 +147,7 @@ impl Node {
         let subject = Arc::clone(&log.subject);
         let message = Arc::new(draft.number(subject, id, Some(place), arrival, now.wall_ms, is_retained));
         self.counts.accepted += 1;
-        let at = message.at().ok_or(Code::CommandFault)?;
+        let at = message.at().ok_or(Code::CommandInternalError)?;
         if let Some(tap) = &mut self.tap {
             tap.hear(&message, &draft.identity);
         }

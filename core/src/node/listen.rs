@@ -72,7 +72,7 @@ impl Node {
     /// One more listener of `shard` on a pattern.
     pub fn open_pattern(&mut self, shard: u8, pattern: &Pattern, _now: Now) -> Result<(), Refusal> {
         if bit(shard) == 0 {
-            return Err(Refusal::new(Code::CommandFault, "no such shard"));
+            return Err(Refusal::new(Code::CommandInternalError, "no such shard"));
         }
         self.directory.add(shard, pattern);
         if self.interest.begin(pattern) {

@@ -16,9 +16,9 @@ pub(super) struct Counts {
     pub(super) accepted: u64,
     pub(super) refused: u64,
     pub(super) repeats: u64,
-    pub(super) evicted_count: u64,
-    pub(super) evicted_age: u64,
-    pub(super) evicted_bytes: u64,
+    pub(super) messages_evicted_by_count: u64,
+    pub(super) messages_evicted_by_age: u64,
+    pub(super) messages_evicted_by_bytes: u64,
     pub(super) evicted_snapshots: u64,
     pub(super) forgotten: u64,
     /// Of messages that are kept only because MQTT sessions or groups are owed them.
@@ -31,7 +31,7 @@ pub struct Totals {
     pub epoch: u64,
     pub arrival: u64,
     /// A mark before it is lost: too many subjects were forgotten since.
-    pub forgotten_arrival: u64,
+    pub oldest_resumable_arrival: u64,
     pub subjects: u64,
     pub patterns: u64,
     pub messages: u64,
@@ -47,18 +47,18 @@ pub struct Totals {
     pub index_entries: u64,
     pub feed_entries: u64,
     pub feed_bytes: u64,
-    pub feed_falls: u64,
+    pub feed_overruns: u64,
     pub accepted: u64,
     pub refused: u64,
     pub repeats: u64,
-    pub evicted_count: u64,
-    pub evicted_age: u64,
-    pub evicted_bytes: u64,
+    pub messages_evicted_by_count: u64,
+    pub messages_evicted_by_age: u64,
+    pub messages_evicted_by_bytes: u64,
     pub evicted_snapshots: u64,
     pub forgotten: u64,
     /// Addresses, identities and tenants whose use is remembered, and how many were forgotten while they owed.
     pub accounts: u64,
-    pub accounts_forgiven: u64,
+    pub rate_limit_entries_evicted: u64,
 }
 
 impl Node {
@@ -67,7 +67,7 @@ impl Node {
         Totals {
             epoch: self.epoch,
             arrival: self.index.head(),
-            forgotten_arrival: self.forgotten.base(),
+            oldest_resumable_arrival: self.forgotten.base(),
             subjects: self.names.len() as u64,
             patterns: self.directory.len() as u64,
             messages: counts.messages as u64,
@@ -81,17 +81,17 @@ impl Node {
             index_entries: self.index.len() as u64,
             feed_entries: lag.entries as u64,
             feed_bytes: lag.bytes as u64,
-            feed_falls: self.feed.falls,
+            feed_overruns: self.feed.falls,
             accepted: counts.accepted,
             refused: counts.refused,
             repeats: counts.repeats,
-            evicted_count: counts.evicted_count,
-            evicted_age: counts.evicted_age,
-            evicted_bytes: counts.evicted_bytes,
+            messages_evicted_by_count: counts.messages_evicted_by_count,
+            messages_evicted_by_age: counts.messages_evicted_by_age,
+            messages_evicted_by_bytes: counts.messages_evicted_by_bytes,
             evicted_snapshots: counts.evicted_snapshots,
             forgotten: counts.forgotten,
             accounts: u64::from(self.accounts.len()),
-            accounts_forgiven: self.accounts.forgiven(),
+            rate_limit_entries_evicted: self.accounts.forgiven(),
         }
     }
 

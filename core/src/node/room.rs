@@ -74,7 +74,7 @@ impl Node {
             }
             self.counts.bytes -= evict(log, GapReason::Overrun, &mut self.counts);
             self.counts.messages -= 1;
-            self.counts.evicted_bytes += 1;
+            self.counts.messages_evicted_by_bytes += 1;
             if self.counts.bytes <= aim {
                 return true;
             }
@@ -199,8 +199,8 @@ pub(super) fn trim(
             *skipped = oldest.max(*skipped);
         }
         counts.bytes -= evict(log, if is_too_many { GapReason::Overrun } else { GapReason::Expired }, counts);
-        counts.evicted_count += u64::from(is_too_many);
-        counts.evicted_age += u64::from(!is_too_many);
+        counts.messages_evicted_by_count += u64::from(is_too_many);
+        counts.messages_evicted_by_age += u64::from(!is_too_many);
         gone += 1;
     }
     counts.messages -= gone;

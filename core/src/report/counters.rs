@@ -148,8 +148,8 @@ pub struct Counters {
     pub dropped: u64,
     /// Messages of QoS 1 and 2 that MQTT sessions were owed and are not sent; 1 where nobody can count them.
     pub mqtt_missed: u64,
-    pub caught_up: u64,
-    pub fell_off: u64,
+    pub catch_up_messages: u64,
+    pub window_misses: u64,
     pub reports_dropped: u64,
     /// By the names of wires; a wire that shares another's name is counted with it.
     pub wires: Wires,

@@ -49,7 +49,7 @@ impl Shard {
     }
 
     fn drain(&mut self, node: &mut Node) -> bool {
-        if let Some(lost) = node.fell_off(self.index) {
+        if let Some(lost) = node.window_misses(self.index) {
             self.fall_off_feed(&lost);
         }
         node.take_mail(self.index, &mut self.mail);

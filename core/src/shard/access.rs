@@ -119,7 +119,7 @@ impl Shard {
     pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Result<Step, Refusal> {
         if self.is_unanswered(socket, action, selector) {
             self.forget_unanswered(socket);
-            return Err(Refusal::new(Code::AuthorizerSilent, Code::AuthorizerSilent.sentence()));
+            return Err(Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()));
         }
         let connection = self.connection_id(socket);
         let access = self.connections.get(socket).and_then(|c| c.access.clone());

@@ -306,7 +306,7 @@ impl Shard {
         }
         let Some(cursor) = self.cursors.get_mut(id) else { return frames };
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
-        self.counters.caught_up += messages.len() as u64;
+        self.counters.catch_up_messages += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
         let mut note = |bytes: &Vec<u8>, arrival: u64, sequence: u64, messages: u32| {
             let before = Stand::Behind(arrival.saturating_sub(1));

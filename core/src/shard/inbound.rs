@@ -169,9 +169,9 @@ impl Shard {
         } else if connection.details().half_since_ms.is_none() {
             connection.details().half_since_ms = Some(now_ms);
         }
-        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        let share = self.settings.limits.partial_bytes_max / usize::from(self.settings.shards.max(1));
         if held > 0 && self.counters.held_bytes as usize > share {
-            self.close(socket, Code::HeldTooMuch, Code::HeldTooMuch.sentence());
+            self.close(socket, Code::PartialBytesExceeded, Code::PartialBytesExceeded.sentence());
         }
     }
 

@@ -271,10 +271,10 @@ impl Shard {
                 continue;
             }
             match outcome {
-                Outcome::Published { at, is_repeat } => {
-                    self.reply_if_asked(socket, id, &Reply::Published { at, is_repeat, reached: None });
+                Outcome::Published { at, is_duplicate } => {
+                    self.reply_if_asked(socket, id, &Reply::Published { at, is_duplicate, reached: None });
                 }
-                Outcome::Awaits { at, is_repeat, arrival } => self.hold_ack(socket, id, at, is_repeat, arrival),
+                Outcome::Awaits { at, is_duplicate, arrival } => self.hold_ack(socket, id, at, is_duplicate, arrival),
                 Outcome::Refused(code) => {
                     self.counters.count_refused_publish(self.connections.get(socket), code);
                     self.refuse(socket, id, &Refusal::new(code, code.sentence()));

@@ -109,10 +109,10 @@ impl Shard {
             }
             Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
             Phase::Open if connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.is_silent(now_ms)) => {
-                self.close(socket, Code::PeerSilent, "nothing came for one and a half times the keep alive");
+                self.close(socket, Code::IdleTimeout, "nothing came for one and a half times the keep alive");
             }
             Phase::Open if silent_ms >= idle_ms && !connection.speaks_packets() => {
-                let code = Code::PeerSilent;
+                let code = Code::IdleTimeout;
                 self.close(socket, code, code.sentence());
             }
             Phase::Open => {
@@ -125,7 +125,7 @@ impl Shard {
                 let Some(connection) = self.connections.get_mut(socket) else { return };
                 let half_ms = connection.details.as_ref().and_then(|d| d.half_since_ms);
                 if half_ms.is_some_and(|since| now_ms >= since + message_ms_max) {
-                    self.close(socket, Code::MessageSlow, Code::MessageSlow.sentence());
+                    self.close(socket, Code::MessageTimeout, Code::MessageTimeout.sentence());
                 } else if !connection.wire.is_websocket() {
                     if silent_ms >= ping_interval_ms && connection.private.is_empty() && connection.mqtt.is_none() {
                         self.keep_alive(socket);

@@ -69,7 +69,7 @@ impl Shard {
         }
         window.trim(bytes_max);
         stream.window = Some(window);
-        self.counters.fell_off += moved.len() as u64;
+        self.counters.window_misses += moved.len() as u64;
         for cursor in moved {
             self.queue_behind(cursor);
         }

@@ -89,7 +89,7 @@ fn silence_is_the_answer_to_success_without_an_id() {
     for wire in [Wire::Json, Wire::Binary] {
         let mut out = Vec::new();
         let at = Some(Position { epoch: 1, sequence: 2 });
-        reply(wire, &mut out, &Id::None, &Reply::Published { at, is_repeat: false, reached: None });
+        reply(wire, &mut out, &Id::None, &Reply::Published { at, is_duplicate: false, reached: None });
         assert!(out.is_empty());
         reply(wire, &mut out, &Id::None, &Reply::Error { code: Code::FieldInvalid, reason: "x" });
         assert!(!out.is_empty());

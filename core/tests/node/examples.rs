@@ -6,7 +6,7 @@ use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
 fn published(sequence: u64) -> Outcome {
-    Outcome::Published { at: Some(position(7, sequence)), is_repeat: false }
+    Outcome::Published { at: Some(position(7, sequence)), is_duplicate: false }
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_key_makes_one_message_of_a_repeated_publish() {
         draft
     };
     assert_eq!(publish(&mut node, "/a", keyed("1"), at_ms(0)), published(1));
-    let repeat = Outcome::Published { at: Some(position(7, 1)), is_repeat: true };
+    let repeat = Outcome::Published { at: Some(position(7, 1)), is_duplicate: true };
     assert_eq!(publish(&mut node, "/a", keyed("1"), at_ms(0)), repeat);
     assert_eq!(publish(&mut node, "/a", keyed("2"), at_ms(0)), Outcome::Refused(Code::KeyConflict));
     assert_eq!(publish(&mut node, "/b", keyed("2"), at_ms(0)), published(1));
@@ -102,7 +102,7 @@ fn a_forgotten_subject_returns_in_a_new_epoch() {
     assert_eq!(node.place_mark(mark, &pattern("/b/**")), Ok(0));
     assert!(node.place_mark(mark, &pattern("/**")).is_err());
     let again = publish(&mut node, "/a", draft("1"), at_ms(2_000_001));
-    assert_eq!(again, Outcome::Published { at: Some(position(8, 1)), is_repeat: false });
+    assert_eq!(again, Outcome::Published { at: Some(position(8, 1)), is_duplicate: false });
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
     standard(&mut node, "/a");
     standard(&mut node, "/b/x");
     told.clear();
-    let lost = node.fell_off(0).expect("fell");
+    let lost = node.window_misses(0).expect("fell");
     assert_eq!(lost.iter().map(|lost| (&*lost.subject, lost.count)).collect::<Vec<_>>(), [("/a", 2), ("/b/x", 1)]);
-    assert!(node.fell_off(0).is_none() && node.fell_off(1).is_none());
+    assert!(node.window_misses(0).is_none() && node.window_misses(1).is_none());
     assert_eq!(node.drained_to(0), 14);
     // The log still has all the others.
     let mut out = Vec::new();

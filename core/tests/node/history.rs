@@ -136,7 +136,7 @@ impl World {
         let mut draft = Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1);
         draft.is_guaranteed = is_guaranteed;
         let before = self.node.arrival();
-        let Outcome::Published { at, is_repeat: false } =
+        let Outcome::Published { at, is_duplicate: false } =
             publish(&mut self.node, SUBJECTS[subject], draft, at_ms(self.ms))
         else {
             return;
@@ -283,7 +283,7 @@ impl World {
         assert!(kept <= COUNT_MAX as u64);
         let base = head.at.sequence - kept;
         // Nothing goes before its time: too many, too old, or the node too full.
-        if self.node.totals().evicted_bytes == 0 {
+        if self.node.totals().messages_evicted_by_bytes == 0 {
             let is_due = |past: &&&Past| past.accepted_ms + AGE_MS <= self.ms;
             let old = of_log.iter().take_while(is_due).count();
             assert!(base as usize <= old.max(of_log.len().saturating_sub(COUNT_MAX)));

@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn what_watchers_believe_is_what_is(steps in prop::collection::vec(any_step(), 1..80)) {
-        let node = new_node(|settings| settings.limits.interest_hold_ms = HOLD_MS);
+        let node = new_node(|settings| settings.limits.interest_debounce_ms = HOLD_MS);
         let mut world = World { node, ms: 0, open: Vec::new(), watched: None, believed: BTreeSet::new() };
         steps.iter().for_each(|step| world.step(step));
         world.finish();

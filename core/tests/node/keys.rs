@@ -1,4 +1,4 @@
-//! Idempotence keys against a plain list: the first publish decides, a repeat is told its position, other content conflicts,
+//! Idempotency keys against a plain list: the first publish decides, a repeat is told its position, other content conflicts,
 //! and the oldest go by count and by age.
 use godwit_core::codes::Code;
 use godwit_core::message::{Draft, Kind};
@@ -49,8 +49,8 @@ proptest! {
     #[test]
     fn keys_do_as_a_plain_list_does(publishes in prop::collection::vec(any_publish(), 1..60)) {
         let mut node = new_node(|settings| {
-            settings.limits.keys_max = KEYS_MAX;
-            settings.limits.keys_age_ms_max = AGE_MS;
+            settings.limits.idempotency_keys_max = KEYS_MAX;
+            settings.limits.idempotency_keys_age_ms_max = AGE_MS;
         });
         let mut list: Vec<Known> = Vec::new();
         let mut ms = 0;
@@ -68,11 +68,11 @@ proptest! {
             let content = (one.content, one.is_guaranteed);
             match list.iter().find(|known| known.scope == scope) {
                 Some(known) if known.content == content => {
-                    prop_assert_eq!(outcome, Outcome::Published { at: known.at, is_repeat: true });
+                    prop_assert_eq!(outcome, Outcome::Published { at: known.at, is_duplicate: true });
                 }
                 Some(_) => prop_assert_eq!(outcome, Outcome::Refused(Code::KeyConflict)),
                 None => {
-                    let Outcome::Published { at, is_repeat: false } = outcome else { panic!("{outcome:?}") };
+                    let Outcome::Published { at, is_duplicate: false } = outcome else { panic!("{outcome:?}") };
                     prop_assert_eq!(at.is_some(), one.is_guaranteed);
                     if list.len() == KEYS_MAX {
                         list.remove(0);

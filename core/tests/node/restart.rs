@@ -66,7 +66,7 @@ fn live(book: &mut Book, node: &mut Node, number: u64, run: &Run) {
     let began = node.arrival();
     let mut rows = Vec::new();
     for &subject in &run.publishes {
-        let Outcome::Published { at: Some(at), is_repeat: false } =
+        let Outcome::Published { at: Some(at), is_duplicate: false } =
             publish(node, SUBJECTS[usize::from(subject)], draft("{}"), at_ms(1))
         else {
             panic!()
@@ -275,11 +275,11 @@ fn keys_and_snapshots_come_back() {
     assert_eq!((snapshot.content(), snapshot.kind()), (&br#"{"x":1,"y":2}"#[..], Kind::Json));
     assert_eq!(snapshot.at, position(200, 0));
     let again = publish(&mut node, "/a/1", keyed(r#"{"y":2}"#), at_ms(2));
-    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_repeat: true });
+    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_duplicate: true });
     let mut asked = keyed(r#"{"y":2}"#);
     asked.ack = Ack::Disk;
     let again = publish(&mut node, "/a/1", asked, at_ms(2));
-    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_repeat: true }, "it is on the disk");
+    assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_duplicate: true }, "it is on the disk");
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn a_promise_of_the_disk_is_kept_refused_or_said_to_be_broken() {
     let Outcome::Awaits { arrival, .. } = publish(&mut node, "/a/1", disk(), at_ms(1)) else { panic!() };
     let (_, is_urgent) = node.has_rows();
     assert!(is_urgent);
-    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Awaits { at, is_repeat: true, arrival });
+    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Awaits { at, is_duplicate: true, arrival });
     node.await_disk(3, arrival);
     assert_eq!(node.journaled(Progress { synced: arrival - 1, ..Progress::default() }), 1 << 3);
     assert_eq!(node.journaled(Progress { synced: arrival, ..Progress::default() }), 1 << 3);
     assert_eq!(node.journaled(Progress { synced: arrival, ..Progress::default() }), 0, "nobody waits any more");
-    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Published { at, is_repeat: true });
+    assert_eq!(publish(&mut node, "/a/1", disk(), at_ms(1)), Outcome::Published { at, is_duplicate: true });
     node.journaled(Progress { is_failing: true, ..Progress::default() });
     let head = node.arrival();
     let mut fresh = disk();
@@ -319,7 +319,7 @@ fn what_is_seen_only_from_the_disk_is_seen_in_order_and_late() {
             ..PatternSettings::default()
         }];
     });
-    let is_at = |outcome, at| assert_eq!(outcome, Outcome::Published { at: Some(at), is_repeat: false });
+    let is_at = |outcome, at| assert_eq!(outcome, Outcome::Published { at: Some(at), is_duplicate: false });
     is_at(publish(&mut node, "/slow/1", draft("1"), at_ms(1)), position(7, 1));
     is_at(publish(&mut node, "/slow/1", draft("2"), at_ms(1)), position(7, 2));
     is_at(publish(&mut node, "/a/1", draft("3"), at_ms(1)), position(7, 1));

@@ -264,7 +264,7 @@ fn mqtt_says_no_where_it_can_and_ends_the_connection_where_it_cannot() {
 
 #[test]
 fn who_guesses_tokens_waits_and_who_shows_none_does_not() {
-    let mut world = asking_world(|limits| limits.failures_per_minute_per_address_max = 3);
+    let mut world = asking_world(|limits| limits.token_failures_per_minute_per_address_max = 3);
     let guess = |world: &mut World| {
         let place = world.accept_from(0, from(1), 0);
         world.upgrade(place, "json");
@@ -280,7 +280,7 @@ fn who_guesses_tokens_waits_and_who_shows_none_does_not() {
         world.heard(place).iter().find_map(|line| line["close"].as_u64())
     };
     assert_eq!([(); 5].map(|()| guess(&mut world)), [Some(4002), Some(4002), Some(4002), Some(4208), Some(4208)]);
-    assert_eq!(hits(&world, "failures_per_minute_per_address_max"), 2);
+    assert_eq!(hits(&world, "token_failures_per_minute_per_address_max"), 2);
     let anonymous = world.accept_from(0, from(1), 0);
     world.upgrade(anonymous, "json");
     assert_eq!(publish(&mut world, anonymous, 1), [0]);

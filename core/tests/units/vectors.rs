@@ -244,7 +244,7 @@ fn replies_are_written_as_the_vectors_say() {
             "unsubscribed" => Reply::Unsubscribed { selector: &subject },
             "published" => {
                 let reached = object.raw("ack").map(|_| Ack::Cached);
-                Reply::Published { at, is_repeat: object.is_true("repeat"), reached }
+                Reply::Published { at, is_duplicate: object.is_true("duplicate"), reached }
             }
             "pong" => Reply::Pong { time_ms },
             "watching" => Reply::Watching { pattern: &subject },
@@ -289,7 +289,7 @@ fn what_is_no_command_is_refused_with_its_code() {
         };
         let id = case["id"].as_i64().map_or(Id::None, Id::Number);
         let code = case["code"].as_u64().and_then(|number| Code::from_number(number as u16));
-        assert_eq!(all, vec![(id, Err(code.unwrap_or(Code::CommandFault)))], "{case}");
+        assert_eq!(all, vec![(id, Err(code.unwrap_or(Code::CommandInternalError)))], "{case}");
     }
 }
 

@@ -38,7 +38,7 @@ MESSAGES = StructType(
         _field("kind", StringType(), False, "What the content is: json, text or bytes."),
         _field("content", BinaryType(), False, "The content as it was published, byte for byte."),
         _field("publisher", StringType(), False, "The identity that published it; empty where it was nobody in particular."),
-        _field("key", BinaryType(), True, "The idempotence key that its publisher gave it, scoped by publisher and subject."),
+        _field("key", BinaryType(), True, "The idempotency key that its publisher gave it, scoped by publisher and subject."),
         _field("flags", IntegerType(), False, "Bit 0: it changed the snapshot (retained). Bits 1 and 2: the QoS of its publisher's hop (2 where it had none). Bit 3: it came over MQTT."),
         _field("reply_to", StringType(), True, "The subject on which its publisher awaits answers."),
         _field("expiry_s", LongType(), True, "MQTT's message expiry, counted from `time`. Unit: s."),

@@ -1,4 +1,4 @@
-"""Who may do what: the authorizer's interface, its rules, and the entitlements that come with Godwit.
+"""Who may do what: the authorizer's interface, its rules, and the access modes that come with Godwit.
 
 Write an authorizer with what is exported here (see authorizer.py); the node uses gate.py to ask it.
 """

@@ -14,7 +14,7 @@ What it answers compiles into rules that the engine judges by itself. An authori
         async def publish(self, question):
             return await may_trade(question.identity, question.selector)
 
-Name it in the configuration: `[access] entitlement = "custom"`, `authorizer = "desk:Desk"`.
+Name it in the configuration: `[access] mode = "custom"`, `authorizer = "desk:Desk"`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who a client is by its TLS certificate, and what its holder may do.
 
 The engine's TLS has verified that one of our authorities signed it; here it is read whom it names, by `tls.client_identity`. It
-stands before the entitlement's own authorizer: a token, where one is shown, decides as ever. What a holder may do is said by
+stands before the mode's own authorizer: a token, where one is shown, decides as ever. What a holder may do is said by
 patterns in which {identity} is one whole segment. Invariant: a name never becomes more than that segment, so that nobody can be
 called `**`; a certificate that names nobody, or nobody that can be named, lets nobody in.
 """

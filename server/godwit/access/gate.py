@@ -2,7 +2,7 @@
 
 Owns time limits and failing closed. An authorizer that is late or raises allows nothing, and denies nothing for good: it refuses
 a connection with AuthorizerUnavailable (the client may come back), and of a selector the question stays open, so that the command
-is refused with AuthorizerSilent and asked about anew when it is sent again. A connection that waits for an answer is not read, so it
+is refused with AuthorizerTimeout and asked about anew when it is sent again. A connection that waits for an answer is not read, so it
 has one question at most; their number is bounded by that of connections.
 """
 

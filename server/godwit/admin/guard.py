@@ -43,10 +43,10 @@ class Guard:
     def configure(self, config: AdminConfig) -> None:
         """Takes the token of this configuration from now on; raises ConfigInvalid, and then nothing has changed."""
         token = read_admin_token(config)
-        if config.reads_need_token and token is None:
-            raise ConfigInvalid("admin.reads_need_token", True, "needs admin.token or admin.token_file")
+        if config.token_for_reads and token is None:
+            raise ConfigInvalid("admin.token_for_reads", True, "needs admin.token or admin.token_file")
         self._digest = hashlib.sha256(token.encode()).digest() if token else None
-        self._reads_need_token = config.reads_need_token
+        self._reads_need_token = config.token_for_reads
 
     def check(self, method: str, path: str, headers: Mapping[str, str], address: str) -> Refused | None:
         """Why a request may not be answered; None where it may. Health is told to everybody."""

@@ -23,25 +23,25 @@ USED_BY_NODE = {
     "subjects_max": "subjects",
     "logs_bytes_max": "message_bytes",
     "snapshots_bytes_max": "snapshot_bytes",
-    "keys_max": "keys",
+    "idempotency_keys_max": "keys",
     "feed_entries_max": "feed_entries",
     "feed_bytes_max": "feed_bytes",
     "index_entries_max": "index_entries",
-    "accounts_max": "accounts",
+    "rate_limit_entries_max": "accounts",
 }
-USED_BY_ALL_SHARDS = {"connections_max": "connections", "held_bytes_max": "held_bytes"}
+USED_BY_ALL_SHARDS = {"connections_max": "connections", "partial_bytes_max": "held_bytes"}
 USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
 """The fullest shard's, since the limit is each one's."""
 
 COUNTED_BY_NODE = {
-    "log_messages_max": "evicted_count",
-    "log_age_ms_max": "evicted_age",
-    "logs_bytes_max": "evicted_bytes",
-    "feed_entries_max": "feed_falls",
-    "feed_bytes_max": "feed_falls",
-    "accounts_max": "accounts_forgiven",
+    "log_messages_max": "messages_evicted_by_count",
+    "log_age_ms_max": "messages_evicted_by_age",
+    "logs_bytes_max": "messages_evicted_by_bytes",
+    "feed_entries_max": "feed_overruns",
+    "feed_bytes_max": "feed_overruns",
+    "rate_limit_entries_max": "rate_limit_entries_evicted",
 }
-COUNTED_BY_SHARDS = {"stream_window_bytes_max": "fell_off"}
+COUNTED_BY_SHARDS = {"stream_window_bytes_max": "window_misses"}
 COUNTED_BY_NAME = frozenset(
     limit.name
     for limit in LIMITS

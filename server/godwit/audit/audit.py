@@ -1,6 +1,6 @@
 """The interface an audit implements: it takes batches of events, in async Python, on a thread of its own.
 
-An audit that is slow loses the oldest events, and is told how many, or holds publishers back (`audit.when_slow`); it never slows
+An audit that is slow loses the oldest events, and is told how many, or holds publishers back (`audit.overflow`); it never slows
 a delivery. One that raises has had that batch; it is logged and counted, and the next batch comes.
 
     class Ledger(Audit):

@@ -1,6 +1,6 @@
 """Brings events to the audits: fetched in batches, to each audit's own queues (desk.py).
 
-Owns when messages are fetched. They wait in the engine; with `when_slow = "hold"` they are fetched only while every audit has
+Owns when messages are fetched. They wait in the engine; with `overflow = "block"` they are fetched only while every audit has
 room, so that the engine's own bound fills and publishers are not read. An audit whose `take` does not end loses that say after
 `block_ms_max`. Every task is watched: one that ends is logged, counted and begun again.
 """
@@ -22,7 +22,13 @@ from .audit import Audit, NodeFace
 from .desk import AuditDesk
 from .events import AccessEvent, CacheEvent, Event, MessageEvent, StatisticsEvent
 
-_GONE = ("evicted_count", "evicted_age", "evicted_bytes", "evicted_snapshots", "forgotten")
+_GONE = (
+    "messages_evicted_by_count",
+    "messages_evicted_by_age",
+    "messages_evicted_by_bytes",
+    "evicted_snapshots",
+    "forgotten",
+)
 _HELD = ("subjects", "messages", "message_bytes", "snapshots", "snapshot_bytes")
 _ACCESS = {
     "connected": ("connection", "identity", "client", "address", "wire"),
@@ -132,7 +138,7 @@ class AuditRunner:
         """Fetches one batch of messages; whether more may wait."""
         config = self._config
         count, size = config.batch_events_max, config.queue_bytes_max
-        is_holding = config.when_slow == "hold"
+        is_holding = config.overflow == "block"
         rooms = [desk.room for desk in self.desks if not is_holding or desk.may_hold]
         choose = min if is_holding else max  # the slowest says when, or the quickest
         if rooms:  # else each that would hold has been late for too long, and publishers wait no longer

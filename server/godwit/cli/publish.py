@@ -35,7 +35,7 @@ READ_BYTES = 65_536
 @click.option("--bytes", "kind", flag_value=Kind.BYTES.value, help="The content is bytes, as they come.")
 @click.option("--retain/--no-retain", default=None, help="Whether it becomes the subject's snapshot (it does).")
 @click.option("--standard", is_flag=True, help="Not guaranteed: no position, kept nowhere.")
-@click.option("--key", help="Idempotence key, for one message: what was published under it is not published again.")
+@click.option("--key", help="Idempotency key, for one message: what was published under it is not published again.")
 @click.option("--reply-to", metavar="SUBJECT", help="Where answers are expected.")
 @click.option("--ack", type=click.Choice([level.value for level in Ack]), help="What to wait for (cached).")
 @click.option("--timeout", "timeout_s", default=10.0, metavar="SECONDS", help="How long to wait for an answer (10).")
@@ -105,7 +105,7 @@ async def _print_answers(pending: asyncio.Queue[asyncio.Task[Published] | None],
             click.echo(f"godwit: {subject}: {error}", err=True)
             continue
         if not quiet:
-            click.echo(f"{subject} {answer.position or 'standard'}{' repeat' if answer.is_repeat else ''}")
+            click.echo(f"{subject} {answer.position or 'standard'}{' duplicate' if answer.is_duplicate else ''}")
     return failed
 
 

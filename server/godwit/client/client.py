@@ -158,7 +158,7 @@ class Client:
     ) -> Published:
         """Publish, and wait for the server's acknowledgement: bytes as bytes, str as text, anything else as JSON.
 
-        While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotence
+        While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotency
         key, so that it becomes one message; `once=False` sends it without a key, and raises AnswerLost where that
         cannot be known.
         """

@@ -251,7 +251,7 @@ class Session:
             self.publishes.put_back(answer.id)
             self._drain(None)
         elif isinstance(answer, Reply):
-            self.publishes.answer(answer.id, Published(answer.position, answer.is_repeat, answer.ack))
+            self.publishes.answer(answer.id, Published(answer.position, answer.is_duplicate, answer.ack))
         else:
             self.publishes.answer(answer.id, _refused(answer))
 

@@ -18,8 +18,8 @@ class Verdict(Enum):
     """What to do with a message."""
 
     NEW = "new"
-    REPEAT = "repeat"
-    HOLE = "hole"  # new, but something before it never came
+    DUPLICATE = "duplicate"
+    MISSING = "missing"  # new, but something before it never came
 
 
 class Standing:
@@ -71,12 +71,12 @@ class Standing:
         verdict = Verdict.NEW
         if stand is not None and not (message.is_snapshot and subject in self._snapshot_due):
             if at.is_at_or_before(stand):
-                verdict = Verdict.REPEAT
+                verdict = Verdict.DUPLICATE
             elif not message.is_snapshot:
                 after = message.after or Position(at.epoch, at.sequence - 1)
                 if after.epoch == stand.epoch and after.sequence > stand.sequence:
-                    verdict = Verdict.HOLE
-        if verdict is not Verdict.REPEAT:
+                    verdict = Verdict.MISSING
+        if verdict is not Verdict.DUPLICATE:
             self._snapshot_due.discard(subject)
             self._place(subject, at)
         if self._join is not None:

@@ -39,7 +39,7 @@ class Subscribing:
         self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
         self.is_joined = False  # nothing published from now on can be lost: a new pattern waits for its first mark
-        self.repeats = self.gaps = self.holes = self.joins = 0
+        self.duplicates = self.gaps = self.missing = self.joins = 0
         self._asked_id: int | None = None
 
     def ask(self, id: int, node: str | None) -> Subscribe:
@@ -72,11 +72,11 @@ class Subscribing:
             return
         stand = self.standing.position(message.subject)
         verdict = self.standing.judge(message)
-        if verdict is Verdict.REPEAT:
-            self.repeats += 1
+        if verdict is Verdict.DUPLICATE:
+            self.duplicates += 1
             return
-        if verdict is Verdict.HOLE:
-            self.holes += 1
+        if verdict is Verdict.MISSING:
+            self.missing += 1
             self._put(_hole(message, stand))
         self._put(message)
 

@@ -53,9 +53,9 @@ class Subscription:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Joins, gaps told, repeats dropped, and holes found, each of which is a fault of the server."""
+        """Joins, gaps told, duplicates dropped, and holes found, each of which is a fault of the server."""
         core = self._subscribing
-        return {"joins": core.joins, "gaps": core.gaps, "repeats": core.repeats, "holes": core.holes}
+        return {"joins": core.joins, "gaps": core.gaps, "duplicates": core.duplicates, "missing": core.missing}
 
     async def joined(self) -> None:
         """Wait until the join is complete, so that everything published from now on will come, whatever happens.

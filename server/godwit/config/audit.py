@@ -19,10 +19,10 @@ class AuditConfig:
         ("/**",), "Of which subjects' messages they are told; empty: of none.", check=check_patterns
     )
     with_content: bool = option(False, "Message events hold the content.")
-    when_slow: str = option(
+    overflow: str = option(
         "drop",
-        "What a slow audit does: drop: the oldest events go, and it is told how many; hold: publishers are held back.",
-        choices=("drop", "hold"),
+        "What a slow audit does: drop: the oldest events go, and it is told how many; block: publishers are held back.",
+        choices=("drop", "block"),
     )
     queue_events_max: int = option(
         100_000,
@@ -56,7 +56,7 @@ class AuditConfig:
     )
     block_ms_max: int = option(
         10_000,
-        "With hold: how long an audit whose `take` has failed by time may hold publishers back; then it loses messages.",
+        "With block: how long an audit whose `take` has failed by time may hold publishers back; then it loses messages.",
         minimum=0,
         maximum=HOUR_MS,
     )

@@ -13,12 +13,17 @@ from .tree import OPTIONS, SECTIONS, Config, read_value
 _LIVE_SECTIONS = ("logging.", "drain.", "limits.", "tls.")
 _OF_THE_START = {
     *("logging.format", "limits.connections_max", "limits.feed_entries_max", "limits.feed_bytes_max"),
-    *("limits.keys_max", "limits.keys_age_ms_max", "limits.interest_hold_ms", "tls.client_identity"),
+    *(
+        "limits.idempotency_keys_max",
+        "limits.idempotency_keys_age_ms_max",
+        "limits.interest_debounce_ms",
+        "tls.client_identity",
+    ),
 }
 LIVE_KEYS = frozenset(
     {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
-    | {"access.certificate_subscribe", "access.certificate_publish", "client.compresses", "mqtt.refused"}
-    | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.reads_need_token"}
+    | {"access.certificate_subscribe", "access.certificate_publish", "client.compression", "mqtt.refused"}
+    | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.token_for_reads"}
     | {f"journal.{kept}_{bound}_max" for kept in ("messages", "events") for bound in ("age_ms", "bytes")}
     | {key for key in OPTIONS if key.startswith(_LIVE_SECTIONS)} - _OF_THE_START
 )
@@ -38,7 +43,7 @@ def compare_configs(before: Config, after: Config) -> Changes:
     waiting = [key for key in changed if key not in LIVE_KEYS]
     live = [key for key in changed if key in LIVE_KEYS]
     live += [name for name in ("patterns", "issuers") if getattr(before, name) != getattr(after, name)]
-    if before.access.entitlement != after.access.entitlement:  # what the new one needs cannot be had without it
+    if before.access.mode != after.access.mode:  # what the new one needs cannot be had without it
         waiting += [name for name in live if name.startswith(("access.", "issuers"))]
         live = [name for name in live if name not in waiting]
     return Changes(live, waiting)

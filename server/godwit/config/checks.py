@@ -21,25 +21,23 @@ def check_config(config: Config) -> None:
     """Raises ConfigInvalid for the first value that does not fit the others."""
     access = config.access
     has_tokens = bool(access.publish_tokens or access.publish_tokens_file)
-    if access.entitlement == "basic" and not has_tokens:
-        raise _refuse(
-            config, "access.entitlement", "basic", "needs access.publish_tokens or access.publish_tokens_file"
-        )
-    if access.entitlement != "basic" and has_tokens:
+    if access.mode == "basic" and not has_tokens:
+        raise _refuse(config, "access.mode", "basic", "needs access.publish_tokens or access.publish_tokens_file")
+    if access.mode != "basic" and has_tokens:
         raise _refuse(
             config,
-            "access.entitlement",
-            access.entitlement,
+            "access.mode",
+            access.mode,
             "does not use publishing tokens, yet some are set",
             hint='set it to "basic", or remove them',
         )
-    if access.entitlement == "custom" and not access.authorizer:
+    if access.mode == "custom" and not access.authorizer:
         raise _refuse(config, "access.authorizer", "", "must name the authorizer as module:attribute")
-    if access.entitlement != "custom" and access.authorizer:
+    if access.mode != "custom" and access.authorizer:
         raise _refuse(
             config,
-            "access.entitlement",
-            access.entitlement,
+            "access.mode",
+            access.mode,
             "does not use access.authorizer, yet it is set",
             hint='set it to "custom", or remove access.authorizer',
         )
@@ -105,14 +103,12 @@ def _check_journal(config: Config) -> None:
 
 
 def _check_issuers(config: Config) -> None:
-    entitlement = config.access.entitlement
-    if entitlement == "jwt" and not config.issuers:
-        raise _refuse(
-            config, "access.entitlement", entitlement, 'needs a table [issuers."ISSUER"] for each who signs tokens'
-        )
-    if entitlement != "jwt" and config.issuers:
+    mode = config.access.mode
+    if mode == "jwt" and not config.issuers:
+        raise _refuse(config, "access.mode", mode, 'needs a table [issuers."ISSUER"] for each who signs tokens')
+    if mode != "jwt" and config.issuers:
         hint = 'set it to "jwt", or remove the issuers'
-        raise _refuse(config, "access.entitlement", entitlement, "uses no tokens' issuers, yet some are set", hint=hint)
+        raise _refuse(config, "access.mode", mode, "uses no tokens' issuers, yet some are set", hint=hint)
     for issuer in config.issuers:
         key = f'issuers."{issuer.issuer}"'
         if bool(issuer.keys_file) == bool(issuer.keys_url):

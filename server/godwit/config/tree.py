@@ -62,7 +62,7 @@ class ClientConfig:
         "Origins whose pages may connect, such as https://a.example (the admin page's too); empty: any. Programs are not asked.",
         check=check_origins,
     )
-    compresses: bool = option(
+    compression: bool = option(
         False,
         "WebSocket clients that offer permessage-deflate get messages compressed: each once, for all of them together.",
     )
@@ -72,7 +72,7 @@ class ClientConfig:
         check=check_networks,
     )
     role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
-    takes_proxy: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
+    proxy_protocol: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
     tls_address: str = option(
         "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8443.", check=check_address
     )
@@ -88,7 +88,7 @@ class MqttConfig:
         "Where MQTT clients connect. Where it is not set and the port is taken, the node starts without.",
     )
     role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
-    takes_proxy: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
+    proxy_protocol: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
     tls_address: str = option(
         "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address
     )
@@ -112,14 +112,14 @@ class AdminConfig:
     )
     token_file: str = option("", "A file with that token, instead.")
     tls: bool = option(False, "The admin port speaks TLS, with the certificates of [tls].")
-    reads_need_token: bool = option(False, "Reading needs the token too, but for /health.")
+    token_for_reads: bool = option(False, "Reading needs the token too, but for /health.")
 
 
 @dataclass(frozen=True, slots=True)
 class AccessConfig:
     """Who may do what."""
 
-    entitlement: str = option(
+    mode: str = option(
         "none",
         "none: everybody may publish and subscribe; basic: publishing needs a token; jwt: a signed token says what its holder "
         "may do; custom: the authorizer decides.",
@@ -256,7 +256,7 @@ class PatternConfig:
 
 @dataclass(frozen=True, slots=True)
 class IssuerConfig:
-    """Who signs tokens (entitlement jwt); the table's name is the claim `iss`, and keys are looked up by it alone."""
+    """Who signs tokens (mode jwt); the table's name is the claim `iss`, and keys are looked up by it alone."""
 
     issuer: str
     algorithms: tuple[str, ...] = option(

@@ -32,7 +32,7 @@ LIMITS: dict[str, int] = {
     "windows_bytes_max": 33_554_432,
     "logs_bytes_max": 67_108_864,
     "snapshots_bytes_max": 16_777_216,
-    "held_bytes_max": 16_777_216,
+    "partial_bytes_max": 16_777_216,
     "feed_bytes_max": 33_554_432,
     "ping_interval_ms": 2_000,
     "idle_ms_max": 20_000,
@@ -52,7 +52,7 @@ def find_faketime() -> str | None:
 
 def stated_growth_bytes() -> int:
     """What this node may grow by, by its own limits."""
-    names = ("windows_bytes_max", "logs_bytes_max", "snapshots_bytes_max", "held_bytes_max", "feed_bytes_max")
+    names = ("windows_bytes_max", "logs_bytes_max", "snapshots_bytes_max", "partial_bytes_max", "feed_bytes_max")
     return sum(LIMITS[name] for name in names) + MEMORY_FREE_BYTES
 
 

@@ -26,7 +26,7 @@ from tests.pipelines.node.test_journal_visible import read_now
 TOKEN = "t" * 32
 SETTINGS = f"""
 [access]
-entitlement = "basic"
+mode = "basic"
 publish_tokens = ["{TOKEN}"]
 [journal]
 statistics_interval_ms = 1000

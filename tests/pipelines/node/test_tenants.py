@@ -39,7 +39,7 @@ def settings_of(folder: Path) -> list[str]:
     (folder / "secret").write_bytes(SECRET)
     text = f"""
 [access]
-entitlement = "jwt"
+mode = "jwt"
 
 [issuers."{ISSUER}"]
 keys_file = "{folder / "secret"}"

@@ -33,15 +33,15 @@ def test_where_no_token_is_set_nothing_can_be_changed_with_any() -> None:
 
 
 def test_reading_can_be_made_to_need_it_too() -> None:
-    guard = Guard(AdminConfig(token=TOKEN, reads_need_token=True))
+    guard = Guard(AdminConfig(token=TOKEN, token_for_reads=True))
     assert guard.check("GET", "/health/ready", {}, "a") is None
     assert guard.check("GET", "/app.js", {}, "a") is None
     for path in ("/v1/stats", "/metrics"):
         refused = guard.check("GET", path, {}, "a")
         assert refused is not None and refused.status == 401
         assert guard.check("GET", path, BEARER, "a") is None
-    with pytest.raises(ConfigInvalid, match="reads_need_token"):
-        Guard(AdminConfig(reads_need_token=True))
+    with pytest.raises(ConfigInvalid, match="token_for_reads"):
+        Guard(AdminConfig(token_for_reads=True))
 
 
 def test_guessing_is_stopped_for_one_address_for_a_minute() -> None:

@@ -33,10 +33,12 @@ def test_hits_come_from_counters_and_codes() -> None:
             "close_codes": {4202: 1},
             "connections": 5,
             "streams": 9,
-            "fell_off": 6,
+            "window_misses": 6,
         },
     ]
-    rows = {row["name"]: row for row in describe(build_config({}, {}, {}), {"evicted_age": 7, "shards": shards})}
+    rows = {
+        row["name"]: row for row in describe(build_config({}, {}, {}), {"messages_evicted_by_age": 7, "shards": shards})
+    }
     hits = {name: row["hits"] for name, row in rows.items() if row["hits"]}
     assert hits == {
         "subjects_max": 2,

@@ -39,10 +39,10 @@ class ModelNode:
                 self.outbox.append(Reply(id, "unsubscribed"))
             case Publish(id, draft):
                 key = draft.key or str(id)
-                is_repeat = key in self.keys
-                if not is_repeat:
+                is_duplicate = key in self.keys
+                if not is_duplicate:
                     self.keys[key] = self.append(draft.subject, draft.content)
-                self.outbox.append(Reply(id, "published", self.keys[key], is_repeat=is_repeat))
+                self.outbox.append(Reply(id, "published", self.keys[key], is_duplicate=is_duplicate))
             case Ping(id) | Watch(id) | Unwatch(id):
                 self.outbox.append(Reply(id, "pong"))
 

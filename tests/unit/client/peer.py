@@ -71,7 +71,7 @@ class Peer:
             self.connections[connection].add(command["subscribe"])
         elif "unsubscribe" in command:
             self.connections[connection].discard(command["unsubscribe"])
-        elif "publish" in command and not answer["repeat"]:
+        elif "publish" in command and not answer["duplicate"]:
             message = {"message": command["publish"], "at": answer["at"], "content": command.get("content")}
             for other, subjects in list(self.connections.items()):
                 if command["publish"] in subjects:
@@ -87,12 +87,12 @@ class Peer:
             return {"id": id, "ok": "subscribed", "at": f"7.{head}", "outcome": "recovered", "count": head - after}
         if "publish" in command:
             key = command.get("key", str(len(self.keys)))
-            is_repeat = key in self.keys
-            if not is_repeat:
+            is_duplicate = key in self.keys
+            if not is_duplicate:
                 messages = self.log.setdefault(command["publish"], [])
                 messages.append(command.get("content"))
                 self.keys[key] = len(messages)
-            return {"id": id, "ok": "published", "at": f"7.{self.keys[key]}", "repeat": is_repeat}
+            return {"id": id, "ok": "published", "at": f"7.{self.keys[key]}", "duplicate": is_duplicate}
         return {"id": id, "ok": "unsubscribed" if "unsubscribe" in command else "pong"}
 
     def _from(self, command: dict[str, Any]) -> int:

@@ -102,7 +102,7 @@ def test_wherever_the_connection_breaks_each_message_comes_once_and_each_publish
     assert [each.content for each in seen] == [
         each.content for each in node.feed if selector != "/a/1" or each.subject == selector
     ]
-    assert core.holes == 0
+    assert core.missing == 0
     assert len(acknowledged) == published == len(node.keys)
     assert all(isinstance(each, Published) for each in acknowledged)
 

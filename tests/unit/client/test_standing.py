@@ -37,15 +37,15 @@ def standing(at: str | None = None, *, pattern: bool = False, subjects_max: int 
     [
         (None, message("7.5"), Verdict.NEW, "7.5"),
         ("7.4", message("7.5"), Verdict.NEW, "7.5"),
-        ("7.5", message("7.5"), Verdict.REPEAT, "7.5"),
-        ("7.5", message("7.2"), Verdict.REPEAT, "7.5"),
-        ("7.4", message("7.6"), Verdict.HOLE, "7.6"),
+        ("7.5", message("7.5"), Verdict.DUPLICATE, "7.5"),
+        ("7.5", message("7.2"), Verdict.DUPLICATE, "7.5"),
+        ("7.4", message("7.6"), Verdict.MISSING, "7.6"),
         ("7.4", message("7.9", after="7.4"), Verdict.NEW, "7.9"),
         ("7.4", message("7.9", after="7.2"), Verdict.NEW, "7.9"),
-        ("7.4", message("7.9", after="7.5"), Verdict.HOLE, "7.9"),
+        ("7.4", message("7.9", after="7.5"), Verdict.MISSING, "7.9"),
         ("7.4", message("3.1"), Verdict.NEW, "3.1"),
         ("7.4", message("7.8", snapshot=True), Verdict.NEW, "7.8"),
-        ("7.8", message("7.8", snapshot=True), Verdict.REPEAT, "7.8"),
+        ("7.8", message("7.8", snapshot=True), Verdict.DUPLICATE, "7.8"),
     ],
 )
 def test_position_decides(at: str | None, given: Message, verdict: Verdict, then: str) -> None:
@@ -64,7 +64,7 @@ def test_snapshot_after_a_gap_is_no_repeat() -> None:
     stand = standing("7.4")
     stand.place(gap("7.9"))
     assert stand.judge(message("7.9", snapshot=True)) is Verdict.NEW
-    assert stand.judge(message("7.9", snapshot=True)) is Verdict.REPEAT
+    assert stand.judge(message("7.9", snapshot=True)) is Verdict.DUPLICATE
     assert stand.judge(message("7.10")) is Verdict.NEW
 
 
@@ -85,7 +85,7 @@ def test_live_join_stands_where_the_server_says_before_any_message() -> None:
     stand = standing()
     stand.joined(Position(7, 58), 0)
     assert stand.stand == Stand({SUBJECT: Position(7, 58)})
-    assert stand.judge(message("7.58")) is Verdict.REPEAT
+    assert stand.judge(message("7.58")) is Verdict.DUPLICATE
 
 
 def test_history_that_ends_before_the_head_leaves_the_stand_at_the_head() -> None:
@@ -123,7 +123,7 @@ def test_what_came_after_the_last_mark_is_never_forgotten() -> None:
     stand.mark("1.1.1", "n")
     for number in range(9):
         stand.judge(message("7.1", subject=f"/a/{number}"))
-    assert all(stand.judge(message("7.1", subject=f"/a/{number}")) is Verdict.REPEAT for number in range(9))
+    assert all(stand.judge(message("7.1", subject=f"/a/{number}")) is Verdict.DUPLICATE for number in range(9))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_wherever_a_connection_breaks_everything_comes_once(cuts: list[int], tot
         start = max(1, asked - cut % 3)
         for sequence in range(start, min(start + cut + 3, total + 1) if cut != total else total + 1):
             verdict = stand.judge(message(f"7.{sequence}"))
-            assert verdict is not Verdict.HOLE
+            assert verdict is not Verdict.MISSING
             if verdict is Verdict.NEW:
                 seen.append(sequence)
     assert seen == list(range(1, total + 1))

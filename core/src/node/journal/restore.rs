@@ -1,4 +1,4 @@
-//! A node that begins with what its journal kept: logs, snapshots, numbering and idempotence keys, row by row in the order in which
+//! A node that begins with what its journal kept: logs, snapshots, numbering and idempotency keys, row by row in the order in which
 //! they were accepted, before anybody listens. Owns what a restart means for positions: arrivals go on, every subject goes on in
 //! the new epoch, and the reigns before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.

@@ -13,9 +13,9 @@ impl Node {
         let old = &self.limits;
         limits.feed_entries_max = old.feed_entries_max;
         limits.feed_bytes_max = old.feed_bytes_max;
-        limits.keys_max = old.keys_max;
-        limits.keys_age_ms_max = old.keys_age_ms_max;
-        limits.interest_hold_ms = old.interest_hold_ms;
+        limits.idempotency_keys_max = old.idempotency_keys_max;
+        limits.idempotency_keys_age_ms_max = old.idempotency_keys_age_ms_max;
+        limits.interest_debounce_ms = old.interest_debounce_ms;
         self.limits = limits;
         self.policies.replace(settings, &mut self.ages);
     }

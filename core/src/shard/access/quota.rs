@@ -95,7 +95,7 @@ impl Shard {
             return Entry::Free(None);
         }
         let now_ns = self.now_ns();
-        let account = self.accounts.open(Key::of_address(address), self.bounds.accounts_max, now_ns);
+        let account = self.accounts.open(Key::of_address(address), self.bounds.rate_limit_entries_max, now_ns);
         let wait_ms = account.connects.wait_ms(share.connects, now_ns, 1).filter(|_| is_new);
         let what = if let Some(wait_ms) = wait_ms {
             (What::Connects, wait_ms)
@@ -134,7 +134,7 @@ impl Shard {
         let mut identity = None;
         if !access.identity.is_empty() && !bounds.identity.is_off() {
             let key = Key::Identity(Arc::clone(&access.identity));
-            let account = self.accounts.open(key, bounds.accounts_max, now_ns);
+            let account = self.accounts.open(key, bounds.rate_limit_entries_max, now_ns);
             if let Some(wait_ms) = account.connects.wait_ms(bounds.identity.connects, now_ns, 1) {
                 return Err(excess(Scope::Identity, What::Connects, wait_ms));
             }
@@ -143,7 +143,8 @@ impl Shard {
             identity = Some(Arc::new(member.ok_or(excess(Scope::Identity, What::Connections, 0))?));
         }
         if !access.tenant.is_empty() && !bounds.tenant.is_off() {
-            let account = self.accounts.open(Key::Tenant(Arc::clone(&access.tenant)), bounds.accounts_max, now_ns);
+            let account =
+                self.accounts.open(Key::Tenant(Arc::clone(&access.tenant)), bounds.rate_limit_entries_max, now_ns);
             let member = Member::enter(account, places(bounds.tenant.connections_max));
             access.tenant_member = Some(Arc::new(member.ok_or(excess(Scope::Tenant, What::Connections, 0))?));
         }
@@ -267,7 +268,7 @@ impl Shard {
             return;
         }
         let now_ns = self.now_ns();
-        let account = self.accounts.open(Key::of_address(address), self.bounds.accounts_max, now_ns);
+        let account = self.accounts.open(Key::of_address(address), self.bounds.rate_limit_entries_max, now_ns);
         account.failures.take(rate, now_ns, 1);
     }
 
@@ -295,7 +296,7 @@ impl Shard {
         let (address, access) = (connection.peer.address().ip(), connection.access.clone());
         let (now_ns, bounds) = (self.now_ns(), self.bounds);
         let enter = |accounts: &crate::account::Accounts, key| {
-            Member::enter(accounts.open(key, bounds.accounts_max, now_ns), 0)
+            Member::enter(accounts.open(key, bounds.rate_limit_entries_max, now_ns), 0)
         };
         let counts_address = !bounds.address.is_off() && !self.doors.proxies.contains(address);
         if counts_address != connection.member.is_some() {

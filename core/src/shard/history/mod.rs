@@ -230,7 +230,7 @@ impl Shard {
     fn encode_pages(&mut self, id: u32, messages: &[Message], frames: &mut Frames) {
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return };
-        self.counters.caught_up += messages.len() as u64;
+        self.counters.catch_up_messages += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
         for message in messages {
             encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);

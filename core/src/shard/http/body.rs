@@ -47,7 +47,7 @@ impl Shard {
         match is_whole {
             Ok(false) if self.is_crowded() => {
                 self.release_body(held);
-                self.refuse_all(socket, &http::refuse(Code::HeldTooMuch, ""))
+                self.refuse_all(socket, &http::refuse(Code::PartialBytesExceeded, ""))
             }
             Ok(false) => {
                 if let Some(connection) = self.connections.get_mut(socket) {
@@ -74,7 +74,7 @@ impl Shard {
     }
 
     fn is_crowded(&self) -> bool {
-        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        let share = self.settings.limits.partial_bytes_max / usize::from(self.settings.shards.max(1));
         self.counters.held_bytes as usize > share
     }
 

@@ -88,13 +88,13 @@ impl Shard {
         let since_ms = details.and_then(|details| details.half_since_ms);
         // Who has begun to ask is told; who never said a word is not.
         if since_ms.is_some_and(|since_ms| now_ms >= since_ms + allowed_ms) {
-            self.counters.count_refused(Code::RequestSlow);
-            self.close(socket, Code::RequestSlow, "");
+            self.counters.count_refused(Code::RequestTimeout);
+            self.close(socket, Code::RequestTimeout, "");
         } else if exchange.is_none() && since_ms.is_none() && lived_ms >= handshake_ms {
-            self.counters.count_refused(Code::RequestSlow);
-            self.forget(socket, Code::RequestSlow as u16, out);
+            self.counters.count_refused(Code::RequestTimeout);
+            self.forget(socket, Code::RequestTimeout as u16, out);
         } else if silent_ms >= idle_ms {
-            self.forget(socket, Code::PeerSilent as u16, out);
+            self.forget(socket, Code::IdleTimeout as u16, out);
         }
     }
 }

@@ -134,13 +134,13 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_of_many = connection.exchange().outcomes.is_some();
         match outcome {
-            Outcome::Published { at, is_repeat } if is_of_many => {
-                let reply = Reply::Published { at, is_repeat, reached: None };
+            Outcome::Published { at, is_duplicate } if is_of_many => {
+                let reply = Reply::Published { at, is_duplicate, reached: None };
                 self.note_outcome(socket, id, &reply, &reply);
             }
-            Outcome::Awaits { at, is_repeat, arrival } if is_of_many => {
+            Outcome::Awaits { at, is_duplicate, arrival } if is_of_many => {
                 self.note_awaited(socket, arrival);
-                let reply = |reached| Reply::Published { at, is_repeat, reached };
+                let reply = |reached| Reply::Published { at, is_duplicate, reached };
                 self.note_outcome(socket, id, &reply(None), &reply(Some(Ack::Cached)));
             }
             Outcome::Refused(code) if is_of_many => {
@@ -149,13 +149,13 @@ impl Shard {
                 let reply = Reply::Error { code, reason: code.sentence() };
                 self.note_outcome(socket, id, &reply, &reply);
             }
-            Outcome::Published { at, is_repeat } => {
-                let (lines, body) = (repeat_line(is_repeat), published(at, ""));
+            Outcome::Published { at, is_duplicate } => {
+                let (lines, body) = (repeat_line(is_duplicate), published(at, ""));
                 self.answer(socket, &Answer { status: 201, media: "application/json", lines, body: &body });
             }
-            Outcome::Awaits { at, is_repeat, arrival } => {
+            Outcome::Awaits { at, is_duplicate, arrival } => {
                 let (body, short) = (published(at, ""), published(at, ",\"ack\":\"cached\""));
-                let held = Held { arrival, status: 201, lines: repeat_line(is_repeat), body, short };
+                let held = Held { arrival, status: 201, lines: repeat_line(is_duplicate), body, short };
                 if let Some(connection) = self.connections.get_mut(socket) {
                     connection.exchange().held = Some(Box::new(held));
                 }
@@ -169,8 +169,8 @@ impl Shard {
     }
 }
 
-fn repeat_line(is_repeat: bool) -> &'static str {
-    if is_repeat { "Godwit-Repeat: true\r\n" } else { "" }
+fn repeat_line(is_duplicate: bool) -> &'static str {
+    if is_duplicate { "Godwit-Repeat: true\r\n" } else { "" }
 }
 
 /// The object that answers one publish.

@@ -19,7 +19,7 @@ struct Held {
     connection: ConnectionId,
     id: Id,
     at: Option<Position>,
-    is_repeat: bool,
+    is_duplicate: bool,
     /// It is that of a whole request, which knows its answer itself.
     is_request: bool,
 }
@@ -47,11 +47,17 @@ impl Shard {
         socket: u32,
         id: &Id,
         at: Option<Position>,
-        is_repeat: bool,
+        is_duplicate: bool,
         arrival: u64,
     ) {
-        let held =
-            Held { arrival, connection: self.connection_id(socket), id: id.clone(), at, is_repeat, is_request: false };
+        let held = Held {
+            arrival,
+            connection: self.connection_id(socket),
+            id: id.clone(),
+            at,
+            is_duplicate,
+            is_request: false,
+        };
         self.written.acks.held.push_back(held);
         let in_flight_max = self.settings.limits.commands_in_flight_max;
         let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -67,7 +73,7 @@ impl Shard {
     pub(in crate::shard) fn hold_request(&mut self, socket: u32, arrival: u64) {
         let connection = self.connection_id(socket);
         let (id, at) = (Id::None, None);
-        self.written.acks.held.push_back(Held { arrival, connection, id, at, is_repeat: false, is_request: true });
+        self.written.acks.held.push_back(Held { arrival, connection, id, at, is_duplicate: false, is_request: true });
     }
 
     /// Whether a connection has as many answers waiting for the disk as it may have.
@@ -109,14 +115,14 @@ impl Shard {
         details.awaiting = details.awaiting.saturating_sub(1);
         if connection.mqtt.is_some() {
             let outcome = match is_kept {
-                true => Outcome::Published { at: held.at, is_repeat: held.is_repeat },
+                true => Outcome::Published { at: held.at, is_duplicate: held.is_duplicate },
                 false => Outcome::Refused(Code::DiskFailing),
             };
             self.settle_draft(socket, &held.id, &outcome);
             return;
         }
         let reached = (!is_kept).then_some(Ack::Cached);
-        let reply = Reply::Published { at: held.at, is_repeat: held.is_repeat, reached };
+        let reply = Reply::Published { at: held.at, is_duplicate: held.is_duplicate, reached };
         self.reply_if_asked(socket, &held.id, &reply);
     }
 }

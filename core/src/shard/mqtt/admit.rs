@@ -114,7 +114,8 @@ impl Shard {
             return Ok(None);
         }
         let mut cursors = Vec::with_capacity(kept.subscriptions.len());
-        let mut refusal = (!is_judged).then(|| Refusal::new(Code::AuthorizerSilent, Code::AuthorizerSilent.sentence()));
+        let mut refusal =
+            (!is_judged).then(|| Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()));
         for subscription in kept.subscriptions.iter().take_while(|_| is_judged) {
             match self.seat_restored(socket, subscription, node) {
                 Ok(cursor) => cursors.push(cursor),
@@ -136,7 +137,7 @@ impl Shard {
 
     fn seat_restored(&mut self, socket: u32, kept: &KeptSubscription, node: &mut Node) -> Result<Option<u32>, Refusal> {
         let options = Options::read(kept.options, Version::V5)
-            .map_err(|_| Refusal::new(Code::ConnectionFault, "the session's options cannot be read"))?;
+            .map_err(|_| Refusal::new(Code::ConnectionInternalError, "the session's options cannot be read"))?;
         let subscription_id = kept.subscription_id;
         if let Some((group, text)) = split_shared(&kept.selector) {
             let selector = Selector::parse_levels(text)?;
@@ -180,6 +181,6 @@ impl Shard {
 }
 
 fn fault_of(refusal: &Refusal) -> Fault {
-    let reason = if refusal.code == Code::AuthorizerSilent { Reason::UNAVAILABLE } else { reason_of(refusal.code) };
+    let reason = if refusal.code == Code::AuthorizerTimeout { Reason::UNAVAILABLE } else { reason_of(refusal.code) };
     Fault::of(refusal.code, reason, refusal.code.sentence())
 }

@@ -245,7 +245,7 @@ impl Shard {
 
     /// The packets of messages read from the logs, until the client can take no more.
     pub(in crate::shard) fn put_chunk(&mut self, id: u32, messages: &[Arc<Message>], mut frames: Frames) -> Frames {
-        self.counters.caught_up += messages.len() as u64;
+        self.counters.catch_up_messages += messages.len() as u64;
         for message in messages {
             if self.put_one(id, message, &mut frames) == Put::Stalled {
                 if let Some(cursor) = self.cursors.get_mut(id) {

@@ -63,7 +63,7 @@ impl Mqtt {
             payload: &payload,
             qos: Qos::AtMostOnce,
             packet_id: 0,
-            is_repeat: false,
+            is_duplicate: false,
             is_retained: false,
             alias: 0,
             subscription_id,

@@ -100,9 +100,9 @@ impl Shard {
             mqtt.held = held;
         }
         self.counters.held_bytes = (self.counters.held_bytes + count as u64).saturating_sub(held_before as u64);
-        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        let share = self.settings.limits.partial_bytes_max / usize::from(self.settings.shards.max(1));
         if count > 0 && self.counters.held_bytes as usize > share {
-            self.close(socket, Code::HeldTooMuch, Code::HeldTooMuch.sentence());
+            self.close(socket, Code::PartialBytesExceeded, Code::PartialBytesExceeded.sentence());
         }
     }
 
@@ -203,16 +203,16 @@ pub(super) fn reason_of(code: Code) -> Reason {
         Code::SubjectInvalid => Reason::TOPIC_INVALID,
         Code::PatternInvalid => Reason::FILTER_INVALID,
         Code::RateExceeded | Code::SubscriptionsTooMany | Code::StreamsTooMany | Code::SubjectsTooMany => Reason::QUOTA,
-        Code::NodeBusy | Code::HeldTooMuch | Code::ConnectsTooMany => Reason::QUOTA,
+        Code::NodeBusy | Code::PartialBytesExceeded | Code::ConnectsTooMany => Reason::QUOTA,
         Code::Draining | Code::GoingAway => Reason::SHUTTING_DOWN,
         Code::AuthorizerUnavailable => Reason::UNAVAILABLE,
-        Code::PeerSilent => Reason::KEEP_ALIVE_TIMEOUT,
+        Code::IdleTimeout => Reason::KEEP_ALIVE_TIMEOUT,
         Code::MessageTooBig => Reason::PACKET_TOO_LARGE,
-        Code::MessageSlow => Reason::PROTOCOL_ERROR,
+        Code::MessageTimeout => Reason::PROTOCOL_ERROR,
         Code::MovedByOperator | Code::ClosedByOperator => Reason::ADMINISTRATIVE,
         Code::ContentInvalid => Reason::PAYLOAD_INVALID,
         // Of the codes that SUBACK and PUBACK have, the one that says: valid, and not taken.
-        Code::AuthorizerSilent => Reason::IMPLEMENTATION,
+        Code::AuthorizerTimeout => Reason::IMPLEMENTATION,
         _ => Reason::UNSPECIFIED,
     }
 }

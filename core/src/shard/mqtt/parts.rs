@@ -101,7 +101,7 @@ impl<'a> Parts<'a> {
             payload: self.payload,
             qos: Qos::AtMostOnce,
             packet_id: 0,
-            is_repeat: false,
+            is_duplicate: false,
             is_retained: false,
             alias: 0,
             subscription_id: 0,

@@ -176,8 +176,8 @@ impl Shard {
         }
         let outcome = match outcome {
             Outcome::Published { .. } => Ok(()),
-            Outcome::Awaits { at, is_repeat, arrival } => {
-                self.hold_ack(socket, id, *at, *is_repeat, *arrival);
+            Outcome::Awaits { at, is_duplicate, arrival } => {
+                self.hold_ack(socket, id, *at, *is_duplicate, *arrival);
                 return true;
             }
             Outcome::Refused(code) => {
@@ -235,7 +235,7 @@ impl Shard {
         }
         let reason = outcome.map_or_else(|code| reason_of(code).in_puback(), |()| Reason::SUCCESS);
         // A reason that could mean anything is put into words.
-        let text = if outcome == Err(Code::AuthorizerSilent) { Code::AuthorizerSilent.sentence() } else { "" };
+        let text = if outcome == Err(Code::AuthorizerTimeout) { Code::AuthorizerTimeout.sentence() } else { "" };
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {

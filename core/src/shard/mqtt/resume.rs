@@ -102,7 +102,7 @@ impl Shard {
         let mut outgoing = parts.outgoing(wall_ms);
         outgoing.qos = if packet.flags & InFlight::EXACTLY_ONCE == 0 { Qos::AtLeastOnce } else { Qos::ExactlyOnce };
         outgoing.packet_id = packet.packet_id;
-        outgoing.is_repeat = true;
+        outgoing.is_duplicate = true;
         outgoing.is_retained = packet.flags & InFlight::RETAINED != 0;
         outgoing.subscription_id = packet.subscription_id;
         if let Some((_, wanted)) = &all {

@@ -35,12 +35,12 @@ impl Shard {
                 Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden),
                 // More than answers are kept would be asked about for ever.
                 Ok(Some((_, Verdict::Ask))) if codes.len() >= ANSWERS_MAX => Err(Code::SubscriptionsTooMany),
-                Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerSilent),
+                Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerTimeout),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
             if let Err(code) = outcome {
                 self.tell_refusal(socket, code, "");
-                text = if code == Code::AuthorizerSilent { code.sentence() } else { text };
+                text = if code == Code::AuthorizerTimeout { code.sentence() } else { text };
             }
             codes.push(outcome.map_or_else(|code| reason_of(code).in_suback(), |qos| Reason(qos as u8)));
         }
@@ -169,7 +169,7 @@ impl Shard {
         node: &mut Node,
     ) -> Result<u32, Refusal> {
         let Some(mqtt) = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref()) else {
-            return Err(Refusal::new(Code::CommandFault, "the connection speaks another protocol"));
+            return Err(Refusal::new(Code::CommandInternalError, "the connection speaks another protocol"));
         };
         let is_plain = options.qos == Qos::AtMostOnce
             && !options.is_not_local

@@ -68,14 +68,14 @@ impl Shard {
         if bytes < COUNTED_BYTES_MIN {
             return;
         }
-        let share = self.settings.limits.held_bytes_max / usize::from(self.settings.shards.max(1));
+        let share = self.settings.limits.partial_bytes_max / usize::from(self.settings.shards.max(1));
         self.counters.held_bytes += bytes as u64;
         let is_over = self.counters.held_bytes as usize > share;
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.details().rest_bytes = bytes;
         }
         if is_over {
-            self.doomed.push((socket, Code::HeldTooMuch));
+            self.doomed.push((socket, Code::PartialBytesExceeded));
         }
     }
 

@@ -183,9 +183,9 @@ pub(in crate::wire) fn put_reply(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) 
                 put(out, count);
             }
         }
-        Reply::Published { at, is_repeat, reached } => {
+        Reply::Published { at, is_duplicate, reached } => {
             begin(out, kind::PUBLISHED, id);
-            out.push(u8::from(at.is_some()) | u8::from(is_repeat) << 1 | u8::from(reached.is_some()) << 2);
+            out.push(u8::from(at.is_some()) | u8::from(is_duplicate) << 1 | u8::from(reached.is_some()) << 2);
             if let Some(at) = at {
                 put_position(out, at);
             }

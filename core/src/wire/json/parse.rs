@@ -157,7 +157,7 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
     })
 }
 
-/// What both wires hold an idempotence key to; that an anonymous one is long enough is the session's to see.
+/// What both wires hold an idempotency key to; that an anonymous one is long enough is the session's to see.
 pub(in crate::wire) fn check_key(key: &str) -> Result<(), Refusal> {
     if (1..=KEY_BYTES_MAX).contains(&key.len()) {
         return Ok(());
@@ -230,7 +230,7 @@ fn positions<'a>(raw: &'a str, bounds: Bounds) -> Result<Vec<(Cow<'a, str>, Posi
 /// A mark is opaque to clients, so one that does not parse is another run's: the subscription gets a gap, not an error.
 pub(in crate::wire) fn parse_mark(text: &str) -> Result<Mark, Refusal> {
     if text.len() > MARK_BYTES_MAX {
-        return Err(Refusal::new(Code::MarkInvalid, format!("a mark has at most {MARK_BYTES_MAX} bytes")));
+        return Err(Refusal::new(Code::ResumeTokenInvalid, format!("a mark has at most {MARK_BYTES_MAX} bytes")));
     }
     Ok(Mark::parse(text).unwrap_or(Mark { run: 0, arrival: 0, time_ms: 0 }))
 }

@@ -223,13 +223,13 @@ pub(in crate::wire) fn put_reply_object(out: &mut Vec<u8>, id: &Id, reply: &Repl
             }
         }
         Reply::Unsubscribed { selector } => put_text(out, "\"ok\":\"unsubscribed\",\"subject\":", selector),
-        Reply::Published { at, is_repeat, reached } => {
+        Reply::Published { at, is_duplicate, reached } => {
             put(out, "\"ok\":\"published\"");
             if let Some(at) = at {
                 put_position(out, ",\"at\":\"", at);
             }
-            if is_repeat {
-                put(out, ",\"repeat\":true");
+            if is_duplicate {
+                put(out, ",\"duplicate\":true");
             }
             if let Some(reached) = reached {
                 put_text(out, ",\"ack\":", reached.name());

@@ -2,7 +2,7 @@
 
 Options: url, token, timeoutS, messagesPerRequest, messagesPerSecond, ack (cached or disk), app and batch (of a batch write). Columns: see
 commands.COLUMNS. Owns what Spark asks of a sink. A row that is written again, after a crash, has the key that it had: the node takes
-it once, for as long as it remembers keys (its limits keys_max and keys_age_ms_max).
+it once, for as long as it remembers keys (its limits idempotency_keys_max and idempotency_keys_age_ms_max).
 """
 
 from __future__ import annotations

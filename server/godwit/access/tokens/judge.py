@@ -1,4 +1,4 @@
-"""The authorizer of entitlement `jwt`: from a token to a grant.
+"""The authorizer of mode `jwt`: from a token to a grant.
 
 Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
 batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it is revoked, it was

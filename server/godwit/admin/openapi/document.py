@@ -94,7 +94,7 @@ OPERATIONS: tuple[Operation, ...] = (
 INTRODUCTION = (
     "Health, figures, lists, and what an operator changes while the node runs. The console shows nothing that is not from here. "
     "Whatever changes something asks for the admin token (`admin.token`), and pages of other origins may not; with "
-    "`admin.reads_need_token` everything under /v1 and /metrics does. An error is application/problem+json."
+    "`admin.token_for_reads` everything under /v1 and /metrics does. An error is application/problem+json."
 )
 
 

@@ -201,7 +201,7 @@ def _subscribed(reader: Reader) -> Told:
 
 def _published(reader: Reader) -> Told:
     id, flags = reader.varint(), reader.byte()
-    return Reply(id, "published", reader.position() if flags & 0x01 else None, is_repeat=flags & 0x02 != 0)
+    return Reply(id, "published", reader.position() if flags & 0x01 else None, is_duplicate=flags & 0x02 != 0)
 
 
 def _done(ok: str) -> Callable[[Reader], Told]:

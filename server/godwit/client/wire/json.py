@@ -43,7 +43,7 @@ class _Read(msgspec.Struct, omit_defaults=True):
     ok: str | None = None
     outcome: str | None = None
     count: int = 0
-    repeat: bool = False
+    duplicate: bool = False
     ack: str | None = None
     session: str | None = None
     node: str | None = None
@@ -156,7 +156,7 @@ def _told(read: _Read) -> Told | None:
             at,
             _outcome(read.outcome),
             read.count,
-            read.repeat,
+            read.duplicate,
             _ack(read.ack),
             read.session,
             read.node,

@@ -16,7 +16,7 @@ class Reply:
     position: Position | None = None
     outcome: Outcome | None = None
     count: int = 0
-    is_repeat: bool = False
+    is_duplicate: bool = False
     ack: Ack | None = None
     session: str | None = None
     node: str | None = None

@@ -68,7 +68,7 @@ class Publisher:
             pass  # it may exist, or not
         else:
             self._last_key = key
-            self._acknowledged(identity, subject, published.position, published.is_repeat)
+            self._acknowledged(identity, subject, published.position, published.is_duplicate)
         finally:
             self._room.release()
 
@@ -79,9 +79,9 @@ class Publisher:
             return self._last_key
         return f"{self._plan.root[1:].replace('/', '.')}.{self._plan.seed:x}.{identity.publisher}.{identity.number:08}"
 
-    def _acknowledged(self, identity: Identity, subject: str, at: Position | None, is_repeat: bool) -> None:
+    def _acknowledged(self, identity: Identity, subject: str, at: Position | None, is_duplicate: bool) -> None:
         assert at is not None, "guaranteed messages have positions"
-        breach = self._court.ledger.acknowledge(identity, at, is_repeat)
+        breach = self._court.ledger.acknowledge(identity, at, is_duplicate)
         if breach is not None and breach.promise in self._court.rules.promises:
             who = f"publisher-{identity.publisher}"
             history = [f"{self._clock() / 1000:9.3f} s  {identity} was acknowledged at {at}"]

@@ -96,13 +96,13 @@ class Ledger:
         self.sent_count += 1
         return self.contents.make(identity, self.styles[subject])
 
-    def acknowledge(self, identity: Identity, at: Position, is_repeat: bool = False) -> Breach | None:
+    def acknowledge(self, identity: Identity, at: Position, is_duplicate: bool = False) -> Breach | None:
         """The broker gave this publish a position."""
         sender, index = self.senders[identity.publisher], identity.number - 1
         subject = self._names[sender.subjects[index]]
         sender.states[index] = State.ACKNOWLEDGED
         self.acknowledged_count += 1
-        self.repeat_count += is_repeat
+        self.repeat_count += is_duplicate
         digest = hash(self.contents.make(identity, self.styles[subject]))
         breach = self._place(subject, at, identity, digest, ACKNOWLEDGED)
         reign = self.reigns[subject][at.epoch]

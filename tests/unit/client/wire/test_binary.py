@@ -76,7 +76,7 @@ def test_announcement_can_change_and_names_the_pattern() -> None:
         ("21 02 03 00 02 2f 61 07 2a 01", Reply(2, "subscribed", Position(7, 42), Outcome.SNAPSHOT, 1)),
         ("21 02 00 03 02 2f 2a", Reply(2, "subscribed", None, Outcome.LIVE)),
         ("22 03 02 2f 61", Reply(3, "unsubscribed")),
-        ("23 04 03 07 2a", Reply(4, "published", Position(7, 42), is_repeat=True)),
+        ("23 04 03 07 2a", Reply(4, "published", Position(7, 42), is_duplicate=True)),
         ("23 04 00", Reply(4, "published")),
         ("24 05 05", Reply(5, "pong")),
         ("25 06 02 2f 2a", Reply(6, "watching")),

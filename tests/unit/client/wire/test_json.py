@@ -99,7 +99,7 @@ def test_command_is_written_as_the_contract_shows(command: Command, written: dic
             '{"id":2,"ok":"subscribed","subject":"/a/b","at":"7.42","outcome":"snapshot","count":1}',
             Reply(2, "subscribed", AT, Outcome.SNAPSHOT, 1),
         ),
-        ('{"id":4,"ok":"published","at":"7.42","repeat":true}', Reply(4, "published", AT, is_repeat=True)),
+        ('{"id":4,"ok":"published","at":"7.42","duplicate":true}', Reply(4, "published", AT, is_duplicate=True)),
         (
             '{"gap":"/a","after":"7.42","at":"7.50","reason":"expired","missed":8}',
             Gap("/a", Position(7, 50), AT, GapReason.EXPIRED, 8),

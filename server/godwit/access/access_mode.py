@@ -1,4 +1,4 @@
-"""The entitlements that come with Godwit: who may do what before anybody writes an authorizer.
+"""The access modes that come with Godwit: who may do what before anybody writes an authorizer.
 
 `none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a signed
 token says what its holder may do (tokens/). `custom`: a user's authorizer decides about everybody. The
@@ -30,7 +30,7 @@ LISTENING = (Rule.allow("/**", "subscribe"),)
 
 
 @dataclass(frozen=True, slots=True)
-class Entitlement:
+class AccessMode:
     """What the engine is told at start: the rules of who shows no token (None: they must), and who judges tokens."""
 
     anonymous: tuple[Rule, ...] | None
@@ -46,7 +46,7 @@ class Entitlement:
             judge = getattr(judge, "inner", None)  # behind certificates
         return judge.host if isinstance(judge, HostedAuthorizer) else None
 
-    def adopt(self, other: Entitlement) -> list[str]:
+    def adopt(self, other: AccessMode) -> list[str]:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.authorizer, "adopt", None)
         return adopt(other.authorizer) if adopt is not None else []
@@ -84,29 +84,29 @@ def _name(digest: bytes) -> str:
     return f"publisher-{digest.hex()[:16]}"
 
 
-def build_entitlement(
+def build_access_mode(
     access: AccessConfig, issuers: tuple[IssuerConfig, ...] = (), tls: TlsConfig | None = None
-) -> Entitlement:
-    """The entitlement that the configuration asks for; raises ConfigInvalid."""
+) -> AccessMode:
+    """The mode that the configuration asks for; raises ConfigInvalid."""
     anonymous, authorizer = _build_judge(access, issuers)
     judges_tokens = authorizer is not None
     if tls is not None and tls.client_identity != "none":
         from .certificate import CertificateAuthorizer  # its library is loaded by who uses it
 
-        basis = EVERYTHING if access.entitlement == "none" else LISTENING if access.entitlement == "basic" else ()
-        leaves_rights = access.entitlement == "custom"
+        basis = EVERYTHING if access.mode == "none" else LISTENING if access.mode == "basic" else ()
+        leaves_rights = access.mode == "custom"
         authorizer = CertificateAuthorizer(authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights)
-    return Entitlement(anonymous, authorizer, judges_tokens)
+    return AccessMode(anonymous, authorizer, judges_tokens)
 
 
 def _build_judge(
     access: AccessConfig, issuers: tuple[IssuerConfig, ...]
 ) -> tuple[tuple[Rule, ...] | None, Authorizer | None]:
-    if access.entitlement == "none":
+    if access.mode == "none":
         return EVERYTHING, None
-    if access.entitlement == "basic":
+    if access.mode == "basic":
         return LISTENING, BasicAuthorizer(list_tokens(access))
-    if access.entitlement == "jwt":
+    if access.mode == "jwt":
         from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
 
         rules = tuple(Rule.allow(pattern, "subscribe") for pattern in access.anonymous_subscribe) or None

@@ -1,11 +1,11 @@
-"""The entitlements that come with Godwit, and what is refused while they are built."""
+"""The access modes that come with Godwit, and what is refused while they are built."""
 
 from pathlib import Path
 
 import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
-from godwit.access.entitlement import EVERYTHING, BasicAuthorizer, build_entitlement, load_authorizer, read_tokens
+from godwit.access.access_mode import EVERYTHING, BasicAuthorizer, build_access_mode, load_authorizer, read_tokens
 from godwit.access.hosted import HostedAuthorizer
 from godwit.codes import Code
 from godwit.config import AccessConfig
@@ -28,16 +28,16 @@ def ask(token: str | None) -> ConnectQuestion:
 
 
 def test_none_allows_everything_and_asks_nobody() -> None:
-    entitlement = build_entitlement(AccessConfig())
-    assert entitlement.anonymous == EVERYTHING and entitlement.authorizer is None
+    mode = build_access_mode(AccessConfig())
+    assert mode.anonymous == EVERYTHING and mode.authorizer is None
 
 
 async def test_basic_lets_everybody_listen_and_token_holders_publish(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"# publishers\n\n  {OTHER}  \n")
-    entitlement = build_entitlement(AccessConfig("basic", (TOKEN,), str(file)))
-    assert entitlement.anonymous == (Rule.allow("/**", "subscribe"),)
-    authorizer = entitlement.authorizer
+    mode = build_access_mode(AccessConfig("basic", (TOKEN,), str(file)))
+    assert mode.anonymous == (Rule.allow("/**", "subscribe"),)
+    authorizer = mode.authorizer
     assert authorizer is not None
     for token in (TOKEN, OTHER):
         granted = await authorizer.connect(ask(token))
@@ -63,9 +63,9 @@ def test_a_token_file_that_cannot_be_right_is_refused(tmp_path: Path, content: s
 
 def test_custom_loads_an_object_a_class_or_a_maker() -> None:
     for attribute in ("loaded", "Loaded"):
-        entitlement = build_entitlement(AccessConfig("custom", authorizer=f"{__name__}:{attribute}"))
-        assert entitlement.anonymous is None and isinstance(entitlement.authorizer, HostedAuthorizer)
-        assert isinstance(entitlement.authorizer.inner, Loaded)
+        mode = build_access_mode(AccessConfig("custom", authorizer=f"{__name__}:{attribute}"))
+        assert mode.anonymous is None and isinstance(mode.authorizer, HostedAuthorizer)
+        assert isinstance(mode.authorizer.inner, Loaded)
 
 
 @pytest.mark.parametrize(
