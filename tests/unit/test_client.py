@@ -45,7 +45,7 @@ async def test_messages_come_after_their_stand_whatever_is_cut(peer: Peer) -> No
                 await peer.cut()
             seen.append((await anext(subscription)).json())
     assert seen == list(range(20))
-    assert subscription.counts["joins"] > 3 and subscription.counts["holes"] == 0
+    assert subscription.counts["joins"] > 3 and subscription.counts["missing"] == 0
 
 
 async def test_publishes_wait_for_a_server_and_each_counts_once() -> None:
