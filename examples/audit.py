@@ -3,7 +3,7 @@
     PYTHONPATH=examples godwit serve --set audit.plugins=audit:Ledger
 
 It is told in batches and never slows a delivery: one that is slow loses the oldest events and is told how many (LostEvent), or
-holds publishers back with `audit.overflow = "hold"`.
+holds publishers back with `audit.overflow = "block"`.
 """
 
 import asyncio

@@ -75,7 +75,7 @@ impl Node {
             None => None,
             Some(key) => match self.check_key(subject, draft, key, now)? {
                 Keyed::Repeat(known) => {
-                    self.counts.duplicates += 1;
+                    self.counts.repeats += 1;
                     return Ok((self.settle(draft, known.at, known.arrival, true), 0));
                 }
                 Keyed::New { scope, content } => Some((scope, content)),

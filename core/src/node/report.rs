@@ -84,7 +84,7 @@ impl Node {
             feed_overruns: self.feed.falls,
             accepted: counts.accepted,
             refused: counts.refused,
-            repeats: counts.duplicates,
+            repeats: counts.repeats,
             messages_evicted_by_count: counts.messages_evicted_by_count,
             messages_evicted_by_age: counts.messages_evicted_by_age,
             messages_evicted_by_bytes: counts.messages_evicted_by_bytes,

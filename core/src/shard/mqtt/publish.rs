@@ -82,7 +82,7 @@ impl Shard {
         }
         let max = self.settings.limits.mqtt_receive_max;
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(false) };
-        if !publish.is_repeat && mqtt.returned.contains(&publish.packet_id) {
+        if !publish.is_duplicate && mqtt.returned.contains(&publish.packet_id) {
             // A repeat over another connection says that it is one [MQTT-3.3.1-1]: this is another message, and the release of the one before was
             // lost with a node that was killed.
             mqtt.returned.retain(|id| *id != publish.packet_id);
