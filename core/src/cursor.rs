@@ -68,16 +68,15 @@ pub struct Cursor {
 #[derive(Clone, Copy, Debug)]
 pub struct Skip {
     pub sequence: u64,
-    /// Those up to here are held by a snapshot, or by the client, which said so. Later ones were reported missing, or were sent and counted in
-    /// a merged frame.
-    pub held: u64,
+    /// Those up to here were reported missing. Later ones the client has: it said so, or was sent a snapshot or a merged frame with them.
+    pub missing: u64,
     /// Those up to here were counted where they are no longer kept.
     pub passed: u64,
 }
 
 impl Skip {
     pub fn new(sequence: u64, is_gap: bool) -> Self {
-        Self { sequence, held: if is_gap { 0 } else { sequence }, passed: 0 }
+        Self { sequence, missing: if is_gap { sequence } else { 0 }, passed: 0 }
     }
 }
 
@@ -200,13 +199,13 @@ impl Cursor {
     /// Whether it was not told to be missing but is in what the client has.
     pub fn merges(&self, log: LogId, sequence: u64) -> bool {
         let skip = self.job.as_ref().and_then(|job| job.skips.get(&log));
-        skip.is_some_and(|skip| sequence > 0 && sequence <= skip.held)
+        skip.is_some_and(|skip| sequence > skip.missing && sequence <= skip.sequence)
     }
 
     /// How many messages of a hole from `from` up to `number` the client has; each is counted once.
     pub fn pass(&mut self, log: LogId, from: u64, number: u64) -> u64 {
         let Some(skip) = self.job.as_mut().and_then(|job| job.skips.get_mut(&log)) else { return 0 };
-        let (from, to) = (from.max(skip.passed), number.min(skip.held));
+        let (from, to) = (from.max(skip.passed).max(skip.missing), number.min(skip.sequence));
         skip.passed = skip.passed.max(to);
         to.saturating_sub(from)
     }
@@ -221,7 +220,7 @@ impl Cursor {
     /// Remembers that a merged frame brought the client of a pattern to a sequence of `log`, though the cursor itself stands earlier.
     pub fn skip_sent(&mut self, log: LogId, sequence: u64, arrival: u64) {
         let job = self.job.get_or_insert_default();
-        let skip = job.skips.entry(log).or_insert(Skip { sequence, held: 0, passed: 0 });
+        let skip = job.skips.entry(log).or_insert(Skip::new(sequence, false));
         skip.sequence = skip.sequence.max(sequence);
         job.skips_until = job.skips_until.max(arrival);
     }

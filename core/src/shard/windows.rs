@@ -54,6 +54,7 @@ impl Shard {
     pub(super) fn trim_window(&mut self, id: u32, bytes_max: usize) {
         let window = self.streams.get(id).and_then(|stream| stream.window.as_ref());
         let Some(front) = window.map(|window| window.front_within(bytes_max)) else { return };
+        self.leave_windows(id, front);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(mut window) = stream.window.take() else { return };
         let is_conflated = stream.conflate_ms > 0;
@@ -79,6 +80,7 @@ impl Shard {
     /// Lets go of a stream's window. Cursors at its head stay there, the others are caught up from the logs.
     pub(super) fn close_window(&mut self, id: u32) {
         self.keep_reached(id);
+        self.leave_windows(id, u64::MAX);
         let reach = self.reach(id);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(window) = stream.window.take() else { return };

@@ -22,18 +22,22 @@ impl Ledger {
         }
         let begins = std::iter::once(frames.private).chain(frames.notes.iter().map(|note| note.end));
         let unsent = begins.zip(&frames.notes).find(|(start, _)| *start >= count).map(|(_, note)| note);
-        // What stands before the same place is sent again together and counted then; of merged frames only those that were not sent.
-        let is_anew = |note: &Note| {
-            frames.merged.is_empty()
-                && matches!(note.before, Stand::Behind(_))
-                && unsent.is_some_and(|first| (first.cursor, first.before) == (note.cursor, note.before))
+        let before = frames.merged_before(count);
+        // What stands before the same place is sent again together and counted then. The messages of a merged frame beyond where its cursor
+        // stands are counted as that passes them.
+        let is_anew = |index: usize, note: &Note| match (before, frames.merged.get(index)) {
+            (Some(before), Some(part)) => part.message.arrival > before,
+            _ => {
+                matches!(note.before, Stand::Behind(_))
+                    && unsent.is_some_and(|first| (first.cursor, first.before) == (note.cursor, note.before))
+            }
         };
         let mut start = frames.private;
-        for note in &frames.notes {
+        for (index, note) in frames.notes.iter().enumerate() {
             if start >= count {
                 return;
             }
-            if is_anew(note) {
+            if is_anew(index, note) {
                 start = note.end;
                 continue;
             }
@@ -116,6 +120,18 @@ impl Shard {
             if self.cursors.get(id).is_some_and(|cursor| cursor.stand == Stand::Live(window.head())) {
                 let range = ledger.at(id);
                 range.to = range.to.max(window.sequence());
+            }
+        }
+    }
+
+    /// A stream's window goes, up to a place: what those were sent who stand in the midst of what was merged together is counted as they pass it.
+    pub(in crate::shard) fn leave_windows(&mut self, stream_id: u32, until: u64) {
+        let stream = self.streams.get(stream_id).filter(|stream| stream.conflate_ms > 0);
+        let Some(stream) = stream.filter(|_| self.written.ledger.is_some()) else { return };
+        for id in stream.cursors.clone() {
+            let stand = self.cursors.get(id).map(|cursor| cursor.stand);
+            if matches!(stand, Some(Stand::Live(place)) if place < until) {
+                self.leave_window(id);
             }
         }
     }

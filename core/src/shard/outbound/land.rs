@@ -157,15 +157,17 @@ impl Shard {
     /// Merged frames hold messages from all over a chunk: the cursor of a pattern stands before the first message that was not sent, and
     /// remembers which of the later ones were.
     fn skip_merged(&mut self, frames: &Frames, count: usize) {
+        let Some(before) = frames.merged_before(count) else { return };
         let mut start = frames.private;
         for (note, part) in frames.notes.iter().zip(&frames.merged) {
             let is_sent = start < count;
             start = note.end;
-            let Some(cursor) = self.cursors.get_mut(note.cursor).filter(|_| is_sent) else { continue };
-            let is_pattern = self.streams.get(cursor.stream).is_some_and(|stream| stream.pattern().is_some());
-            if let (true, Stand::Behind(reached)) = (is_pattern, cursor.stand)
-                && part.message.arrival > reached
-            {
+            let Some(cursor) = self.cursors.get_mut(note.cursor) else { continue };
+            if self.streams.get(cursor.stream).is_none_or(|stream| stream.pattern().is_none()) {
+                continue;
+            }
+            cursor.stand = Stand::Behind(before);
+            if is_sent && part.message.arrival > before {
                 cursor.skip_sent(part.message.log, part.message.sequence, part.message.arrival);
             }
         }

@@ -68,6 +68,18 @@ pub(super) struct Passed {
 }
 
 impl Frames {
+    /// Where the cursor of merged frames stands that were cut at `count` bytes: before the first message that was not sent, and in the midst
+    /// of no frame's messages. None where all were sent, or they were not merged.
+    pub(super) fn merged_before(&self, count: usize) -> Option<u64> {
+        let begins = std::iter::once(self.private).chain(self.notes.iter().map(|note| note.end));
+        let unsent =
+            begins.zip(&self.merged).filter(|(start, _)| *start >= count).map(|(_, part)| part.first - 1).min()?;
+        // In order of their last message.
+        let straddles =
+            |before: u64, part: &Part| if part.message.arrival > before { before.min(part.first - 1) } else { before };
+        Some(self.merged.iter().rev().fold(unsent, straddles))
+    }
+
     /// Messages of which the first `count` bytes hold something; what is private has been counted where it was written.
     pub(super) fn messages_within(&self, count: usize) -> u64 {
         if count <= self.private {
