@@ -5,7 +5,7 @@ use godwit_core::settings::PatternSettings;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::support::{at_ms, cases, new_node, publish};
+use crate::support::{at_ms, cases, draft, new_node, publish};
 
 const AGE_MS: u64 = 1_280;
 
@@ -158,4 +158,19 @@ fn what_is_published_where_replies_are_awaited_is_not_retained_unless_asked() {
     draft.is_retained = Some(true);
     publish(&mut node, "/reply/2", draft, at_ms(0));
     assert!(node.snapshot(log, at_ms(0)).is_some());
+}
+
+#[test]
+fn small_retained_states_stay_while_unretained_bulk_goes() {
+    let mut node = new_node(|settings| settings.limits.logs_bytes_max = 1 << 20);
+    for number in 0..400 {
+        publish(&mut node, &format!("/state/{number}"), draft("{\"on\":true}"), at_ms(1));
+    }
+    let image = format!("\"{}\"", "x".repeat(20_000));
+    for number in 0..500 {
+        let mut bulk = draft(&image);
+        bulk.is_retained = Some(false);
+        publish(&mut node, &format!("/image/{}", number % 5), bulk, at_ms(2));
+    }
+    assert_eq!((node.totals().snapshots, node.totals().evicted_snapshots), (400, 0));
 }
