@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import gc
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 
 from godwit_pipelines.errors import JournalMissing
 from godwit_pipelines.jobs.job import run_to_end
+from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import lost_rows, rows_taken
 from godwit_pipelines.source.journal import JournalStreamReader, Options
 from godwit_pipelines.source.tasks import TASKS
 from godwit_pipelines.source.worker import settle
-from tests.pipelines.journals import START, message, write_messages
+from tests.pipelines.journals import message, write_messages
 
 SCHEMA = "offset long, node string, subject string, fault string"
 
@@ -30,27 +29,18 @@ def read(spark: SparkSession, data: Path, **options: str) -> DataFrame:
     return spark.read.format("godwit").option("path", str(data)).options(**options).load()
 
 
-def test_filters_are_handed_down_and_prune_segments(tmp_path: Path, spark: SparkSession) -> None:
-    write_messages(tmp_path, 400, segments=3)
-    rows = read(spark, tmp_path, pushFilters="true")
-    for condition, count, parts in [
-        ((F.col("offset") >= 250) & (F.col("offset") < 260), 10, 1),
-        (F.col("offset").isin(5, 350), 2, 2),
-        (F.col("arrival") <= 99, 100, 2),  # of the open segment no bounds are known
-        (
-            (F.col("time") >= START + timedelta(milliseconds=150))
-            & (F.col("time") < START + timedelta(milliseconds=200)),
-            50,
-            2,
-        ),
-        ((F.col("subject") == "/rooms/3") & (F.col("offset") < 100), 10, 1),
-        (F.col("subject").startswith("/rooms/3") & F.col("key").isNull() & (F.col("offset") < 30), 2, 1),
-        (F.col("node") == "elsewhere", 0, 1),  # one task of nothing
-    ]:
-        found = rows.where(condition)
-        assert (found.count(), found.rdd.getNumPartitions()) == (count, parts), condition
-    whole = read(spark, tmp_path)
-    assert (whole.where("offset < 10").count(), whole.count()) == (10, 400)  # filters of one scan are not another's
+def test_two_filtered_frames_of_one_reader_meet_in_a_query_with_their_own_rows(tmp_path: Path, lake: Lake) -> None:
+    write_messages(tmp_path / "node-a", 400, segments=3)
+    rows = lake.journal("messages", "`offset` < 200")
+    low, high = rows.where("`offset` < 10"), rows.where("`offset` >= 190")
+    assert sorted(row.offset for row in low.union(high).select("offset").collect()) == [*range(10), *range(190, 200)]
+    assert low.join(high, "node").count() == 100 and rows.count() == 200
+
+
+def test_the_option_that_returned_wrong_rows_is_refused(tmp_path: Path, spark: SparkSession) -> None:
+    write_messages(tmp_path, 10)
+    with pytest.raises(Exception, match="pushFilters"):
+        read(spark, tmp_path, pushFilters="true").count()
 
 
 def test_a_narrower_schema_is_read_with_every_row_still_checked(tmp_path: Path, spark: SparkSession) -> None:

@@ -46,9 +46,9 @@ class Lake:
         return str(checkpoints_of(self.config) / query)
 
     def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
-        """A stream of the journals as it stands; `where`, a condition in SQL, rules out segments before they are read."""
+        """A stream of the journals as it stands, or the rows for which `where`, a condition in SQL, holds."""
         reader = self.spark.read.format("godwit").options(**{**self._journal_options(stream), **options})
-        return reader.option("pushFilters", "true").load().where(where) if where else reader.load()
+        return reader.load().where(where) if where else reader.load()
 
     def journal_stream(self, stream: str, **options: str) -> DataFrame:
         """A stream of the journals as it grows."""

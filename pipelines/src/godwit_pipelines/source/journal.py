@@ -3,7 +3,7 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-pushFilters (see PruningReader), asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
+asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
 stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order), follows (the queries that a stream does not overtake: see following.py).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
@@ -13,7 +13,7 @@ parts.py's and rows.py's. Invariant: a range that was planned is read whole, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,6 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -34,7 +33,6 @@ from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
 from ..transforms.ranges import clipped, count_offsets, merged
 from .checksum import CHECKSUM
 from .columns import FAULT, stream_columns, stream_schema
-from .filters import take_filters
 from .following import Following, from_option
 from .offsets import from_offset, last_of, share, to_offset
 from .parts import Journals
@@ -70,7 +68,10 @@ class Options:
         self.rows_per_task = _count(known, "rowsPerTask", _ROWS_PER_TASK)
         self.may_lose = not _claim(known, "failOnDataLoss", True)
         self.verify = _claim(known, "verify", True)
-        self.push_filters = _claim(known, "pushFilters", False)
+        if "pushfilters" in known:
+            raise ConfigInvalid(
+                "pushFilters", known["pushfilters"], "was removed: Spark applied one scan's filters to another"
+            )
         self.as_tasks = _claim(known, "asTasks", False)
         self.starting = known.get("startingoffsets", "earliest")
         self.starts: dict[str, int] = {}
@@ -120,8 +121,7 @@ class JournalSource(DataSource):
         return TASKS if options.as_tasks else stream_columns(options.stream)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = Options(self.options)
-        return PruningReader(options, schema) if options.push_filters else JournalReader(options, schema)
+        return JournalReader(Options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return JournalStreamReader(Options(self.options), schema)
@@ -166,26 +166,10 @@ class JournalReader(DataSourceReader):
         journals = self.options.journals()
         journals.look()
         ends = journals.nexts()
-        nodes = {found.value for found in self.reading.filters if (found.column, found.operation) == ("node", "=")}
-        if nodes:
-            ends = {node: end for node, end in ends.items() if {node} == nodes}
-        return [Task(part) for part in journals.parts({}, ends, filters=self.reading.filters)]
+        return [Task(part) for part in journals.parts({}, ends)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)
-
-
-class PruningReader(JournalReader):
-    """The same, with Spark's filters applied here, so that segments they rule out are not read at all.
-
-    Only for a frame that is always filtered, as Lake.journal makes it: Spark up to 4.3 keeps the filters of one scan for another scan
-    of the same frame that has none, and would leave rows out of it.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        taken, left = take_filters(filters, stream_columns(self.options.stream).names)
-        self.reading = replace(self.reading, filters=tuple(taken))
-        return left
 
 
 def check_same_journals(paths: Sequence[str], stream: str, place: Mapping[str, Any]) -> None:
