@@ -10,15 +10,17 @@ use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 type RuleTuple = (String, String, String);
-type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String);
+type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>);
 
 pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
     let verb = order.get_item(0)?;
     match verb.extract::<&str>()? {
         "grant" => {
-            let (_, id, identity, rules, expires_ms, token, tenant): GrantTuple = order.extract()?;
+            let (_, id, identity, rules, expires_ms, token, tenant, source): GrantTuple = order.extract()?;
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
-            let rights = Arc::new(Rights::compile(&rules).map_err(invalid)?);
+            let mut rights = Rights::compile(&rules).map_err(invalid)?;
+            rights.source = source.map(Into::into);
+            let rights = Arc::new(rights);
             Ok(Order::Grant {
                 connection: ConnectionId(id),
                 identity: identity.into(),
@@ -35,6 +37,10 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
         "close" => {
             let (connection, code, reason) = ending(order)?;
             Ok(Order::Close { connection, code, reason })
+        }
+        "withdraw" => {
+            let (_, source, number): (String, String, u16) = order.extract()?;
+            Ok(Order::Withdraw { source: source.into(), code: code(number)? })
         }
         "revoke" => {
             let (_, identity, token, number): (String, Option<String>, Option<String>, u16) = order.extract()?;

@@ -207,6 +207,11 @@ pub enum Order {
         /// Whose customer it is, for limits of all its identities together; empty: nobody's.
         tenant: Arc<str>,
     },
+    /// Closes every connection whose rights come from a source, as its grant named it.
+    Withdraw {
+        source: Arc<str>,
+        code: Code,
+    },
     /// Closes every connection of an identity, or that came with a token of this name.
     Revoke {
         identity: Option<Arc<str>>,

@@ -3,6 +3,8 @@
 //!
 //! An answer to a question stands beside the rules: it decides that question, and no other, where the rules leave it to the server, so
 //! that nothing is asked twice.
+use std::sync::Arc;
+
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
@@ -41,6 +43,8 @@ pub struct Rights {
     /// The most specific first, of equally specific ones the strictest: the first that holds a subject decides.
     rules: Vec<Rule>,
     answers: Vec<Rule>,
+    /// Who vouched for them, as `Order::Withdraw` names it.
+    pub source: Option<Arc<str>>,
 }
 
 impl Rights {
@@ -51,7 +55,7 @@ impl Rights {
             let specificity = b.pattern.compare_specificity(&a.pattern);
             specificity.then(strictness(b.verdict).cmp(&strictness(a.verdict)))
         });
-        Ok(Self { rules, answers: Vec::new() })
+        Ok(Self { rules, answers: Vec::new(), source: None })
     }
 
     /// The same rights and one more answer.
@@ -103,7 +107,7 @@ impl Rights {
 
     /// Whether the rules alone leave this to the server.
     pub fn leaves_open(&self, action: Action, selector: &Selector) -> bool {
-        let asked = Self { rules: self.rules.clone(), answers: Vec::new() };
+        let asked = Self { rules: self.rules.clone(), answers: Vec::new(), source: None };
         let verdict = match selector {
             Selector::Subject(subject) => asked.judge_subject(action, subject),
             Selector::Pattern(pattern) => asked.judge_pattern(action, pattern),

@@ -82,6 +82,7 @@ class GrantOrder(NamedTuple):
     expires_ms: int | None
     token_id: str | None = None
     tenant: str = ""
+    source: str | None = None
 
 
 class RefuseOrder(NamedTuple):
@@ -109,14 +110,22 @@ class RevokeOrder(NamedTuple):
     code: int
 
 
+class WithdrawOrder(NamedTuple):
+    """Closes every connection whose grant named this source."""
+
+    source: str
+    code: int
+
+
 Answer = GrantOrder | RefuseOrder | AnswerOrder
-Order = Answer | CloseOrder | RevokeOrder
+Order = Answer | CloseOrder | RevokeOrder | WithdrawOrder
 _VERBS: dict[type, str] = {
     GrantOrder: "grant",
     RefuseOrder: "refuse",
     AnswerOrder: "answer",
     CloseOrder: "close",
     RevokeOrder: "revoke",
+    WithdrawOrder: "withdraw",
 }
 
 

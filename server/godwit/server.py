@@ -219,8 +219,8 @@ class Node:
             self._admin.certify(after.tls)
         gone = self._access_mode.adopt(mode) if mode is not None else []
         self.config = after
-        for identity in gone:
-            self.engine.order([RevokeOrder(identity, None, int(Code.TOKEN_INVALID))])
+        revoked = [RevokeOrder(identity, None, int(Code.TOKEN_INVALID)) for identity in gone]
+        self.engine.order([*revoked, *self._entitlement.take_withdrawn()])
         told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
         read_logger().info("config_reloaded", **told)
         return told

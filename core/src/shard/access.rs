@@ -169,6 +169,20 @@ impl Shard {
         }
     }
 
+    /// Closes the connections whose rights come from a source that is trusted no longer, or not as before.
+    fn close_source(&mut self, socket: u32, source: &str, code: Code) {
+        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        if access.is_some_and(|access| access.rights.source.as_deref() == Some(source)) {
+            self.close(socket, code, code.sentence());
+        }
+    }
+
+    pub(super) fn withdraw(&mut self, source: &str, code: Code) {
+        self.commit();
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        sockets.into_iter().for_each(|socket| self.close_source(socket, source, code));
+    }
+
     /// Closes the connections that came as an identity, or with a token of a name.
     pub(super) fn revoke(&mut self, identity: Option<&str>, token: Option<&str>, code: Code) {
         self.commit();

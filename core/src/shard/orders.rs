@@ -77,6 +77,7 @@ impl Shard {
                     self.forget_unanswered(socket);
                 }
             }
+            Order::Withdraw { source, code } => self.withdraw(&source, code),
             Order::Revoke { identity, token, code } => self.revoke(identity.as_deref(), token.as_deref(), code),
             Order::Purge { subject, log } => self.purge(&subject, log),
             Order::Configure(settings) => self.configure(settings),

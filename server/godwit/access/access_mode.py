@@ -17,6 +17,7 @@ from ..codes import Code
 from ..config.checks import check_token
 from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
+from ..engine import WithdrawOrder
 from ..errors import ConfigInvalid
 from ..extension import ExtensionHost
 from ..plugins import load_plugin
@@ -50,6 +51,13 @@ class AccessMode:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.authorizer, "adopt", None)
         return adopt(other.authorizer) if adopt is not None else []
+
+    def take_withdrawn(self) -> list[WithdrawOrder]:
+        """Ends the connections whose grants come from a source that `adopt` has ended or narrowed."""
+        judge = self.authorizer
+        judge = getattr(judge, "inner", judge)  # behind certificates
+        take: Callable[[], list[tuple[str, Code]]] | None = getattr(judge, "take_withdrawn", None)
+        return [WithdrawOrder(source, int(code)) for source, code in (take() if take is not None else [])]
 
     def forget(self, identity: str | None, token_id: str | None) -> None:
         """What was revoked is remembered no longer."""

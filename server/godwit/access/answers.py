@@ -15,7 +15,8 @@ def check_connect(method: str, answer: object) -> Grant | Refusal:
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
-            return Grant(answer.identity, rules, answer.expires_ms, answer.token_id, answer.tenant)
+            source = getattr(answer, "source", None)  # an authorizer of a user's names none
+            return Grant(answer.identity, rules, answer.expires_ms, answer.token_id, answer.tenant, source)
         if isinstance(answer, Refusal):
             return Refusal(answer.reason, answer.code)
     except Exception as error:  # a field of a user's value may raise anything when it is read

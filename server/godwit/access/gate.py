@@ -156,7 +156,7 @@ class Gate:
         answer = check_connect(method, await called)
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
-            ends = (answer.expires_ms, answer.token_id, answer.tenant)
+            ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source)
             return GrantOrder(question.connection, answer.identity, rules, *ends)
         return RefuseOrder(question.connection, int(answer.code), answer.reason)
 

@@ -79,6 +79,8 @@ class Grant:
     expires_ms: int | None = None
     token_id: str | None = None
     tenant: str = ""
+    source: str | None = None
+    """Who vouched for it: an issuer whose configuration may change while its holder is connected."""
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Grant:
         expires_ms: int | None = None,
         token_id: str | None = None,
         tenant: str = "",
+        source: str | None = None,
     ) -> None:
         identity, tenant = _read_text("Grant.identity", identity), _read_text("Grant.tenant", tenant)
         token_id = None if token_id is None else _read_text("Grant.token_id", token_id)
@@ -111,6 +114,7 @@ class Grant:
         object.__setattr__(self, "expires_ms", None if expires_ms is None else int(expires_ms))
         object.__setattr__(self, "token_id", token_id)
         object.__setattr__(self, "tenant", tenant)
+        object.__setattr__(self, "source", None if source is None else _read_text("Grant.source", source))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
             expires_ms=read_end_ms(claims.get("exp")) + issuer.leeway_ms,
             token_id=read_token_id(claims.get("jti")),
             tenant=read_tenant(claims, issuer),
+            source=issuer.issuer,
         )
     except ClaimsInvalid:
         raise

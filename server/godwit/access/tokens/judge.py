@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...codes import Code
@@ -64,6 +65,7 @@ class TokenAuthorizer(Authorizer):
         self._work: list[_Work] = []
         self._is_working = False
         self._issuers = {issuer.issuer: (issuer, KeySource(issuer, fetch=fetch)) for issuer in issuers}
+        self._withdrawn: list[tuple[str, Code]] = []
         self.verifications = 0
 
     def adopt(self, other: TokenAuthorizer) -> list[str]:
@@ -73,9 +75,15 @@ class TokenAuthorizer(Authorizer):
             for name, pair in self._issuers.items()
             if pair[0].keys_url and name in other._issuers and other._issuers[name][0] == pair[0]
         }
+        self._withdrawn += _find_withdrawn(self._issuers, other._issuers)
         self._issuers = {**other._issuers, **kept}
         self._verified.clear()
         return []
+
+    def take_withdrawn(self) -> list[tuple[str, Code]]:
+        """Issuers whose tokens no longer grant what they did, once: how the connections of each end."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if question.token is None:
@@ -176,6 +184,34 @@ class TokenAuthorizer(Authorizer):
                 work.done.set_exception(outcome)
         if self._work and not ran.cancelled():
             self._begin_batch()
+
+
+def _find_withdrawn(
+    before: dict[str, tuple[IssuerConfig, KeySource]], after: dict[str, tuple[IssuerConfig, KeySource]]
+) -> list[tuple[str, Code]]:
+    """A removed issuer's holders may not come back (4002); those of one that grants less may, with a token that is good now (4003)."""
+    found = []
+    for name, (issuer, source) in before.items():
+        if name not in after:
+            found.append((name, Code.TOKEN_INVALID))
+        elif _grants_less(issuer, after[name][0]) or source.lacks_key_in(after[name][1]):
+            found.append((name, Code.TOKEN_EXPIRED))
+    return found
+
+
+def _grants_less(before: IssuerConfig, after: IssuerConfig) -> bool:
+    """Whether a token that was granted by one configuration might get less, or another name, by the other."""
+    same = replace(
+        before,
+        subscribe=after.subscribe,
+        publish=after.publish,
+        keys_file=after.keys_file,
+        keys_age_ms_max=after.keys_age_ms_max,
+        refresh_ms_min=after.refresh_ms_min,
+        keys_authorities_file=after.keys_authorities_file,
+    )
+    is_narrowed = set(before.subscribe) - set(after.subscribe) or set(before.publish) - set(after.publish)
+    return same != after or bool(is_narrowed)
 
 
 def verify_batch(batch: list[_Work]) -> list[Grant | Exception]:

@@ -56,6 +56,12 @@ class KeySource:
             raise AuthorizerFailed(f"the keys of {self._issuer.issuer} cannot be had")
         return self._ring
 
+    def lacks_key_in(self, other: KeySource) -> bool:
+        """Whether a key of this issuer's file is none of the other's."""
+        if not (self._issuer.keys_file and other._issuer.keys_file and self._ring and other._ring):
+            return False
+        return any(key not in other._ring.keys for key in self._ring.keys)
+
     async def stop(self) -> None:
         """Ends a fetch under way."""
         if self._fetching is not None:

@@ -1,0 +1,60 @@
+"""A reload that narrows what an issuer's tokens grant reaches whoever is connected with one."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from godwit import testing
+from godwit.config import build_config
+from tests.hostile.peer import Peer
+
+DEADLINE_S = 60
+KEYS = ["one-secret-that-is-long-enough-for-hs256", "another-secret-long-enough-for-hs256"]
+EXP = 4_000_000_000
+
+
+def make_table(folder: Path, change: str) -> dict[str, Any]:
+    keys = folder / f"keys-{change}"
+    keys.write_text("\n".join(KEYS[:1] if change == "key removed" else KEYS))
+    issuer: dict[str, Any] = {"algorithms": ["HS256"], "keys_file": str(keys), "subscribe": ["/a", "/b"]}
+    if change == "less to subscribe":
+        issuer["subscribe"] = ["/a"]
+    if change == "more to subscribe":
+        issuer["subscribe"] = ["/a", "/b", "/c"]
+    if change == "audience":
+        issuer["audience"] = "us"
+    name = "other" if change == "issuer removed" else "ours"
+    return {"access": {"entitlement": "jwt"}, "issuers": {name: issuer}}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("issuer removed", 4002),
+        ("key removed", 4003),
+        ("audience", 4003),
+        ("less to subscribe", 4003),
+        ("more to subscribe", None),
+        ("nothing", None),
+    ],
+)
+async def test_a_reload_that_narrows_rights_ends_the_connections_that_have_them(
+    tmp_path: Path, change: str, code: int | None
+) -> None:
+    token = jwt.encode({"iss": "ours", "sub": "ann", "exp": EXP}, KEYS[1], "HS256")
+    async with (
+        testing.node(make_table(tmp_path, "before")) as node,
+        asyncio.timeout(DEADLINE_S),
+        Peer.live(node.client.host, node.client.port) as peer,
+    ):
+        await peer.ask({"id": 1, "connect": {"token": token}})
+        assert (await peer.ask({"id": 2, "subscribe": "/b"}))["ok"] == "subscribed"
+        table = {**testing.FREE_PORTS, **make_table(tmp_path, change)}
+        await node.node.reload(build_config(table, {}, {}))
+        answer = await peer.ask({"id": 3, "ping": True})
+        while code is not None and "close" not in answer:
+            answer = await peer.ask({"id": 4, "ping": True})
+        assert answer.get("close") == code
