@@ -6,12 +6,17 @@ Events are named noun_verb (`node_started`); everything else is a field. Invaria
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
+import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, TextIO, cast
 
 import structlog
@@ -21,12 +26,17 @@ from .config.tree import LoggingConfig
 Event = MutableMapping[str, Any]
 
 SECRET_FIELDS = frozenset({"token", "tokens", "authorization", "password", "secret", "cookie"})
+LOG_LINES_MAX = 10_000
+"""Lines that wait to be written; further ones are dropped and counted."""
+LOG_END_S = 1.0
+"""How long the process waits at its end for lines that are queued."""
 FIELD_CHARACTERS_MAX = 2_000
 """A longer text in a log line is cut: a peer chooses some of these texts."""
 
 
 def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None) -> None:
     """Sets up structlog for this process, and sends the standard library's warnings the same way."""
+    is_queued = output is None
     output = output or sys.stderr
     is_console = config.format == "console" or (config.format == "auto" and output.isatty())
     level = logging.getLevelNamesMapping()[config.level.upper()]
@@ -42,7 +52,7 @@ def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None
             render_console if is_console else render_json,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Unfailing(output))),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, open_stderr() if is_queued else Unfailing(output))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -53,6 +63,60 @@ def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None
 def read_logger() -> Any:
     """The logger of whoever asks: `read_logger().info("node_started", client=…)`."""
     return structlog.get_logger()
+
+
+class QueuedOutput:
+    """Lines for a file descriptor, written on a thread: a pipe that nobody reads stops no one but that thread.
+
+    What finds no room in the queue is dropped, and a line says how many as soon as there is room.
+    """
+
+    def __init__(self, descriptor: int, lines_max: int = LOG_LINES_MAX) -> None:
+        self.lines_dropped = 0
+        self._descriptor = descriptor
+        self._lines: queue.Queue[str] = queue.Queue(lines_max)
+        self._dropped_before = 0
+        self._thread = threading.Thread(target=self._work, name="godwit-log", daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Takes one line; never waits."""
+        try:
+            self._lines.put_nowait(text)
+        except queue.Full:
+            self.lines_dropped += 1
+
+    def flush(self) -> None:
+        """Nothing: the thread writes each line as it comes."""
+
+    def finish(self, limit_s: float = LOG_END_S) -> bool:
+        """Waits for what is queued, for so long; whether all of it is written."""
+        until = time.monotonic() + limit_s
+        with self._lines.all_tasks_done:
+            while self._lines.unfinished_tasks and (left := until - time.monotonic()) > 0:
+                self._lines.all_tasks_done.wait(left)
+            return not self._lines.unfinished_tasks
+
+    def _work(self) -> None:
+        while True:
+            line = self._lines.get()
+            dropped = self.lines_dropped
+            if dropped > self._dropped_before:
+                line += json.dumps({"event": "log_lines_dropped", "count": dropped - self._dropped_before}) + "\n"
+                self._dropped_before = dropped
+            left = line.encode(errors="backslashreplace")
+            with suppress(OSError):  # a full disk, a reader that has gone: the line is lost
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            self._lines.task_done()
+
+
+@cache
+def open_stderr() -> QueuedOutput:
+    """The process's standard error; what is queued at its end has a moment to be written."""
+    output = QueuedOutput(sys.stderr.fileno())
+    atexit.register(output.finish)
+    return output
 
 
 class Unfailing:

@@ -104,6 +104,25 @@ def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:
     assert "no known variable" in refuse(environment={"GODWIT_PIPELINE_LAKE_PATH": "/lake"})
 
 
+def test_variables_that_kubernetes_sets_for_a_service_are_named_and_ignored() -> None:
+    links = {
+        "GODWIT_SERVICE_HOST": "10.0.0.1",
+        "GODWIT_SERVICE_PORT": "8800",
+        "GODWIT_SERVICE_PORT_MQTT": "1883",
+        "GODWIT_PORT": "tcp://10.0.0.1:8800",
+        "GODWIT_PORT_8800_TCP": "tcp://10.0.0.1:8800",
+        "GODWIT_PORT_8800_TCP_PROTO": "tcp",
+        "GODWIT_PORT_8800_TCP_PORT": "8800",
+        "GODWIT_PORT_8800_TCP_ADDR": "10.0.0.1",
+        "GODWIT_ADMIN_SERVICE_HOST": "10.0.0.2",
+        "GODWIT_ADMIN_PORT": "tcp://10.0.0.2:8801",
+    }
+    config = load_config(None, {**links, "GODWIT_NODE_SHARDS": "3"})
+    assert config.ignored_variables == tuple(sorted(links)) and config.node.shards == 3
+    for name, text in {"GODWIT_CLIENT_PORT": "8800", "GODWIT_PORT_8800_TCP_X": "1", "GODWIT_SERVICE": "1"}.items():
+        assert "no known variable" in refuse(environment={**links, name: text})
+
+
 def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
     assert "short-secret" not in refuse('[access]\nmode = "basic"\npublish_tokens = ["short-secret"]')
     assert "short-secret" not in refuse('[access]\nmode = "basic"\npublish_tokens = "short-secret"')

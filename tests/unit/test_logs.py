@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.config.tree import LoggingConfig
-from godwit.logs import EventFlow, Unfailing, clean_event, read_logger, render_console, render_json, start_logs
+from godwit.logs import (
+    EventFlow,
+    QueuedOutput,
+    Unfailing,
+    clean_event,
+    read_logger,
+    render_console,
+    render_json,
+    start_logs,
+)
 
 
 def make_event(**fields: Any) -> dict[str, Any]:
@@ -93,3 +103,23 @@ def test_a_log_that_cannot_be_written_stops_nothing() -> None:
     output.write("a line")
     output.flush()
     assert output.lines_lost == 1
+
+
+def test_a_pipe_that_nobody_reads_stops_no_one_and_what_is_dropped_is_counted() -> None:
+    reading, writing = os.pipe()
+    output = QueuedOutput(writing, lines_max=10)
+    line = "x" * 10_000 + "\n"
+    for _ in range(100):  # the pipe holds 64 KiB, the queue ten lines
+        output.write(line)
+    assert output.lines_dropped > 0 and not output.finish(0.01)
+    text = b""
+    while not output.finish(0.001):
+        text += os.read(reading, 65_536)
+    output.write("last\n")
+    assert output.finish(60)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as left:
+        text += left.read()
+    lines = text.decode().splitlines()
+    dropped = sum(json.loads(one)["count"] for one in lines if one.startswith("{"))
+    assert dropped == output.lines_dropped and lines.count("x" * 10_000) + dropped == 100 and "last" in lines

@@ -100,7 +100,8 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
 
     @web.middleware
     async def protect(request: web.Request, handler: console.Handler) -> web.StreamResponse:
-        if not is_host_allowed(request.headers.get("Host", ""), config.hosts):
+        is_health = request.path in health.PATHS  # probes ask by addresses and names of their own, or by none
+        if not is_health and not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
         refused = guard.check(request.method, request.path, request.headers, request.remote or "")
         if refused is not None:

@@ -60,15 +60,17 @@ class Guard:
     def _check_token(self, authorization: str, address: str) -> Refused | None:
         if self._digest is None:
             return Refused(403, "nothing can be changed here: no admin.token or admin.token_file is set")
+        scheme, _, token = authorization.partition(" ")
+        shown = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        if scheme.lower() == "bearer" and hmac.compare_digest(shown, self._digest):
+            return (
+                None  # whoever else guesses behind the same address: a token of 16 characters is not guessed by tries
+            )
         since, tries = self._tries.get(address, (self._now_s(), 0))
         if self._now_s() - since >= TRIES_WINDOW_S:
             since, tries = self._now_s(), 0
         if tries >= TRIES_MAX:
             return Refused(429, "too many wrong tokens from this address; wait a minute")
-        scheme, _, token = authorization.partition(" ")
-        shown = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        if scheme.lower() == "bearer" and hmac.compare_digest(shown, self._digest):
-            return None
         if authorization:  # to show none is no guess
             self._tries[address] = (since, tries + 1)
             self._tries.move_to_end(address)

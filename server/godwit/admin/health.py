@@ -6,6 +6,8 @@ from aiohttp import web
 
 from .view import NodeView
 
+PATHS = ("/health/live", "/health/ready")
+
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
     """Both answer 200 or 503, with the condition in words."""
@@ -16,8 +18,8 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
     async def show_ready(_request: web.Request) -> web.Response:
         return _answer(view, view.health.is_ready)
 
-    router.add_get("/health/live", show_live)
-    router.add_get("/health/ready", show_ready)
+    for path, show in zip(PATHS, (show_live, show_ready), strict=True):
+        router.add_get(path, show)
 
 
 def _answer(view: NodeView, is_well: bool) -> web.Response:

@@ -66,6 +66,10 @@ async def run_node(read: Callable[[], Config]) -> int:
 
     config = read()
     start_logs(config.logging, config.node.name or read_host_name())
+    for variable in config.ignored_variables:
+        read_logger().warning(
+            "variable_ignored", variable=variable, why="Kubernetes sets it for a Service of that name"
+        )
     signals = _listen_to_signals()
     node = Node(config, read_config=read)
     listeners = await node.start()

@@ -7,8 +7,10 @@ values, so that all but `read_file` is pure. Invariant: the result is valid or C
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +31,11 @@ PIPELINES_PREFIX = "GODWIT_PIPELINES_"
 """How variables of `godwit-pipelines` begin, which may run beside a node."""
 
 _NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE})
+_SERVICE_LINK = re.compile(
+    r"GODWIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)"
+)
+_SERVICE_ADDRESS = re.compile(r"GODWIT(_[A-Z0-9_]+)?_PORT")
+"""What Kubernetes sets in every container for each Service whose name begins with `godwit`."""
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
 
@@ -73,8 +80,12 @@ def build_config(
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
     patterns, issuers = _take_table(table, places or Places("file"), values, sources)
+    ignored: list[str] = []
     for variable, text in environment.items():
         if is_of_the_tree(variable):
+            if variable not in _BY_VARIABLE and is_service_link(variable, text):
+                ignored.append(variable)
+                continue
             if variable not in _BY_VARIABLE:
                 raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
             found = _BY_VARIABLE[variable]
@@ -88,6 +99,7 @@ def build_config(
         for name, section in SECTIONS.items()
     }
     config = Config(**sections, patterns=patterns, issuers=issuers, sources=MappingProxyType(sources))
+    config = replace(config, ignored_variables=tuple(sorted(ignored)))
     if check:
         check_config(config)
     return config
@@ -97,6 +109,12 @@ def is_of_the_tree(variable: str) -> bool:
     """Whether a variable is to set something of a node."""
     is_other = variable in _NOT_OF_THE_TREE or variable.startswith(PIPELINES_PREFIX)
     return variable.startswith("GODWIT_") and not is_other
+
+
+def is_service_link(variable: str, text: str) -> bool:
+    """Whether Kubernetes set this variable, and not the operator."""
+    is_address = bool(_SERVICE_ADDRESS.fullmatch(variable)) and text.startswith(("tcp://", "udp://", "sctp://"))
+    return is_address or bool(_SERVICE_LINK.fullmatch(variable))
 
 
 def _take_table(

@@ -186,6 +186,12 @@ class LoggingConfig:
 class DrainConfig:
     """How the node leaves at SIGTERM or SIGINT."""
 
+    delay_ms: int = option(
+        0,
+        "How long the node says that it is not ready before it refuses anybody, for balancers that ask now and then.",
+        minimum=0,
+        maximum=HOUR_MS,
+    )
     spread_ms: int = option(
         5_000, "Clients are told to reconnect at moments spread over this time.", minimum=0, maximum=HOUR_MS
     )
@@ -309,6 +315,8 @@ class Config:
     patterns: tuple[PatternConfig, ...] = ()
     issuers: tuple[IssuerConfig, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    ignored_variables: tuple[str, ...] = ()
+    """Variables of the environment that Kubernetes set for a Service named like this program."""
 
 
 SECTIONS: Mapping[str, type] = MappingProxyType(

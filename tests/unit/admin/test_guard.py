@@ -50,8 +50,7 @@ def test_guessing_is_stopped_for_one_address_for_a_minute() -> None:
     wrong = {**BEARER, "Authorization": "Bearer wrong"}
     statuses = [refused.status for _ in range(TRIES_MAX + 1) if (refused := guard.check("POST", "/v1/x", wrong, "a"))]
     assert statuses == [401] * TRIES_MAX + [429]
-    refused = guard.check("POST", "/v1/x", BEARER, "a")
-    assert refused is not None and refused.status == 429  # the right one too: else the bound tells when it was found
+    assert guard.check("POST", "/v1/x", BEARER, "a") is None  # whoever guesses behind this address locks nobody out
     assert guard.check("POST", "/v1/x", BEARER, "b") is None
     now[0] = 60.0
     assert guard.check("POST", "/v1/x", BEARER, "a") is None
