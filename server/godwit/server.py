@@ -220,7 +220,7 @@ class Node:
         gone = self._access_mode.adopt(mode) if mode is not None else []
         self.config = after
         revoked = [RevokeOrder(identity, None, int(Code.TOKEN_INVALID)) for identity in gone]
-        self.engine.order([*revoked, *self._entitlement.take_withdrawn()])
+        self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
         told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
         read_logger().info("config_reloaded", **told)
         return told

@@ -27,7 +27,7 @@ def make_table(folder: Path, change: str) -> dict[str, Any]:
     if change == "audience":
         issuer["audience"] = "us"
     name = "other" if change == "issuer removed" else "ours"
-    return {"access": {"entitlement": "jwt"}, "issuers": {name: issuer}}
+    return {"access": {"mode": "jwt"}, "issuers": {name: issuer}}
 
 
 @pytest.mark.parametrize(
