@@ -169,7 +169,7 @@ async def test_a_slow_page_is_not_drowned_and_misses_nothing(page: Page, serve: 
             }"""
         )
         assert seen[0] == list(range(500))
-        assert seen[1]["joins"] > 10 and seen[1]["holes"] == 0  # it was left and taken up again
+        assert seen[1]["joins"] > 10 and seen[1]["missing"] == 0  # it was left and taken up again
         await page.evaluate("client.close()")
 
 

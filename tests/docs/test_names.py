@@ -16,7 +16,7 @@ SECTIONS = {key.split(".")[0] for key in OPTIONS}
 SETTING = re.compile(rf"({'|'.join(sorted(SECTIONS))})\.([a-z_0-9]+)(?: = .+)?")
 OTHERS = {"journal.fail_on_data_loss"}
 """Settings of the pipelines, whose own tests hold them."""
-OUTSIDE = ("refresh_ms_min", "keys_age_ms_max", "delay_ms_max", "nf_conntrack_max")
+OUTSIDE = ("refresh_ms_min", "keys_age_ms_max", "delay_ms_max", "nf_conntrack_max", "mqtt_owed_max")
 """An issuer's, a workload's and the kernel's."""
 FORMATS = ("godwit_delta", "godwit_publish")
 """Of Spark."""
