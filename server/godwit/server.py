@@ -146,13 +146,13 @@ class Node:
         self.health.change(Condition.READY)
         announce(self.config, listening, admin)
         self._has_started = True
-        found = listening
-        return Listeners(found.client, admin, found.mqtt, found.client_tls, found.mqtt_tls)
+        return Listeners(listening.client, admin, listening.mqtt, listening.client_tls, listening.mqtt_tls)
 
     async def drain(self) -> None:
         """Takes no new clients, tells all when to come back, finishes what was acknowledged; returns when done."""
         drain = self.config.drain
         self.health.change(Condition.DRAINING)
+        await asyncio.sleep(drain.delay_ms / 1000)  # not ready, and still serving: balancers look now and then
         read_logger().info("drain_began", spread_ms=drain.spread_ms, grace_ms=drain.grace_ms)
         if self._demo is not None:
             await self._demo.stop()

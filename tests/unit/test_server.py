@@ -155,3 +155,15 @@ async def test_an_authorizer_that_cannot_start_or_stop_is_said_and_leaves_nothin
     async with testing.node({"access": access}, open_engine=open_fake_engine) as running:
         await running.node.stop()
         assert fake(running.node).is_stopped and running.node.health.condition is Condition.STOPPED
+
+
+async def test_a_delayed_drain_is_not_ready_and_refuses_nobody_yet() -> None:
+    async with testing.node({"drain": {"delay_ms": 60_000}}, open_engine=open_fake_engine) as running:
+        draining = asyncio.create_task(running.node.drain())
+        await asyncio.sleep(0)
+        assert running.node.health.condition is Condition.DRAINING and fake(running.node).drains == []
+        draining.cancel()
+        await asyncio.gather(draining, return_exceptions=True)
+    async with testing.node({"drain": {"delay_ms": 1}}, open_engine=open_fake_engine) as running:
+        await running.node.drain()
+        assert len(fake(running.node).drains) == 1
