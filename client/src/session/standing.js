@@ -115,8 +115,11 @@ export class Standing {
   refine(gap) {
     const stand = this.#positions.get(gap.subject);
     if (stand === undefined || gap.position === null || gap.reason === "ahead") return gap;
-    if (gap.position.isAtOrBefore(stand)) return null;
-    if (gap.after === null || stand.epoch !== gap.after.epoch) return gap;
+    const isOtherEpoch = gap.after !== null && gap.after.epoch !== stand.epoch;
+    // After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+    const isJoinsEnd = isOtherEpoch && stand.isAtOrBefore(gap.position);
+    if (gap.position.isAtOrBefore(stand) && !isJoinsEnd) return null;
+    if (gap.after === null || isOtherEpoch) return gap;
     const further = stand.sequence - gap.after.sequence;
     if (further <= 0n) return gap;
     const missed = gap.missed === null ? null : Math.max(0, gap.missed - Number(further));

@@ -57,7 +57,7 @@ for (const [after, text, reason, isIgnored] of [
   [null, "7.3", "expired", true],
   [null, "7.4", "overrun", true],
   ["7.9", "7.2", "epoch", true],
-  ["6.9", "7.4", "epoch", true],
+  ["6.9", "7.4", "epoch", false],
   [null, "7.5", "expired", false],
   ["7.4", "7.2", "ahead", false],
   ["7.2", "7.2", "ahead", false],

@@ -98,9 +98,11 @@ class Standing:
         stand = self._positions.get(gap.subject)
         if stand is None or gap.position is None or gap.reason is GapReason.AHEAD:
             return gap
-        if gap.position.is_at_or_before(stand):
+        is_other_epoch = gap.after is not None and gap.after.epoch != stand.epoch
+        # After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+        if gap.position.is_at_or_before(stand) and not (is_other_epoch and gap.position == stand):
             return None
-        if gap.after is None or stand.epoch != gap.after.epoch:
+        if gap.after is None or is_other_epoch:
             return gap
         further = stand.sequence - gap.after.sequence
         if further <= 0:

@@ -152,7 +152,7 @@ def test_gap_counted_from_a_mark_is_cut_to_what_was_not_seen(
         (None, "7.3", GapReason.EXPIRED, True),
         (None, "7.4", GapReason.OVERRUN, True),
         ("7.9", "7.2", GapReason.EPOCH, True),
-        ("6.9", "7.4", GapReason.EPOCH, True),
+        ("6.9", "7.4", GapReason.EPOCH, False),
         (None, "7.5", GapReason.EXPIRED, False),
         ("7.4", "7.2", GapReason.AHEAD, False),
         ("7.2", "7.2", GapReason.AHEAD, False),
