@@ -135,7 +135,7 @@ async def test_an_exit_in_a_task_of_the_extensions_own_ends_nothing(host: Extens
 async def test_a_blocked_loop_is_logged_with_its_stack_and_the_nodes_goes_on(
     host: ExtensionHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_S", 0.05)
+    monkeypatch.setattr(module, "LOOK_S", 0.5)
     release = threading.Event()
 
     async def block() -> None:
@@ -143,7 +143,7 @@ async def test_a_blocked_loop_is_logged_with_its_stack_and_the_nodes_goes_on(
 
     with structlog.testing.capture_logs() as logs:
         with pytest.raises(AuthorizerFailed, match="no end"):
-            await host.call_within(10, "a.setting", block)
+            await host.call_within(1_000, "a.setting", block)
         await until(lambda: host.is_blocked)
         assert host.describe() == "its event loop is blocked"
         release.set()
@@ -161,7 +161,7 @@ async def test_a_thread_that_does_not_end_is_left_behind(monkeypatch: pytest.Mon
 
     with structlog.testing.capture_logs() as logs:
         with pytest.raises(AuthorizerFailed):
-            await host.call_within(10, "a.setting", block)
+            await host.call_within(1_000, "a.setting", block)
         await host.stop()
     assert [event["event"] for event in logs] == ["extension_left_behind"]
     with pytest.raises(AuthorizerFailed, match="has ended"):
