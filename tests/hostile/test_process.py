@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import json
 import resource
 import time
@@ -48,12 +49,15 @@ async def test_67_a_storm_over_the_limit_is_turned_away_and_who_is_there_stays()
         assert node.cpu_seconds() - used < 1, "nothing spins"
 
 
+def count_descriptors() -> int:
+    """Of this process: nodes of other tests keep some until they are collected."""
+    return len(os.listdir("/proc/self/fd"))
+
+
 @pytest.mark.parametrize("driver", ["readiness"])
 async def test_67_with_no_descriptor_left_nothing_spins_and_who_is_there_stays(driver: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    low = 200 + len(
-        list(Path("/proc/self/fd").iterdir())
-    )  # nodes of other tests in this process keep some until they are collected
+    low = 200 + count_descriptors()
     resource.setrlimit(resource.RLIMIT_NOFILE, (low, hard))
     try:
         async with running_node({"node.driver": driver, "node.shards": 1}) as node, asyncio.timeout(DEADLINE_S * 2):
