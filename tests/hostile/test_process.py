@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import json
+import os
 import resource
 import time
 from pathlib import Path
