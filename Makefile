@@ -10,7 +10,7 @@ UV := VIRTUAL_ENV=.venv $(BIN)/uv
 RUST := $(shell find core journal engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
 CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p godwit-sabotage
-PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines
+PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines tools
 SPARK := .venv-pipelines/bin
 SPARK_TEST := $(SPARK)/pytest -c pipelines/pyproject.toml -q
 KILLS := tests/pipelines/test_kill.py

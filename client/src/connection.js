@@ -107,7 +107,7 @@ export class Connection {
     try {
       // A token takes as long as a person takes to log in; who leaves does not wait for it.
       const left = new Promise((resolve) => (this.#stopWaiting = () => resolve(null))).then(() => ((isLeft = true), null));
-      await Promise.race([this.#tokenPause(), left]);
+      await this.#tokenPause(left);
       if (!isLeft) token = await Promise.race([this.#askToken(), left]);
     } catch (error) {
       if (error instanceof Unauthorized) this.#session.close(error);
@@ -290,9 +290,13 @@ export class Connection {
   }
 
   /** After a failure, until the function may be called again. */
-  async #tokenPause() {
+  async #tokenPause(/** @type {Promise<null>} */ left) {
     const waitMs = this.#tokenFailures === 0 ? 0 : this.#tokenAt - this.#means.now();
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (waitMs <= 0) return;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const over = new Promise((resolve) => (timer = setTimeout(resolve, waitMs)));
+    await Promise.race([over, left]).finally(() => clearTimeout(timer)); // else Node would not end before
   }
 
   /** The token, within its time; a later answer is dropped. */

@@ -8,7 +8,7 @@ import { Gap, Position } from "../model.js";
 import { Stand } from "./stand.js";
 
 /** @typedef {import("../model.js").Message} Message */
-/** @typedef {"new" | "duplicate" | "missing"} Verdict what to do with a message; a hole is new, but something before it never came */
+/** @typedef {"new" | "duplicate" | "missing"} Verdict what to do with a message; a missing one is new, but something before it never came */
 
 /** The stand of one subscription while it is served. */
 export class Standing {

@@ -32,7 +32,10 @@ test("Unauthorized at a renewal ends the client", LIMITS, async () => {
   const subscription = client.subscribe("/a");
   await subscription.joined();
   peer.say({ notice: "token_expiring", in_ms: 60_000 });
-  await new Promise((resolve) => setTimeout(resolve, 1_100)); // a second after the first call
+  const reading = async () => {
+    for await (const item of subscription) assert.fail(String(item));
+  };
+  await assert.rejects(reading(), Unauthorized); // a second after the first call
   await assert.rejects(client.connected(), Unauthorized);
   await client.close();
 });

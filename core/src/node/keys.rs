@@ -1,4 +1,4 @@
-//! Idempotency keys: the first publish under a key decides, a repeat is told its position, other content is a conflict.
+//! Idempotency keys: the first publish under a key decides, a duplicate returns its position, other content is a conflict.
 //! Scoped by (identity, subject, key). Only keyed digests are kept: 128 bits under a secret of this run, so that a key costs the
 //! same however long it is, and nobody can choose two that meet. Bounded by count and age; the oldest go.
 use std::collections::VecDeque;

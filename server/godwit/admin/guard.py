@@ -35,7 +35,7 @@ class Guard:
 
     def __init__(self, config: AdminConfig, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self._digest: bytes | None = None
-        self._reads_need_token = False
+        self._token_for_reads = False
         self._now_s = now_s
         self._tries: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self.configure(config)
@@ -46,14 +46,14 @@ class Guard:
         if config.token_for_reads and token is None:
             raise ConfigInvalid("admin.token_for_reads", True, "needs admin.token or admin.token_file")
         self._digest = hashlib.sha256(token.encode()).digest() if token else None
-        self._reads_need_token = config.token_for_reads
+        self._token_for_reads = config.token_for_reads
 
     def check(self, method: str, path: str, headers: Mapping[str, str], address: str) -> Refused | None:
         """Why a request may not be answered; None where it may. Health is told to everybody."""
         is_read = method in ("GET", "HEAD", "OPTIONS")
         if not is_read and not is_own_page(headers):
             return Refused(403, "pages of other origins may not change anything here")
-        if is_read and not (self._reads_need_token and tells_of_the_node(path)):
+        if is_read and not (self._token_for_reads and tells_of_the_node(path)):
             return None
         return self._check_token(headers.get("Authorization", ""), address)
 

@@ -28,7 +28,7 @@ struct Group {
     pending: VecDeque<Due>,
     /// Arrivals up to that one that no member has settled: pending, put aside or under way.
     unsettled: BTreeSet<u64>,
-    /// Of an earlier run: what a session has under way at QoS 2 and gets again itself.
+    /// QoS 2 messages of an earlier run that a session resends itself.
     taken: BTreeSet<u64>,
     /// The logs keep for it what came after this arrival; at most where it stands.
     held: u64,
@@ -162,7 +162,7 @@ impl Node {
         if let Some(number) = self.groups.numbers.get(&key) {
             return *number;
         }
-        // One that comes back without a note begins with what comes from then on.
+        // A group restored without a note begins with what is published from then on.
         let arrival = if self.restoring.is_some() { u64::MAX } else { self.index.head() };
         let number = self.begin_group(key, pattern, arrival);
         if let (Some(journal), Some(group)) = (&mut self.journal, self.groups.by_number.get(&number)) {
@@ -258,7 +258,7 @@ impl Node {
         }
     }
 
-    /// A group of an earlier run, before its messages and its members' sessions come back.
+    /// Restores a group of an earlier run, before its messages and its members' sessions.
     pub(in crate::node) fn restore_group(&mut self, name: &str, text: &str) -> bool {
         let Some((group, selector)) = split_shared(name) else { return false };
         let (Ok(pattern), Ok(arrival)) = (Pattern::parse_levels(selector), text.parse()) else { return false };
@@ -283,7 +283,7 @@ impl Node {
         self.groups.by_number.get(&number).map(|group| shared_of(&group.name.0, &group.name.1))
     }
 
-    /// The node has begun anew: its groups go on where they stood, as far as its messages reach.
+    /// After a restart: groups continue at their position, as far as the restored messages reach.
     pub(in crate::node) fn begin_groups(&mut self, head: u64) {
         let numbers: Vec<u32> = self.groups.by_number.keys().copied().collect();
         for number in numbers {

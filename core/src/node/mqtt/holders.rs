@@ -289,6 +289,6 @@ fn owed_of(log: &Log, arrival: u64, left: &mut usize) -> (usize, usize) {
     let sum = |range: std::ops::Range<usize>| -> usize {
         range.filter_map(|index| log.nth(index)).map(|message| message.cost_bytes()).sum()
     };
-    let bytes = if count < before { sum(before..log.len()) } else { log.bytes() - sum(0..before) };
+    let bytes = if count < before { sum(before..log.len()) } else { log.bytes().saturating_sub(sum(0..before)) };
     (count, bytes)
 }

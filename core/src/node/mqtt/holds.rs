@@ -33,7 +33,7 @@ impl Hold {
 }
 
 impl Node {
-    /// A client has come back: until its subscriptions are seated, the connection holds what the session held.
+    /// A client resumed: until its cursors are attached, the connection holds what the session held.
     pub(super) fn hand_over(&mut self, id: &str, kept: &Kept, is_over: bool) {
         let stands = kept.stands().map(|(selector, arrival)| (Arc::from(selector), arrival)).collect();
         let shared = kept.subscriptions.iter().filter(|one| split_shared(&one.selector).is_some());

@@ -20,7 +20,7 @@ use crate::settings::RuleSettings;
 /// Before a client's identifier in the name of its will's note.
 pub(in crate::node) const WILL: &str = "will ";
 
-/// What is published when a client is lost: judged anew when that happens.
+/// Published when a client is lost; its rights are checked again at that moment.
 #[derive(Debug)]
 pub struct Will {
     pub subject: Box<str>,

@@ -105,9 +105,3 @@ def _name(column: str, value: str | None) -> str:
     escaped = NULL if value is None else quote(value, safe=" ").replace(NULL, NULL.replace("_", "%5F", 1))
     name = f"{quote(column, safe=' ')}={escaped}"
     return name if len(name) <= _NAME_BYTES_MAX else f"part-{uuid4().hex}"
-
-
-def is_plain(path: str, named: Mapping[str, str | None]) -> bool:
-    """Whether the folders in a file's path say what the log says, without any escape: then Spark may take them at their word."""
-    folder = path.rpartition("/")[0]
-    return folder == folder_of(named) and "%" not in folder

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ..errors import ConfigInvalid, JournalBroken, JournalMissing
 from ..schemas import SCHEMAS
-from .filters import Filter, may_hold
 from .offsets import Span
 from .rows import Part
 from .segments import OpenSegment, Segment, StreamFolder, is_gone, tells_of, times_of
@@ -104,14 +103,7 @@ class Journals:
             and not (folder.folder / segment.file).exists()
         ]
 
-    def parts(
-        self,
-        start: Mapping[str, int],
-        end: Mapping[str, int],
-        *,
-        filters: tuple[Filter, ...] = (),
-        may_lose: bool = False,
-    ) -> list[Part]:
+    def parts(self, start: Mapping[str, int], end: Mapping[str, int], *, may_lose: bool = False) -> list[Part]:
         """The tasks that read each node from its start to its end."""
         parts: list[Part] = []
         for node, next in end.items():
@@ -120,12 +112,10 @@ class Journals:
                 continue
             if folder is None:
                 raise JournalMissing(f"the journal of node {node} is not there any more: {self.paths}")
-            parts += self._parts_of(folder, start.get(node, folder.first), next, filters, may_lose)
+            parts += self._parts_of(folder, start.get(node, folder.first), next, may_lose)
         return parts
 
-    def _parts_of(
-        self, folder: StreamFolder, first: int, next: int, filters: tuple[Filter, ...], may_lose: bool
-    ) -> list[Part]:
+    def _parts_of(self, folder: StreamFolder, first: int, next: int, may_lose: bool) -> list[Part]:
         if not may_lose:
             self._check_kept(folder, first, next)
         first = max(first, min(next, folder.first))
@@ -139,7 +129,7 @@ class Journals:
             low, high = max(first, segment.first), min(next, segment.next)
             covered = high
             # Of what is gone as a whole there may be no file.
-            if may_hold(segment, filters) and not is_gone(low, high, folder.holes):
+            if not is_gone(low, high, folder.holes):
                 parts += [replace(part, may_lose=may_lose) for part in self._cut(folder, segment, low, high)]
         if covered < next and not is_gone(covered, next, folder.holes):
             raise JournalBroken(

@@ -19,7 +19,6 @@ import pyarrow as pa
 from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
 from .columns import FAULT
-from .filters import Filter, filter_batch
 from .recovery import File, decode, is_as, read_head
 from .segments import holes_of, tells_of
 
@@ -58,7 +57,6 @@ class Reading:
     wanted: pa.Schema
     """The columns that are wanted, as Spark expects them."""
     verify: bool = True
-    filters: tuple[Filter, ...] = ()
 
 
 def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
@@ -290,9 +288,8 @@ def _blank(field: pa.Field, rows: int) -> pa.Array:
 
 
 def finish(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
-    """The rows that pass the filters, with the wanted columns."""
-    passed = filter_batch(batch, reading.filters)
-    columns = [passed.column(field.name) for field in reading.wanted]
+    """The rows with the wanted columns."""
+    columns = [batch.column(field.name) for field in reading.wanted]
     kept = [
         column if column.type.equals(field.type) else column.cast(field.type)
         for column, field in zip(columns, reading.wanted, strict=True)
