@@ -119,6 +119,12 @@ def open_stderr() -> QueuedOutput:
     return output
 
 
+def wait_for_logs() -> None:
+    """Waits until what is queued is written, for at most LOG_END_S: a pipe that nobody reads stops nobody for longer."""
+    if open_stderr.cache_info().currsize:
+        open_stderr().finish()
+
+
 class Unfailing:
     """Where lines go. One that cannot be written (a full disk, a reader that has gone) is lost, and stops nothing of the node's."""
 

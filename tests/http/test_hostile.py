@@ -135,7 +135,7 @@ async def test_case_38_a_key_that_comes_again_is_one_message_and_other_content_a
     key = "Idempotency-Key: 0123456789abcdef-38"
     first, again = await tell(node, body("1", key)), await tell(node, body("1", key))
     assert first.partition(b"\r\n\r\n")[2] == again.partition(b"\r\n\r\n")[2]
-    assert b"Godwit-Repeat: true" in again and b"Godwit-Repeat" not in first
+    assert b"Godwit-Duplicate: true" in again and b"Godwit-Duplicate" not in first
     assert (await tell(node, body("2", key))).startswith(b"HTTP/1.1 409 ")
 
 

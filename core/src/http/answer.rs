@@ -107,7 +107,7 @@ impl Shape {
         if self.cors != Cors::Any {
             put(out, "\r\nVary: Origin");
         }
-        put(out, "\r\nAccess-Control-Expose-Headers: Godwit-Position, Godwit-Repeat, Retry-After");
+        put(out, "\r\nAccess-Control-Expose-Headers: Godwit-Position, Godwit-Duplicate, Retry-After");
     }
 
     /// Appends a refusal.

@@ -61,7 +61,7 @@ def serve(
 
 async def run_node(read: Callable[[], Config]) -> int:
     """Runs a node until a signal; returns the exit code. SIGHUP reads the configuration again."""
-    from ..logs import open_stderr, read_logger, start_logs
+    from ..logs import read_logger, start_logs, wait_for_logs
     from ..server import Node, read_host_name
 
     config = read()
@@ -74,9 +74,7 @@ async def run_node(read: Callable[[], Config]) -> int:
     node = Node(config, read_config=read)
     listeners = await node.start()
     reloads = _reload_on_hangup(node, read)
-    await asyncio.to_thread(
-        open_stderr().finish
-    )  # warnings of the start stand before this line, unless nobody reads them
+    await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
     click.echo(str(listeners))
     tell_supervisor(READY)
     if config.demo.enabled:

@@ -170,7 +170,7 @@ impl Shard {
 }
 
 fn repeat_line(is_duplicate: bool) -> &'static str {
-    if is_duplicate { "Godwit-Repeat: true\r\n" } else { "" }
+    if is_duplicate { "Godwit-Duplicate: true\r\n" } else { "" }
 }
 
 /// The object that answers one publish.

@@ -110,7 +110,7 @@ class Node:
                 f"{self.url} answered {body[:200]!r}, which is no outcome for each of {len(commands)} messages"
             )
         for index, (outcome, command) in enumerate(zip(answer, commands, strict=True)):
-            self.repeats += bool(outcome.get("repeat"))
+            self.repeats += bool(outcome.get("duplicate"))
             if "error" in outcome:
                 if not outcome.get("retry"):
                     raise PublishFailed(
@@ -137,7 +137,7 @@ class Node:
         """One publish whose content is the body, as large as the node takes a message."""
         given: dict[str, str | bytes] = {"Content-Type": alone.media, "Idempotency-Key": f'"{alone.key}"'.encode()}
         status, fields, content = self._ask(f"{self.path}?{alone.query}", alone.content, given)
-        self.repeats += fields.get("Godwit-Repeat") == "true"
+        self.repeats += fields.get("Godwit-Duplicate") == "true"
         return status, pause_of(fields), content
 
     def _ask(self, path: str, body: bytes, fields: Mapping[str, str | bytes]) -> tuple[int, HTTPMessage, bytes]:
