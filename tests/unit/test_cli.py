@@ -131,7 +131,7 @@ async def wait_for_line(capsys: pytest.CaptureFixture[str], word: str) -> str:
 
 async def test_a_signal_drains_and_exits_0(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     served = serve_with(monkeypatch, FakeEngine)
-    line = await wait_for_line(capsys, "admin=")
+    line = await wait_for_line(capsys, "listening ")
     assert "listening client=127.0.0.1:" in line and "client=127.0.0.1:0" not in line
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(served, 5) == 0
@@ -141,7 +141,7 @@ async def test_a_second_signal_stops_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served = serve_with(monkeypatch, Slow)
-    await wait_for_line(capsys, "admin=")
+    await wait_for_line(capsys, "listening ")
     os.kill(os.getpid(), signal.SIGINT)
     await wait_for_line(capsys, "drain_began")
     os.kill(os.getpid(), signal.SIGTERM)
