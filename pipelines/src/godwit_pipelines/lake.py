@@ -78,6 +78,7 @@ class Lake:
         """A table as it stands; an empty one of its schema if no job has written it yet. `is_partial`: what is left of it, where files
         are gone.
         """
+        delta.add_columns(self.path(name), table_of(name).schema)
         return delta.read_table(self.spark, self.path(name), table_of(name).schema, is_partial=is_partial)
 
     def stream(self, name: str, *, rows_per_batch: int = 0) -> DataFrame:
@@ -85,6 +86,7 @@ class Lake:
         again, and rows that are erased are not told.
         """
         rows = rows_per_batch or self.config.journal.rows_per_batch
+        delta.add_columns(self.path(name), table_of(name).schema)
         reader = self.spark.readStream.format("godwit_delta").schema(table_of(name).schema)
         return reader.option("path", self.path(name)).option("maxRowsPerBatch", str(rows)).load()
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import TableMissing
-from .partitions import value_text
-from .table_files import live_files, name_of
+from .partitions import parse_value
+from .table_files import Values, live_files, name_of, values_of
 
 _BATCH_ROWS = 65_536
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class Appended:
 
     path: str
     rows: int
-    partition: tuple[tuple[str, str | None], ...]
+    partition: Values
     begins_us: int = 0
     ends_us: int = 0
 
@@ -41,10 +41,7 @@ def snapshot_files(path: str, version: int) -> list[Appended]:
     """The live files of a version, in an order that stays."""
     found = []
     for row in live_files(path, version=version):
-        values = {
-            name.removeprefix("partition."): value for name, value in row.items() if name.startswith("partition.")
-        }
-        partition = tuple(sorted((name, value_text(name, value)) for name, value in values.items()))
+        partition = tuple(sorted(values_of(row)))
         times = (_micros(row.get(f"{bound}.time")) for bound in ("min", "max"))
         found.append(Appended(name_of(row), row.get("num_records") or 0, partition, *times))
     return sorted(found, key=lambda file: file.path)
@@ -81,7 +78,7 @@ def _micros(time: datetime | str | None) -> int:
 
 
 def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A file's rows with the table's columns; those that the file does not have are its partition's, or null."""
+    """A file's rows with the table's columns. Partition values are those of the log; a column that the file does not have is null."""
     try:
         opened = pq.ParquetFile(root / file.path)
     except FileNotFoundError:
@@ -91,12 +88,13 @@ def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.Reco
     values = dict(file.partition)
     with opened:
         for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
-            columns = []
-            for field in schema:
-                index = batch.schema.get_field_index(field.name)
-                if index >= 0:
-                    columns.append(batch.column(index).cast(field.type))
-                else:
-                    value = pa.scalar(values.get(field.name), pa.string())
-                    columns.append(pa.array([value.as_py()] * batch.num_rows, pa.string()).cast(field.type))
+            columns = [_column(batch, field, values) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, values: dict[str, str | None]) -> pa.Array:
+    if field.name in values:
+        return pa.array([parse_value(values[field.name], field.type)] * batch.num_rows, field.type)
+    if batch.schema.get_field_index(field.name) < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    return batch.column(field.name).cast(field.type)

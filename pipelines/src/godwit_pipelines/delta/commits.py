@@ -48,6 +48,12 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
     return table
 
 
+def add_columns(path: str, schema: StructType) -> None:
+    """Give a table of ours the columns that its schema has gained since it was made, before anybody reads them."""
+    if is_table(path) and (gained := check_table(DeltaTable(path), path, delta_schema(schema))):
+        DeltaTable(path).alter.add_columns(gained)
+
+
 def check_table(table: DeltaTable, path: str, wanted: Schema) -> list[Field]:
     """The columns that the table does not have. Raises TableMismatch where it holds others of these names, or needs what we lack."""
     needed = table.protocol().reader_features or []

@@ -96,6 +96,16 @@ def value_text(name: str, value: Any) -> str | None:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+def parse_value(text: str | None, kind: pa.DataType) -> Any:
+    """A value of that type from the protocol's form. A time without a zone is of UTC, as other writers put it down."""
+    if text is None or text == "":
+        return None
+    if pa.types.is_timestamp(kind):
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=found.tzinfo or UTC) if kind.tz else found.replace(tzinfo=None)
+    return pa.scalar(text, pa.string()).cast(kind).as_py()
+
+
 def folder_of(named: Mapping[str, str | None]) -> str:
     """The folder for these values within the table: empty without any. Names that would be too long are random."""
     return "/".join(_name(name, value) for name, value in named.items())

@@ -1,33 +1,95 @@
 """A table as it stands: its live files, read by Spark's own Parquet reader.
 
-Owns which files those are. Invariant: a read sees one version of the table, whatever is written meanwhile.
+Owns which files those are. Invariants: a read sees one version of the table, whatever is written meanwhile; the values of its partition
+columns are those that its log holds, whatever its folders are called; a column that the table does not have is an error.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
-from .commits import is_table
+from ..errors import TableMismatch
+from .columns import delta_schema, told
+from .commits import check_table, is_table
+from .partitions import folder_of, value_text
+
+Values = tuple[tuple[str, str | None], ...]
+"""A file's partition columns with their values, as the log holds them."""
 
 
 def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial: bool = False) -> DataFrame:
     """The rows of a table; none of its columns if it is not there. `is_partial`: without the files that are gone, which else is an
-    error.
+    error. Raises TableMismatch for a column that the table does not have.
     """
-    files = file_paths(path)
+    if not is_table(path):
+        return spark.createDataFrame([], schema)
+    table = DeltaTable(path)
+    check_readable(table, path, schema)
+    files = live_files(path, version=table.version())
     if is_partial:
-        files = [file for file in files if Path(file).is_file()]
+        files = [file for file in files if is_there(path, file)]
     if not files:
         return spark.createDataFrame([], schema)
+    if all(is_by_folder(file) for file in files):
+        return _read(spark, path, [str(path_of(path, file)) for file in files], schema)
+    partitions = table.metadata().partition_columns
+    groups: dict[Values, list[str]] = {}
+    for file in files:
+        groups.setdefault(values_of(file), []).append(str(path_of(path, file)))
+    parts = [_read_group(spark, found, schema, partitions, dict(values)) for values, found in groups.items()]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def check_readable(table: DeltaTable, path: str, schema: StructType) -> None:
+    """Raises TableMismatch where the table has no column of a name that is to be read, or one of another type. A file of it may lack one
+    that it was given later; its rows have null there.
+    """
+    if missing := check_table(table, path, delta_schema(schema)):
+        raise TableMismatch(f"{path}: has no column {told(missing)}; it has {told(table.schema().fields)}")
+
+
+def is_by_folder(file: dict[str, Any]) -> bool:
+    """Whether a file of `live_files` lies in the folder whose name says its values, and no other: then Spark reads them from there."""
+    return str(PurePosixPath(name_of(file)).parent) == (folder_of(dict(values_of(file))) or ".")
+
+
+def values_of(file: dict[str, Any]) -> Values:
+    """The values of the partition columns of a file of `live_files`."""
+    named = {name.removeprefix("partition."): value for name, value in file.items() if name.startswith("partition.")}
+    return tuple((name, value_text(name, value) if value != "" else None) for name, value in named.items())
+
+
+def _read(spark: SparkSession, root: str, files: Sequence[str], schema: StructType) -> DataFrame:
     # names are names: Spark would look for what *, ? and {} in them stand for
-    return spark.read.schema(schema).option("basePath", path).option("__globPaths__", "false").parquet(*files)
+    reader = spark.read.schema(schema).option("__globPaths__", "false")
+    return (reader.option("basePath", root) if root else reader).parquet(*files)
+
+
+def _read_group(
+    spark: SparkSession,
+    files: Sequence[str],
+    schema: StructType,
+    partitions: Sequence[str],
+    values: dict[str, str | None],
+) -> DataFrame:
+    """Files of the same partition values."""
+    inside = StructType([field for field in schema if field.name not in partitions])
+    rows = _read(spark, "", files, inside)
+    return rows.select(*(_value(field, values) if field.name in partitions else F.col(field.name) for field in schema))
+
+
+def _value(field: StructField, values: dict[str, str | None]) -> Any:
+    return F.lit(values.get(field.name)).cast(field.dataType).alias(field.name)
 
 
 def file_paths(path: str) -> list[str]:

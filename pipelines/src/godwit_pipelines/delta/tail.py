@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigInvalid, TableReplaced
 from .appended import Appended, appended_files, read_file, snapshot_files
 from .commits import is_table
+from .table_files import check_readable
 
 _ROWS_PER_BATCH = 1_000_000
 _APART_US = 30 * 60 * 1_000_000
@@ -134,9 +135,11 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_file(Path(self.path), partition.file, to_arrow_schema(self.schema, timezone="UTC"))
 
     def _newest(self) -> int:
-        """The newest version; after the first look, commits are counted on from there."""
-        if self.newest < 0:
-            self.newest = DeltaTable(self.path).version() if is_table(self.path) else -1
+        """The newest version; after the first look, commits are counted on from there. That look compares the columns."""
+        if self.newest < 0 and is_table(self.path):
+            table = DeltaTable(self.path)
+            check_readable(table, self.path, self.schema)
+            self.newest = table.version()
         while self.newest >= 0 and Path(self.path, "_delta_log", f"{self.newest + 1:020}.json").exists():
             self.newest += 1
         return self.newest
