@@ -60,7 +60,9 @@ def call(*words: str) -> Result:
         (("run", "replay", "--option", "subjects=orders/**"), 2, "did you mean /orders/**?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "below=again"), 2, "did you mean /again?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "below=/again/"), 2, "did you mean /again?"),
-        (("run", "replay", "--option", "subjects=/a", "--option", "rate=fast"), 2, "messages a second"),
+        (("run", "replay", "--option", "subjects=/a", "--option", "rate=fast"), 2, "a number from 0"),
+        (("run", "replay", "--option", "subjects=/a", "--option", "rate=Infinity"), 2, "a number from 0"),
+        (("run", "replay", "--lake", "s3://bucket/lake", "--option", "subjects=/a"), 2, "not a path of this machine"),
         (("run", "replay", "--option", "subjects=/a", "--option", "publish=yes"), 2, "must name the replay"),
         (
             ("run", "replay", "--option", "subjects=/a", "--option", "since=yesterday"),

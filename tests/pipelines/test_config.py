@@ -32,6 +32,9 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
     assert load_config(None, {"GODWIT_PIPELINES_CONFIG": str(file)}).journal.rows_per_batch == 5000
 
 
+PATHS = ("journal.paths", "lake.path", "lake.checkpoints", "kafka.jars", "metrics.file", "spark.class_archive")
+
+
 @pytest.mark.parametrize(
     "key, value, said",
     [
@@ -51,12 +54,36 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         ("maintain.keep_days", "bronze.access=-1", "'bronze.access=-1' must be days, from 0 to 100,000"),
         ("maintain.keep_days", "gold.slo=nan", "'gold.slo=nan' must be days"),
         ("maintain.keep_days", "ops.erased=9", "'ops.erased' has no days"),
+        ("maintain.keep_days", "gold.slo=1_0", "'gold.slo=1_0' must be days"),
+        ("node.timeout_s", "Infinity", "a number from"),
+        ("node.timeout_s", "1d", "a number from"),
+        ("node.timeout_s", "\u0661", "a number from"),
+        ("journal.rows_per_batch", "\u0661", "whole number"),
+        ("journal.rows_per_batch", "1e3", "whole number"),
+        *((key, f"{scheme}://bucket/x", "is not a path of this machine") for key in PATHS for scheme in ("s3", "S3A")),
+        ("lake.path", "s3:/bucket/lake", "is not a path of this machine"),
+        ("lake.path", "file://host/lake", "is not a path of this machine"),
+        ("journal.paths", "/a,hdfs://n/b", "'hdfs://n/b' is not a path of this machine"),
         ("lake.pth", "x", "did you mean lake.path?"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_bounds(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigInvalid, match=said.replace("?", r"\?")):
         load_config(None, {}, {key: value})
+
+
+@pytest.mark.parametrize("key", ["journal.paths", "lake.path", "lake.checkpoints", "metrics.file"])
+def test_an_address_of_this_machine_is_its_path(key: str) -> None:
+    section, name = key.split(".")
+    for given, meant in (
+        ("file:///a/b%20c", "/a/b c"),
+        ("file://localhost/a", "/a"),
+        ("FILE:/a", "/a"),
+        ("~/a", str(Path.home() / "a")),
+        ("a:b", "a:b"),
+    ):
+        found = getattr(getattr(load_config(None, {}, {key: given}), section), name)
+        assert found == ((meant,) if key == "journal.paths" else meant)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,21 @@ from typing import Any
 
 from .errors import ConfigInvalid, TableMissing
 from .settings import Config
+from .values.addresses import local_path
+from .values.numbers import parse_count, parse_number
 
 CONFIG_VARIABLE = "GODWIT_PIPELINES_CONFIG"
 _PREFIX = "GODWIT_PIPELINES_"
 _NOT_IN_A_LAKE = "%\\[]^|"
+_PATHS = (
+    "journal.paths",
+    "lake.path",
+    "lake.checkpoints",
+    "kafka.jars",
+    "metrics.file",
+    "spark.class_archive",
+)
+"""Settings that name a file or folder."""
 _DAYS_MAX = 100_000
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -81,11 +92,8 @@ def check_keep_days(config: Config) -> None:
             raise ConfigInvalid(key, name, "is no table", hint=_nearest(name, dated), source=source)
         if name not in dated:
             raise ConfigInvalid(key, name, "has no days that could be let go of", source=source)
-        try:
-            days = float(text)
-        except ValueError:
-            days = -1.0
-        if not 0 <= days <= _DAYS_MAX:
+        days = parse_number(text)
+        if days is None or not 0 <= days <= _DAYS_MAX:
             raise ConfigInvalid(key, f"{name}={text}", f"must be days, from 0 to {_DAYS_MAX:,}", source=source)
 
 
@@ -136,7 +144,7 @@ def convert(key: str, value: Any, source: str) -> Any:
     if isinstance(default, tuple):
         value = tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
         if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
-            return tuple(value)
+            return tuple(local_path(key, part, source) for part in value) if key in _PATHS else tuple(value)
         raise ConfigInvalid(key, given, "must be a list of texts", source=source)
     if isinstance(default, Mapping):
         return _convert_table(key, value, source)
@@ -153,7 +161,7 @@ def convert(key: str, value: Any, source: str) -> Any:
     choices = found.metadata["choices"]
     if choices and value not in choices:
         raise ConfigInvalid(key, given, f"must be one of {', '.join(choices)}", source=source)
-    return value
+    return local_path(key, value, source) if key in _PATHS else value
 
 
 def _convert_table(key: str, value: Any, source: str) -> Mapping[str, str]:
@@ -174,10 +182,8 @@ def _text(value: str | float | bool) -> str:
 
 def _convert_number(key: str, value: Any, source: str) -> float:
     default, metadata = _DEFAULTS[key], _FIELDS[key].metadata
-    try:
-        number = type(default)(str(value).replace("_", "")) if not isinstance(value, bool) else None
-    except ValueError:
-        number = None
+    text = "" if isinstance(value, bool) else str(value).replace("_", "")
+    number = parse_number(text) if isinstance(default, float) else parse_count(text)
     low, high = metadata["low"], metadata["high"]
     if number is None or not (low is None or number >= low) or not (high is None or number <= high):
         kind = "a whole number" if isinstance(default, int) else "a number"

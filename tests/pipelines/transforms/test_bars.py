@@ -117,3 +117,33 @@ def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> 
     assert all(row is not None and row.subject == "/bars/1s/a" for row in grown)
     assert grown[0].key == grown[1].key != grown[2].key  # type: ignore[union-attr]  # asserted above
     assert json.loads(grown[0].content)["high"] == 9.5  # type: ignore[union-attr]  # asserted above
+
+
+def test_what_json_does_not_call_a_number_has_no_bar(spark: SparkSession) -> None:
+    texts = [
+        "1d",
+        "1F",
+        "Infinity",
+        "-inf",
+        "NaN",
+        "0x1p3",
+        "1_0",
+        "1e999",
+        "+1",
+        "01",
+        ".5",
+        "5.",
+        "",
+        '"1d"',
+        "\u0661",
+    ]
+    numbers = {"1": 1.0, " -2.5 ": -2.5, "1e2": 100.0, "0": 0.0, '"7"': 7.0}
+    rows = [(at, f"/s/{at}", text) for at, text in enumerate([*texts, *numbers])]
+    messages = spark.createDataFrame(rows, "offset long, subject string, text string").selectExpr(
+        "'n' as node", "offset", "offset as arrival", "subject", "'json' as kind", "binary(text) as content"
+    )
+    timed = messages.selectExpr("*", "timestamp_seconds(offset) as time")
+    assert [row["value"] for row in values(timed).orderBy("offset").collect()] == list(numbers.values())
+    inside = timed.selectExpr("* except (content)", "binary(concat('{\"x\":', string(content), '}')) as content")
+    found = values(inside, field="$.x").collect()
+    assert {row["value"] for row in found} == {1.0, -2.5, 100.0, 0.0, 7.0}

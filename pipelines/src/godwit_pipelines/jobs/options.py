@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from ..errors import ConfigInvalid
+from ..values.numbers import parse_count, parse_number
 
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
 _SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
@@ -43,10 +44,7 @@ def text_of(time: datetime | None) -> str:
 def number_of(options: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
     """The number of an option; a whole one where the default is. Raises ConfigInvalid for what is none, or beyond the bounds."""
     text = options.get(name, str(default))
-    try:
-        found = type(default)(text)
-    except ValueError:
-        found = None
+    found = parse_count(text) if isinstance(default, int) else parse_number(text)
     if found is None or not low <= found <= high:
         kind = "a whole number" if isinstance(default, int) else "a number"
         raise ConfigInvalid(f"--option {name}", text, f"must be {kind} from {low:,.15g} to {high:,.15g}")

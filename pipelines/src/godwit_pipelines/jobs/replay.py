@@ -17,9 +17,10 @@ from ..subject import check_pattern, check_subject
 from ..transforms.replay import choose, preview, replay_messages
 from ..words import counted
 from .job import Job, Outcome, Run
-from .options import text_of, time_of
+from .options import number_of, text_of, time_of
 
 _SHOWN = 20
+_RATE_MAX = 1e9
 
 
 def run(run: Run) -> Outcome:
@@ -40,7 +41,7 @@ def run(run: Run) -> Outcome:
         what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
         if options.get("publish", "no") != "yes":
             return Outcome(f"would publish {what}; --option publish=yes does")
-        rate = float(options.get("rate", "0")) or run.config.node.messages_per_second
+        rate = rate_of(options) or run.config.node.messages_per_second
         lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
         rows = replay_messages(chosen, options["name"], options.get("below", ""))
         order = ("time", "node", "run", "arrival")
@@ -60,14 +61,14 @@ def check(options: Mapping[str, str]) -> None:
         check_subject("below", options["below"])
     for name in ("since", "until"):
         time_of(options, name)
-    try:
-        is_rate = 0 <= float(options.get("rate", "0")) < float("inf")
-    except ValueError:
-        is_rate = False
-    if not is_rate:
-        raise ConfigInvalid("--option rate", options["rate"], "must be how many messages a second at most", hint="100")
+    rate_of(options)
     if options.get("publish", "no") == "yes" and not options.get("name"):
         raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
+
+
+def rate_of(options: Mapping[str, str]) -> float:
+    """Most messages a second; 0 where there is no bound."""
+    return number_of(options, "rate", 0.0, 0, _RATE_MAX)
 
 
 JOB = Job(

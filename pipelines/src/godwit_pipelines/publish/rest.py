@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid, PublishFailed
+from ..values.numbers import parse_count
 from ..words import counted
 from .commands import Alone, Command
 
@@ -152,7 +153,7 @@ class Node:
 def pause_of(fields: HTTPMessage) -> float:
     """How many seconds the node asks to wait."""
     asked = fields.get("Retry-After", "0")
-    return float(asked) if asked.isdecimal() else 0.0
+    return float(parse_count(asked) or 0)
 
 
 def named(commands: list[Command]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..values.numbers import NUMBER
 from .repeats import drop_repeats, timed
 
 LATENESS = "10 seconds"
@@ -70,13 +71,18 @@ def add_bars(values: DataFrame, known: DataFrame) -> DataFrame:
 def _numbers(messages: DataFrame, field: str) -> DataFrame:
     """The messages that hold a number, with it as `value`."""
     text = "cast(content as string)"
-    number = f"try_cast(get_json_object({text}, '{_quoted(field)}') as double)"
+    number = _number(f"get_json_object({text}, '{_quoted(field)}')")
     if field == "$":
-        number = f"coalesce({number}, try_cast({text} as double))"
+        number = f"coalesce({number}, {_number(text)})"
     found = messages.filter("kind != 'bytes'").selectExpr(
         *("node", "subject", "time", "arrival", "offset", f"{number} as value")
     )
-    return found.filter("value is not null and not isnan(value)")
+    return found.filter("value is not null and abs(value) < double('infinity')")
+
+
+def _number(text: str) -> str:
+    """The number that a text is. Spark would take `Infinity` and `1d` for numbers, too."""
+    return f"if(trim({text}) rlike '^{NUMBER}$', try_cast(trim({text}) as double), null)"
 
 
 _VALUES = ("open", "high", "low", "close", "count")

@@ -1,0 +1,29 @@
+"""Folders and files that are given by name: a path of this machine, or `file:///PATH`. Pure.
+
+Locks, renames and fsync have to work where tables and journals lie. An address of another kind is refused: it would become a folder of
+that name in the working directory, and nothing would be where it was wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ..errors import ConfigInvalid
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_HERE = ("", "localhost")
+_WHY = "is not a path of this machine, where tables and journals have to lie: locks, renames and fsync are needed"
+
+
+def local_path(key: str, text: str, source: str = "") -> str:
+    """The path that was meant. Raises ConfigInvalid for the address of another store."""
+    if text == "~" or text.startswith("~/"):
+        return str(Path(text).expanduser())
+    if not _ADDRESS.match(text):
+        return text
+    parts = urlsplit(text)
+    if parts.scheme.lower() == "file" and parts.netloc in _HERE and not parts.query and not parts.fragment:
+        return unquote(parts.path)
+    raise ConfigInvalid(key, text, _WHY, hint="give a folder, or file:///FOLDER", source=source)
