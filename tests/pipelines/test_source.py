@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.query import StreamingQuery
 
-from godwit_pipelines.errors import JournalMissing
+from godwit_pipelines.errors import ConfigInvalid, JournalMissing
 from godwit_pipelines.jobs.job import run_to_end
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import lost_rows, rows_taken
+from godwit_pipelines.source.columns import stream_columns
 from godwit_pipelines.source.journal import JournalStreamReader, Options
+from godwit_pipelines.source.parts import find_folders
 from godwit_pipelines.source.tasks import TASKS
 from godwit_pipelines.source.worker import settle
 from tests.pipelines.journals import message, write_messages
@@ -153,3 +155,32 @@ def test_a_worker_looks_no_more_through_what_is_loaded_but_through_what_comes_la
         assert gc.collect() >= 1
     finally:
         gc.unfreeze()
+
+
+def test_a_folder_that_is_there_is_itself_whatever_its_name_stands_for(tmp_path: Path) -> None:
+    for name in ("n[1]", "n1", "n*"):
+        write_messages(tmp_path / name, 10, node=name)
+    assert [folder.parts[-3] for folder in find_folders(str(tmp_path / "n[1]"), "messages")] == ["n[1]"]
+    assert [folder.parts[-3] for folder in find_folders(str(tmp_path / "n*"), "messages")] == ["n*"]
+    assert [folder.parts[-3] for folder in find_folders(str(tmp_path / "n?"), "messages")] == ["n*", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("starting", "why"),
+    [
+        ('{"nobody": 0}', "'nobody' is no node under .*; there are node-a"),
+        ('{"node-a": "5"}', "offsets by node"),
+        ('{"node-a": 1.5}', "offsets by node"),
+        ('{"node-a": true}', "offsets by node"),
+        ('{"node-a": -1}', "offsets by node"),
+        ("5", "offsets by node"),
+        ("[]", "offsets by node"),
+    ],
+)
+def test_offsets_to_start_at_are_numbers_of_nodes_that_are_there(tmp_path: Path, starting: str, why: str) -> None:
+    write_messages(tmp_path / "n", 10)
+    with pytest.raises(ConfigInvalid, match=why):
+        reader = JournalStreamReader(
+            Options({"path": str(tmp_path / "n"), "startingOffsets": starting}), stream_columns("messages")
+        )
+        reader.initialOffset()

@@ -52,7 +52,7 @@ def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
     check_table(run, stream, query, erased)
     ends = find_ends(run, stream, query, erased)
     ahead = find_ahead(run, stream, ends or find_place(Path(run.lake.checkpoint(query)), stream), erased)
-    options = {"startingOffsets": json.dumps(ends) if ends else "earliest"}
+    options = {"landed": json.dumps(ends)} if ends else {}
     if ahead:
         options["leftOut"] = json.dumps(ahead)
     if stream == _FIRST and run.every_s is not None:

@@ -3,6 +3,7 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
+landed (as startingOffsets, of nodes that may be away as well),
 asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
 stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order), follows (the queries that a stream does not overtake: see following.py).
 A schema of fewer columns may be given;
@@ -31,6 +32,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
 from ..transforms.ranges import clipped, count_offsets, merged
+from ..values.numbers import parse_count
 from .checksum import CHECKSUM
 from .columns import FAULT, stream_columns, stream_schema
 from .following import Following, from_option
@@ -77,6 +79,7 @@ class Options:
         self.starts: dict[str, int] = {}
         if self.starting not in ("earliest", "latest"):
             self.starts = _starts(self.starting)
+        self.landed = _starts(known.get("landed", "{}"))
         left_out: dict[str, list[list[int]]] = json.loads(known.get("leftout", "{}"))
         self.left_out = {node: [(first, next) for first, next in ranges] for node, ranges in left_out.items()}
         self.follows = from_option(known.get("follows", "[]"))
@@ -87,19 +90,23 @@ class Options:
 
 def _count(known: Mapping[str, str], name: str, default: int) -> int:
     text = known.get(name.lower(), str(default))
-    if not text.isdecimal() or int(text) < 1:
+    found = parse_count(text)
+    if found is None or found < 1:
         raise ConfigInvalid(name, text, "must be a whole number above 0")
-    return int(text)
+    return found
 
 
 def _starts(text: str) -> dict[str, int]:
+    """The offset of each node. One that is a text, a fraction or a truth is a mistake, not a number."""
     try:
         given = json.loads(text)
-        return {str(node): int(offset) for node, offset in given.items()}
-    except (ValueError, AttributeError, TypeError):
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not all(type(each) is int and each >= 0 for each in given.values()):
         raise ConfigInvalid(
             "startingOffsets", text, 'must be earliest, latest, or offsets by node as {"node-a": 5}'
         ) from None
+    return given
 
 
 def _claim(known: Mapping[str, str], name: str, default: bool) -> bool:
@@ -201,7 +208,10 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         self.journals.look()
         starts = self.journals.nexts() if self.options.starting == "latest" else self.journals.firsts()
-        starts |= self.options.starts
+        if unknown := sorted(set(self.options.starts) - set(starts)):
+            there = f"there are {', '.join(sorted(starts))}" if starts else "there is none"
+            raise ConfigInvalid("startingOffsets", ", ".join(unknown), f"is no node under {self.options.path}; {there}")
+        starts |= {**self.options.landed, **self.options.starts}
         return to_offset(self.options.stream, starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -199,7 +199,10 @@ def is_journal(folder: Path) -> bool:
 
 
 def match_path(path: str) -> list[Path]:
-    return [Path(each) for each in sorted(glob.glob(path))] if glob.has_magic(path) else [Path(path)]
+    """The folders of a path. One that is there is itself, whatever characters its name has; else it may be a glob."""
+    if Path(path).exists() or not glob.has_magic(path):
+        return [Path(path)]
+    return [Path(each) for each in sorted(glob.glob(path))]
 
 
 def journal_of(folder: Path) -> Path:
