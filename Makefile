@@ -7,9 +7,9 @@ MAKEFLAGS += --no-print-directory
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := VIRTUAL_ENV=.venv $(BIN)/uv
-RUST := $(shell find core journal engine bridge swarm -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
+RUST := $(shell find core journal engine bridge loadgen -name '*.rs' -not -path '*/target/*' -not -path '*/tests/*' 2>/dev/null) \
         Cargo.toml Cargo.lock $(wildcard */Cargo.toml)
-CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-swarm -p godwit-sabotage
+CRATES := -p godwit-core -p godwit-journal -p godwit-engine -p godwit-loadgen -p godwit-mutants
 PYTHON_FOLDERS := server tests benchmarks protocol examples docs pipelines tools
 SPARK := .venv-pipelines/bin
 SPARK_TEST := $(SPARK)/pytest -c pipelines/pyproject.toml -q
@@ -28,7 +28,7 @@ export UV_NO_PROGRESS := 1
 # where nothing may be written beside it.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help setup run pipeline picture fmt check test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench sabotage docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline picture fmt check test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench mutants docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
 	cd client && npm run --silent check
-	$(BIN)/pytest -q tests/house
+	$(BIN)/pytest -q tests/architecture
 
 # Side by side, because each leaves cores idle now and then. Everything but the Rust tests waits for the engine, so that they take a
 # little less than their share: with much less (5 instead of 2) they were the last to end.
@@ -75,7 +75,7 @@ test-javascript: tools-test .make/engine .make/node_modules
 
 # The rules of the house are `make check`'s. The long tests come after the others, also where one of those has failed.
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
-	@failed=0; $(BIN)/pytest -q -m "not long" $(if $(LONG),,--ignore=tests/house) $(PARALLEL) $(ARGS) || failed=1; \
+	@failed=0; $(BIN)/pytest -q -m "not long" $(if $(LONG),,--ignore=tests/architecture) $(PARALLEL) $(ARGS) || failed=1; \
 	$(if $(LONG),$(MAKE) test-long || failed=1;) exit $$failed
 
 # Autobahn holds the engine's WebSocket alone: the example.
@@ -99,7 +99,7 @@ PIPELINE := .make/pipeline
 pipeline: .make/engine .make/console .make/pipelines ## a node under faults for a minute; its journal landed, audited and reported as a page
 	@rm -rf $(PIPELINE) && mkdir -p $(PIPELINE); broken=0; \
 	echo "1 of 3: a node under faults, its journal in $(PIPELINE)/data"; \
-	$(BIN)/godwit verify --minutes 1 --subscribers 60 --without clock --set node.data_directory=$(CURDIR)/$(PIPELINE)/data \
+	$(BIN)/godwit verify --minutes 1 --subscribers 60 --exclude-fault clock --set node.data_directory=$(CURDIR)/$(PIPELINE)/data \
 		--set journal.flush_interval_ms=1000 --set journal.statistics_interval_ms=1000 --html $(PIPELINE)/verify.html $(ARGS) || broken=1; \
 	echo "2 of 3: the jobs, their tables in $(PIPELINE)/lake"; \
 	$(SPARK)/godwit-pipelines run all --journal $(PIPELINE)/data --lake $(PIPELINE)/lake || broken=1; \
@@ -110,12 +110,12 @@ picture: .make/engine .make/console .make/chromium ## the README's picture of th
 	cp $(PIPELINE)/report.html docs/reports/pipeline.html
 	KEEP_SCREENSHOT=1 $(BIN)/pytest -q tests/console/test_report.py
 
-bench: .make/engine ## measure this node against the floor and the rivals found here, into benchmarks/results
+bench: .make/engine ## measure this node against the baseline and the rivals found here, into benchmarks/results
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-sabotage: .make/engine ## put broken brokers under godwit verify; fails if one is not caught
-	cargo build --quiet --locked --release -p godwit-sabotage
-	$(BIN)/python -m tests.sabotage.table $(ARGS)
+mutants: .make/engine ## put broken brokers under godwit verify; fails if one is not caught
+	cargo build --quiet --locked --release -p godwit-mutants
+	$(BIN)/python -m tests.mutants.table $(ARGS)
 
 docs: .make/venv ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

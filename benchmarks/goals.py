@@ -13,7 +13,7 @@ Outcomes = Mapping[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One bound on one figure of one server; `is_ratio` means the figure over the floor's in the same round."""
+    """One bound on one figure of one server; `is_ratio` means the figure over the baseline's in the same round."""
 
     sentence: str
     load: str
@@ -35,7 +35,7 @@ class Goal:
             rounds = self.list_rounds(outcomes)
             return median(rounds) if rounds else None
         if self.is_ratio:
-            value = outcome.get("against_floor", {}).get(self.server, {}).get(self.figure)
+            value = outcome.get("against_baseline", {}).get(self.server, {}).get(self.figure)
         else:
             value = outcome.get("servers", {}).get(self.server, {}).get("median", {}).get(self.figure)
         return None if value is None else float(value) * self.scale
@@ -49,12 +49,12 @@ class Goal:
             return [value * self.scale for value in mine if value is not None]
 
         def is_base(name: str) -> bool:
-            return name == self.over if self.over else name.startswith("floor")
+            return name == self.over if self.over else name.startswith("baseline")
 
-        floor = next((found["rounds"] for name, found in servers.items() if is_base(name)), [])
+        baseline = next((found["rounds"] for name, found in servers.items() if is_base(name)), [])
         return [
             value / base[self.figure]
-            for value, base in zip(mine, floor, strict=False)
+            for value, base in zip(mine, baseline, strict=False)
             if value and base.get(self.figure)
         ]
 
@@ -70,7 +70,7 @@ def _at_most(sentence: str, load: str, figure: str, bound: float, unit: str, ser
 
 
 def _ratio(sentence: str, load: str, figure: str, bound: float, server: str = "godwit") -> Goal:
-    return Goal(sentence, load, figure, bound, "× the floor", server, is_ratio=True)
+    return Goal(sentence, load, figure, bound, "× the baseline", server, is_ratio=True)
 
 
 def _over(sentence: str, suffix: str, bound: float, server: str, over: str, load: str = "mqtt") -> Goal:

@@ -3,7 +3,7 @@
     python -m benchmarks.journal [commit] [restart] [fanout] [--rounds 5] [--seconds 5] [--directory DIR]
 
 commit: 64 messages of 200 bytes in flight, through a node (of four publishers, and of one) and to the journal alone, against a bare C
-loop that writes the same bytes and syncs them with the same call (benchmarks/floor/commit.c), round by round. restart: a node with
+loop that writes the same bytes and syncs them with the same call (benchmarks/baseline/commit.c), round by round. restart: a node with
 1,000,000 kept messages, killed and stopped in order, until it has answered for them. fanout: 1 to 1,000 with the journal and without.
 Results go to benchmarks/results/journal, and from there to the page."""
 
@@ -50,11 +50,11 @@ def run(*command: object) -> Found:
 
 
 def build(folder: Path) -> Path:
-    floor = folder / "commit"
-    subprocess.run(["cc", "-O2", "-o", floor, ROOT / "benchmarks/floor/commit.c"], check=True)
+    baseline = folder / "commit"
+    subprocess.run(["cc", "-O2", "-o", baseline, ROOT / "benchmarks/baseline/commit.c"], check=True)
     command = ["cargo", "build", "--quiet", "--locked", "--release", "-p", "godwit-journal", "--example", "measure"]
     subprocess.run(command, cwd=ROOT, check=True)
-    return floor
+    return baseline
 
 
 def describe_run() -> Found:
@@ -83,11 +83,11 @@ def commit_through_node(directory: Path, messages: int, publishers: int) -> Foun
 
 
 def measure_commit(rounds: int, seconds: int, directory: Path) -> Found:
-    floor = build(directory)
+    baseline = build(directory)
     taken: list[Found] = []
     for _ in range(rounds):
         mine = run(MEASURE, "commit", directory, seconds)
-        base = run(floor, directory / "floor", IN_FLIGHT, mine["group_bytes"], seconds)
+        base = run(baseline, directory / "baseline", IN_FLIGHT, mine["group_bytes"], seconds)
         messages = int(base["rows_s"] * seconds * 0.7)
         row = {
             "journal": mine,
@@ -95,13 +95,14 @@ def measure_commit(rounds: int, seconds: int, directory: Path) -> Found:
             "node_of_one": commit_through_node(directory, messages, publishers=1),
         }
         ratios = {of: found["rows_s"] / base["rows_s"] for of, found in row.items()}
-        taken.append({**row, "floor": base, "against_floor": ratios})
+        taken.append({**row, "baseline": base, "against_baseline": ratios})
         print(json.dumps(taken[-1]), flush=True)
     return {
         "sentence": "Messages of 200 bytes acknowledged from the disk, 64 in flight, against a bare C loop writing the same bytes",
         "rounds": taken,
-        "against_floor": {
-            of: round(median(row["against_floor"][of] for row in taken), 3) for of in ("journal", "node", "node_of_one")
+        "against_baseline": {
+            of: round(median(row["against_baseline"][of] for row in taken), 3)
+            for of in ("journal", "node", "node_of_one")
         },
         "write": run(MEASURE, "write", directory, KEPT),
     }

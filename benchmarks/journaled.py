@@ -15,8 +15,8 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
     lines = [
         "## The journal",
         "",
-        "What writing down costs (`python -m benchmarks.journal`). Ratios are medians of the rounds' own. The floor of an",
-        "acknowledgement is a C loop (`benchmarks/floor/commit.c`) that appends the bytes of 64 rows and calls fdatasync, over and over,",
+        "What writing down costs (`python -m benchmarks.journal`). Ratios are medians of the rounds' own. The baseline of an",
+        "acknowledgement is a C loop (`benchmarks/baseline/commit.c`) that appends the bytes of 64 rows and calls fdatasync, over and over,",
         "on the same disk.",
         "",
         "| what | must reach | measured | rounds | |",
@@ -29,10 +29,10 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
             "journal": "the journal alone",
         }
         for of, how in hows.items():
-            rounds = [row["against_floor"][of] for row in commit["rounds"]]
+            rounds = [row["against_baseline"][of] for row in commit["rounds"]]
             rate = median(row[of]["rows_s"] for row in commit["rounds"])
             lines.append(
-                f"| messages acknowledged from the disk, 64 in flight, {how} ({rate:,.0f} a second), against the floor "
+                f"| messages acknowledged from the disk, 64 in flight, {how} ({rate:,.0f} a second), against the baseline "
                 f"| ≥ {COMMIT_MIN:g} × | "
                 f"{median(rounds):.2f} × | {min(rounds):.2f} – {max(rounds):.2f} | {_verdict(median(rounds) >= COMMIT_MIN)} |"
             )
@@ -50,7 +50,7 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
             f"| fan-out, CPU a delivered message, with the journal over without | ≤ {FANOUT_MAX:g} × | {ratio:.2f} × | "
             f"{min(rounds):.2f} – {max(rounds):.2f} | {_verdict(ratio <= FANOUT_MAX)} |"
         )
-    if commit and min(commit["against_floor"].values()) < COMMIT_MIN:
+    if commit and min(commit["against_baseline"].values()) < COMMIT_MIN:
         lines += ["", f"**commit**: {explanations.get('commit', 'not yet explained.').strip()}"]
     commits = ", ".join(dict.fromkeys(outcome["commit"] for outcome in outcomes.values()))
     return [*lines, "", f"Commit {commits}.", ""]

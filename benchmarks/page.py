@@ -78,8 +78,8 @@ def _describe_method(outcomes: Outcomes) -> list[str]:
         "scheduler's account of their threads; memory is PSS. Every delivery is counted and checked for its place in its subject:",
         "a run that loses or repeats one is no result, and a paced round in which a server fell behind and merged, because the machine",
         "was busy with something else, is taken again (three times at most).",
-        "The floor is a bare C loop that parses nothing and keeps nothing",
-        "(`benchmarks/floor/floor.c`). `make bench` makes what follows; the sections of the pipelines and the journal name their own.",
+        "The baseline is a bare C loop that parses nothing and keeps nothing",
+        "(`benchmarks/baseline/baseline.c`). `make bench` makes what follows; the sections of the pipelines and the journal name their own.",
     ]
 
 

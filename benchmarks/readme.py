@@ -1,4 +1,4 @@
-"""Makes the README's table of figures from the results: this node, the floor, and the best rival of each load.
+"""Makes the README's table of figures from the results: this node, the baseline, and the best rival of each load.
 
 Pure: texts in, text out; page.py writes it. Invariant: nothing between the marks is written by hand, and a figure that was
 not measured is left empty.
@@ -43,10 +43,10 @@ def build_figures(outcomes: Outcomes) -> str:
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}"
     return "\n".join(
         [
-            f"Measured on {where}, all on loopback, server on one core, the medians of interleaved rounds. The floor is a bare C loop that",
+            f"Measured on {where}, all on loopback, server on one core, the medians of interleaved rounds. The baseline is a bare C loop that",
             "parses nothing and keeps nothing. How it was measured, every load and what was not met: [benchmarks](docs/benchmarks.md).",
             "",
-            "| | Godwit | floor | best rival here |",
+            "| | Godwit | baseline | best rival here |",
             "|---|---|---|---|",
             *rows,
             "",
@@ -60,11 +60,11 @@ def _describe_row(outcome: dict[str, Any], figure: str, what: str, unit: str, sc
         for name, server in outcome["servers"].items()
         if server["median"].get(figure) is not None
     }
-    floor = next((value for name, value in medians.items() if name.startswith("floor")), None)
-    rivals = {name: value for name, value in medians.items() if not name.startswith(("floor", "godwit"))}
+    baseline = next((value for name, value in medians.items() if name.startswith("baseline")), None)
+    rivals = {name: value for name, value in medians.items() if not name.startswith(("baseline", "godwit"))}
     best = min(rivals, key=lambda name: rivals[name], default=None)
     rival = f"{_show(rivals[best])} ({best})" if best is not None else ""
-    return f"| {what}, {unit} | {_show(medians.get('godwit'))} | {_show(floor)} | {rival} |"
+    return f"| {what}, {unit} | {_show(medians.get('godwit'))} | {_show(baseline)} | {rival} |"
 
 
 def _show(value: float | None) -> str:

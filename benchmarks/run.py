@@ -1,4 +1,4 @@
-"""Measures everything: every load on both drivers, against the floor and the rivals found here; then charts and the page.
+"""Measures everything: every load on both drivers, against the baseline and the rivals found here; then charts and the page.
 
     python -m benchmarks.run [--only LOAD,LOAD] [--rounds 3] [--size 1.0] [--no-rivals] [--results DIRECTORY]
 
@@ -20,20 +20,20 @@ from .page import write_page
 RESULTS = Path(__file__).parent / "results"
 
 AGAINST = {
-    "idle": "godwit-readiness,godwit-tls,floor,rivals",
+    "idle": "godwit-readiness,godwit-tls,baseline,rivals",
     "crowd": "",
     "own": "",
-    "connect": "floor,godwit-readiness,godwit-tls,rivals",
-    "fanout": "floor,godwit-readiness,godwit-http,godwit-tls,rivals",
+    "connect": "baseline,godwit-readiness,godwit-tls,rivals",
+    "fanout": "baseline,godwit-readiness,godwit-http,godwit-tls,rivals",
     "journal": "godwit-journal",
     "mqtt": "godwit-mqtt,godwit-mqtt-qos1,mosquitto-qos1,nats-mqtt-qos1",
     "mqtt-idle": "godwit-mqtt,mosquitto",
-    "many": "floor,godwit-readiness,rivals",
-    "saturated": "floor-merge,godwit-readiness,rivals",
-    "publish": "godwit-binary,godwit-http,godwit-readiness,floor",
+    "many": "baseline,godwit-readiness,rivals",
+    "saturated": "baseline-merge,godwit-readiness,rivals",
+    "publish": "godwit-binary,godwit-http,godwit-readiness,baseline",
     "post": "godwit-http",
     "resume": "godwit-readiness",
-    "latency": "floor,godwit-readiness,mosquitto,nats",
+    "latency": "baseline,godwit-readiness,mosquitto,nats",
     "slow": "",
     "million": "",
 }

@@ -1,5 +1,5 @@
 // What the pure parts may use beside the language itself: text to bytes and back. tsconfig.pure.json knows nothing else,
-// so a socket, a timer or a clock in src/session or src/wire does not compile. Where the real types are known these merge.
+// so a socket, a timer or a clock in src/session or src/codec does not compile. Where the real types are known these merge.
 interface TextEncoder {
   encode(text?: string): Uint8Array;
 }

@@ -18,7 +18,7 @@ from streams import freeze, list_breaks, python_schemas, read_streams, rust_sche
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "protocol/events.toml"
-FROZEN = ROOT / "tests/house/events.json"
+FROZEN = ROOT / "tests/architecture/events.json"
 Table = dict[str, dict[str, Any]]
 
 
@@ -321,7 +321,7 @@ def with_table(text: str, name: str, table: str) -> str:
     """Replace what stands between `<!-- NAME -->` and `<!-- /NAME -->`."""
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
     if begin not in text or end not in text:
-        raise SystemExit(f"protocol.md: the marks of the table of {name} are missing")
+        raise SystemExit(f"protocol.md: the resume tokens of the table of {name} are missing")
     return text[: text.index(begin) + len(begin)] + table + text[text.index(end) :]
 
 

@@ -62,7 +62,7 @@ def read_fields(table: dict[str, Any]) -> tuple[Field, ...]:
         if row["type"] not in TYPES:
             raise SystemExit(f"events.toml: {row['name']} has no known type: {row['type']}")
         if '"' in row["sentence"]:
-            raise SystemExit(f"events.toml: the sentence of {row['name']} holds a quotation mark")
+            raise SystemExit(f"events.toml: the sentence of {row['name']} holds a quotation sign")
     return tuple(
         Field(row["name"], row["type"], row.get("null", False), row.get("unit", ""), row["sentence"])
         for row in table["fields"]
@@ -70,7 +70,7 @@ def read_fields(table: dict[str, Any]) -> tuple[Field, ...]:
 
 
 def freeze(streams: list[Stream]) -> str:
-    """What readers rely on, as it is kept in tests/house/events.json."""
+    """What readers rely on, as it is kept in tests/architecture/events.json."""
     frozen = {stream.name: [[field.name, field.type, field.null] for field in stream.fields] for stream in streams}
     rows = [
         f"{json.dumps(name)}: [\n" + ",\n".join("  " + json.dumps(field) for field in fields) + "\n]"

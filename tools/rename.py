@@ -2,7 +2,9 @@
 
 A row lists `identifiers` (whole identifiers in code: never part of a longer one, never a word of prose), `words` (distinctive identifiers,
 replaced in code, strings, comments and documents alike), `strings` (whole string literals and keys), `text` (exact text), `prose` (terms
-in comments and documents) and `moves` (files and folders). `paths` limits a row to glob patterns, `not_after` leaves out an identifier
+in comments and documents), `parts` (parts of identifiers, `_mark_` and `Mark` in camel case, never inside a word) and `moves` (files
+and folders). `in_strings` also renames inside literals: parts where
+there is no space, else terms; `sql` renames words of all literals but docstrings and sentences. `paths` limits a row to glob patterns, `not_after` leaves out an identifier
 that follows the given text. A row is refused when its paths already use a new name; `--force` skips that check.
 
     python tools/rename.py ROW [ROW ...] | --all  [--root DIR] [--force]
@@ -11,6 +13,7 @@ that follows the given text. A row is refused when its paths already use a new n
 import argparse
 import fnmatch
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,7 +23,16 @@ from typing import Any
 
 CODE = {".rs", ".py", ".pyi", ".js", ".ts", ".c", ".h"}
 DOCUMENTS = {".toml", ".json", ".md", ".yml", ".yaml", ".html", ".css", ".svg", ".sh", ".service", ".conf", ".cfg", ""}
-NEVER = ("*.lock", "*package-lock.json", "CHANGELOG.md", "LICENSE", "client/LICENSE", "tools/*", "tests/unit/tools/*")
+NEVER = (
+    "*.lock",
+    "docs/reports/*.html",
+    "*package-lock.json",
+    "CHANGELOG.md",
+    "LICENSE",
+    "client/LICENSE",
+    "tools/*",
+    "tests/unit/tools/*",
+)
 
 RUST = r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>b?r(#*)".*?"\3|b?"(?:\\.|[^"\\])*"|b?\'(?:\\[^\']+|[^\\\'])\')'
 JAVASCRIPT = r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)"
@@ -51,33 +63,81 @@ def whole(names: dict[str, str], not_after: list[str]) -> Replace:
     return lambda text: found.sub(put, text)
 
 
+def part_of(old: str) -> str:
+    """The expression that finds a part: `mark`, `Mark` or `MARK`."""
+    if old.isupper():
+        return rf"(?<![A-Za-z]){re.escape(old)}(?![A-Za-z])"
+    return rf"{'(?<![A-Z])' if old[0].isupper() else '(?<![A-Za-z])(?<!pytest[.])'}{re.escape(old)}(?![a-z])"
+
+
+def part(parts: dict[str, str]) -> Replace:
+    """A function that replaces whole parts of identifiers: `mark` in `put_mark_id`, `Mark` in `sinceMark`, never in `remark`."""
+    if not parts:
+        return lambda text: text
+    found = re.compile("|".join(part_of(old) for old in sorted(parts, key=len, reverse=True)))
+    return lambda text: found.sub(lambda match: parts[match[0]], text)
+
+
 def in_prose(text: str, rename: Replace, prose: Replace) -> str:
     """Replace identifiers inside the `code spans` of a comment or a document, and terms outside of them."""
     spans = re.split(r"(`[^`\n]+`)", text)
     return "".join(rename(part) if number % 2 else prose(part) for number, part in enumerate(spans))
 
 
-def in_string(literal: str, rename: Replace, prose: Replace, strings: dict[str, str]) -> str:
+BRACES = r"\{[^{}]*\}"
+for _ in range(4):
+    BRACES = rf"\{{(?:[^{{}}]|{BRACES})*\}}"
+JSDOC = re.compile(rf"@\w+\s+(?:{BRACES})?\s*\[?[\w$.]*")
+
+
+def in_comment(comment: str, rename: Replace, prose: Replace) -> str:
+    """Replace identifiers in the tags of a JSDoc comment (types and names), and elsewhere as in a document."""
+    if not comment.startswith("/**"):
+        return in_prose(comment, rename, prose)
+    done, at = [], 0
+    for tag in JSDOC.finditer(comment):
+        done += [in_prose(comment[at : tag.start()], rename, prose), rename(tag[0])]
+        at = tag.end()
+    return "".join(done) + in_prose(comment[at:], rename, prose)
+
+
+def in_sql(content: str, sql: Replace) -> str:
+    """Replace words of SQL; of formatted values only what stands in quotes."""
+    pieces = re.split(r"(\{[^{}\n]*\})", content)
+    quoted = re.compile(r"'[^'\n]*'")
+    return "".join(
+        quoted.sub(lambda one: sql(one[0]), piece) if n % 2 else sql(piece) for n, piece in enumerate(pieces)
+    )
+
+
+def in_string(
+    literal: str, rename: Replace, prose: Replace, strings: dict[str, str], said: Replace, sql: Replace
+) -> str:
     """Replace a literal that is wholly one of `strings`; otherwise what stands in braces (formatted values) or in code spans."""
     parts = LITERAL.match(literal)
     if parts is None:
         return literal
     start, quote, content, end = parts.groups()
     content = strings.get(content, content)
+    if not content.rstrip().endswith("."):
+        content = in_sql(content, sql)
     if quote in ('"""', "'''"):
         return start + quote + in_prose(content, rename, prose) + end
-    return start + quote + re.sub(r"(?<!\{)\$?\{[^{}\n]*\}", lambda hole: rename(hole[0]), content) + end
+    pieces = re.split(r"((?<!\{)\$?\{[^{}\n]*\})", content)
+    return start + quote + "".join(rename(piece) if n % 2 else said(piece) for n, piece in enumerate(pieces)) + end
 
 
-def in_code(text: str, lexer: str, rename: Replace, prose: Replace, strings: dict[str, str]) -> str:
+def in_code(
+    text: str, lexer: str, rename: Replace, prose: Replace, strings: dict[str, str], said: Replace, sql: Replace
+) -> str:
     """Replace identifiers in the code of a source file, and whole literals."""
     done, at = [], 0
     for token in re.finditer(lexer, text, re.DOTALL):
         done.append(rename(text[at : token.start()]))
         if token["comment"] is not None:
-            done.append(in_prose(token[0], rename, prose))
+            done.append(in_comment(token[0], rename, prose))
         else:
-            done.append(in_string(token[0], rename, prose, strings))
+            done.append(in_string(token[0], rename, prose, strings, said, sql))
         at = token.end()
     return "".join(done) + rename(text[at:])
 
@@ -92,7 +152,7 @@ def in_document(text: str, suffix: str, rename: Replace, prose: Replace, strings
         return "".join(
             rename(part) if number % 2 else in_prose(part, rename, prose) for number, part in enumerate(fenced)
         )
-    return prose(rename(text)) if suffix in {".toml", ".svg"} else prose(text)
+    return rename(prose(text)) if suffix in {".toml", ".svg"} else prose(text)
 
 
 class Row:
@@ -107,9 +167,16 @@ class Row:
         self.strings: dict[str, str] = row.get("strings", {})
         self.text: dict[str, str] = row.get("text", {})
         self.moves: dict[str, str] = row.get("moves", {})
-        self._identifiers = whole(self.identifiers, row.get("not_after", []))
+        rename, parts = whole(self.identifiers, row.get("not_after", [])), part(row.get("parts", {}))
+        self._identifiers: Replace = lambda text: parts(rename(text))
         self._words = whole(self.words, [])
         self._prose = whole(row.get("prose", {}), [])
+        self._sql = whole(row.get("sql", {}), [])
+        self._said: Replace = (
+            (lambda text: self._prose(text) if " " in text.strip() else parts(text))
+            if row.get("in_strings")
+            else lambda text: text
+        )
 
     def takes(self, path: str) -> bool:
         return any(fnmatch.fnmatch(path, pattern) for pattern in self.paths) and not any(
@@ -121,7 +188,7 @@ class Row:
             text = text.replace(old, new)
         text = self._words(text)
         if suffix in LEXERS:
-            return in_code(text, LEXERS[suffix], self._identifiers, self._prose, self.strings)
+            return in_code(text, LEXERS[suffix], self._identifiers, self._prose, self.strings, self._said, self._sql)
         return in_document(text, suffix, self._identifiers, self._prose, self.strings)
 
     def used(self, text: str) -> set[str]:
@@ -144,6 +211,12 @@ def readable(root: Path, row: Row) -> Iterator[tuple[Path, str]]:
                 continue
 
 
+def remove_leftovers(folder: Path) -> None:
+    """A folder that holds nothing but compiled Python files is removed, so that another can be moved there."""
+    if folder.is_dir() and all(file.suffix == ".pyc" for file in folder.rglob("*") if not file.is_dir()):
+        shutil.rmtree(folder)
+
+
 def run(row: Row, root: Path, *, force: bool) -> int:
     """Apply one row and return how many files changed."""
     if not force:
@@ -158,6 +231,7 @@ def run(row: Row, root: Path, *, force: bool) -> int:
             file.write_text(new, encoding="utf-8")
             changed += 1
     for old, new in row.moves.items():
+        remove_leftovers(root / new)
         if (root / old).exists() and not (root / new).exists():
             (root / new).parent.mkdir(parents=True, exist_ok=True)
             subprocess.run(["git", "mv", old, new], cwd=root, check=True)

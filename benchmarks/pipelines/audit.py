@@ -9,7 +9,7 @@ many are the plans: they are left out, and kept beside.
 
 The goal names no size: three audits are held against it. Beside 2,000,000 ranges two are measured, after a round that is left out each:
 `orderly`, the same ranges without faults, where nothing is left to be judged; and `larger`, so many more ranges, with
-faults, to tell what an audit costs whatever its size from what a range costs. The messages are the same for all. `floor` is one window
+faults, to tell what an audit costs whatever its size from what a range costs. The messages are the same for all. `baseline` is one window
 over the same ranges and a count of what does not follow in it, nothing else: what a rate is worth on this machine, on this day.
 """
 
@@ -30,14 +30,14 @@ from pyspark.sql import functions as F
 
 from benchmarks.pipelines.cpu import cpu_seconds
 from godwit_pipelines.beside import do_beside
-from godwit_pipelines.schemas import ACCESS, REIGNS
+from godwit_pipelines.schemas import ACCESS, RUNS
 from godwit_pipelines.session import build_session
 from godwit_pipelines.settings import SparkSettings
 from godwit_pipelines.transforms.audit import audited
 from godwit_pipelines.transforms.torn import find_torn
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pipelines" / "audit.json"
-GOAL, WARM, ROUNDS, FLOOR_ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 32, 5, 5, 2_000, 100, 30
+GOAL, WARM, ROUNDS, BASELINE_ROUNDS, SUBJECTS, EACH, SPAN = 500_000, 32, 5, 5, 2_000, 100, 30
 
 
 def make_ranges(spark: SparkSession, count: int, *, has_faults: bool = True) -> DataFrame:
@@ -48,7 +48,7 @@ def make_ranges(spark: SparkSession, count: int, *, has_faults: bool = True) -> 
     end = f"({turn} * {SPAN})"
     begin = f"({end} - {SPAN} + 1 + if({fault} = 7, 3, if({fault} = 1007, -3, 0)))"
     return spark.range(count).selectExpr(
-        *("'n' as node", "'a' as run", "'' as tenant", "id as offset"),
+        *("'n' as node", "'a' as run", "'' as tenant", "id as journal_offset"),
         "timestamp_micros(1795250000000000 + id) as time",
         *(f"id div {EACH} as connection", "'' as identity", "'' as client"),
         f"concat('/subject/', (id div {EACH}) % {SUBJECTS}) as selector",
@@ -66,7 +66,7 @@ def make_messages(spark: SparkSession) -> DataFrame:
         *("'n' as node", "'a' as run", f"concat('/subject/', id div {last}) as subject", "1L as epoch"),
         *(
             f"id % {last} + 1 as sequence",
-            "id as offset",
+            "id as journal_offset",
             "id as arrival",
             "timestamp_micros(1795260000000000) as time",
         ),
@@ -81,8 +81,8 @@ def store(rows: DataFrame, folder: Path) -> DataFrame:
 
 def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
     begin = time.perf_counter()
-    access, reigns = spark.createDataFrame([], ACCESS), spark.createDataFrame([], REIGNS)
-    with audited(deliveries, messages, access, reigns, None, lambda: find_torn(deliveries, access, {}, {})) as found:
+    access, runs = spark.createDataFrame([], ACCESS), spark.createDataFrame([], RUNS)
+    with audited(deliveries, messages, access, runs, None, lambda: find_torn(deliveries, access, {}, {})) as found:
         kinds = found.faults.groupBy("kind").sum("messages").toDF("kind", "messages")
         counted: list[Any] = []
         do_beside(  # as the job does
@@ -99,10 +99,10 @@ def follow_once(deliveries: DataFrame) -> tuple[float, dict[str, int]]:
     """Each range held against the one before it: how long that takes, and how many ranges do not follow, or lack something."""
     begin = time.perf_counter()
     ranges = deliveries.selectExpr(
-        *("connection", "selector", "epoch", "offset", "to_sequence as hi", "count"),
+        *("connection", "selector", "epoch", "journal_offset", "to_sequence as hi", "count"),
         "if(confirmed, to_sequence + 1, from_sequence) as lo",
     )
-    before = Window.partitionBy("connection", "selector", "epoch").orderBy("offset")
+    before = Window.partitionBy("connection", "selector", "epoch").orderBy("journal_offset")
     followed = ranges.withColumn("last", F.lag("hi").over(before))
     asked = (
         "count_if(lo > last + 1) as gap",
@@ -113,13 +113,13 @@ def follow_once(deliveries: DataFrame) -> tuple[float, dict[str, int]]:
     return time.perf_counter() - begin, found.asDict()
 
 
-def measure_floor(deliveries: DataFrame) -> dict[str, Any]:
+def measure_baseline(deliveries: DataFrame) -> dict[str, Any]:
     """The rates of some rounds after as many that are left out."""
     count, rates, found = deliveries.count(), [], {}
-    for _ in range(2 * FLOOR_ROUNDS):
+    for _ in range(2 * BASELINE_ROUNDS):
         took, found = follow_once(deliveries)
         rates.append(round(count / took))
-    rates = rates[FLOOR_ROUNDS:]
+    rates = rates[BASELINE_ROUNDS:]
     return {"ranges": count, "found": found, "ranges_per_s": round(statistics.median(rates)), "rounds": rates}
 
 
@@ -151,7 +151,7 @@ def main(count: int, larger: int) -> None:
         orderly = store(make_ranges(spark, count, has_faults=False), tables / "orderly")
         result["orderly"] = measure(orderly, messages, spark, 1)
         result["larger"] = measure(store(make_ranges(spark, larger), tables / "larger"), messages, spark, 1)
-        result["floor"] = measure_floor(ranges)
+        result["baseline"] = measure_baseline(ranges)
     spark.stop()
     result |= {"load_before": load, "load_after": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     result |= {"spark": pyspark.__version__, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

@@ -26,7 +26,7 @@ def message_batch(first: int, count: int, time_us: int, chance: np.random.Genera
         "node": pa.array(["node-a"] * count),
         "run": pa.array(["00c0ffee00c0ffee"] * count),
         "tenant": pa.array([""] * count),
-        "offset": offsets,
+        "journal_offset": offsets,
         "time": pa.array(time_us + np.arange(count)).cast(pa.timestamp("us", "UTC")),
         "subject": pa.array([f"/stocks/{each}" for each in (offsets % 1000).tolist()]),
         "epoch": np.ones(count, np.int64),

@@ -39,7 +39,7 @@ ROWS = 1_000_000
 LONGER_ROWS = 4_000_000
 """Of a longer journal, of which the start of a query is a smaller part."""
 WARM, ROUNDS = 6, 7
-GOALS = {"source": 400_000, "land": 200_000, "live": 300, "bars": 1_500}
+GOALS = {"source": 400_000, "land": 200_000, "live": 300, "ohlc": 1_500}
 
 
 def main(which: list[str]) -> None:
@@ -47,7 +47,7 @@ def main(which: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="godwit-pipelines-") as folder:
         spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), name="measure")
         for name in which:
-            measured = {"source": source, "land": land, "live": live, "bars": bars}[name](spark, Path(folder))
+            measured = {"source": source, "land": land, "live": live, "ohlc": bars}[name](spark, Path(folder))
             found[name] = measured | {
                 "goal": GOALS[name],
                 "machine": machine(),
@@ -127,7 +127,7 @@ def land(spark: SparkSession, folder: Path) -> dict[str, Any]:
         query = writer.option("checkpointLocation", lake.checkpoint("land")).trigger(availableNow=True).start()
         query.awaitTermination()
         took = time.perf_counter() - begun
-        assert lake.read("bronze.messages").select("offset").distinct().count() == ROWS
+        assert lake.read("bronze.messages").select("journal_offset").distinct().count() == ROWS
         shutil.rmtree(lake.folder)
         return took
 
@@ -148,13 +148,13 @@ def live(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def bars(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The job `bars` as users run it, table and all: from the newest value of a bar to the bar's coming back."""
+    """The job `ohlc` as users run it, table and all: from the newest value of a bar to the bar's coming back."""
     with live_lake(spark, folder / "bars-node") as (url, lake):
 
         def start() -> StreamingQuery:
             options = {"subjects": "/stocks/", "publish": "/bars/1s"}
-            run = Run(spark=spark, config=lake.config, lake=lake, every_s=0.2, job="bars", options=options)
-            JOBS["bars"].run(run)
+            run = Run(spark=spark, config=lake.config, lake=lake, every_s=0.2, job="ohlc", options=options)
+            JOBS["ohlc"].run(run)
             return run.queries[0]
 
         return measure_loop(url, "/bars/1s", start)

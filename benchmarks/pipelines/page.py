@@ -10,7 +10,7 @@ _BOUNDS = {
     "land": "≥ 200,000 rows/s",
     "audit": "≥ 500,000 ranges/s",
     "live": "≤ 300 ms",
-    "bars": "≤ 1,500 ms",
+    "ohlc": "≤ 1,500 ms",
 }
 _BOUNDS |= {"orderly": _BOUNDS["audit"], "larger": _BOUNDS["audit"]}
 _SENTENCES = {
@@ -20,7 +20,7 @@ _SENTENCES = {
     "orderly": "{ranges:,} ranges without a fault, likewise",
     "larger": "{ranges:,} ranges with faults, likewise",
     "live": "a message handed to a node until it is back from Spark, 2,000 a second, median",
-    "bars": "the newest value of a bar of 1 s until the bar is back from Spark, 2,000 values a second, median",
+    "ohlc": "the newest value of a bar of 1 s until the bar is back from Spark, 2,000 values a second, median",
 }
 
 
@@ -100,10 +100,10 @@ def _describe_more(found: Results) -> list[str]:
         lines.append(
             f"The audit's goal names no size: that of {audit['ranges']:,} with faults is the one that is explained."
         )
-    if "floor" in audit:
-        floor = audit["floor"]
+    if "baseline" in audit:
+        baseline = audit["baseline"]
         lines.append(
-            f"The floor in the same session, {floor['ranges']:,} ranges each held against the one before it and nothing else: "
-            f"{floor['ranges_per_s']:,} ranges/s, {floor['ranges_per_s'] / audit['ranges_per_s']:.1f} × the audit's of as many."
+            f"The baseline in the same session, {baseline['ranges']:,} ranges each held against the one before it and nothing else: "
+            f"{baseline['ranges_per_s']:,} ranges/s, {baseline['ranges_per_s'] / audit['ranges_per_s']:.1f} × the audit's of as many."
         )
     return lines

@@ -5,14 +5,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::Path;
 
-/// (indicator, scope, label, window, covered_s, (value, max, mean, deviation)).
+/// (metric, scope, label, window, covered_s, (value, max, mean, deviation)).
 pub(crate) type Statistic = (String, String, String, String, f64, [Option<f64>; 4]);
 
 pub(crate) fn make_stats(time_ms: u64, row: Statistic) -> StatsRow {
-    let (indicator, scope, label, window, covered_s, [value, max, mean, deviation]) = row;
+    let (metric, scope, label, window, covered_s, [value, max, mean, deviation]) = row;
     StatsRow {
         time_ms,
-        indicator: indicator.into(),
+        metric: metric.into(),
         scope: scope.into(),
         label: label.into(),
         window: window.into(),

@@ -3,10 +3,10 @@ use pyo3::prelude::*;
 
 mod engine;
 mod journal;
+mod loadgen;
 mod orders;
 mod reports;
 mod rows;
-mod swarm;
 
 /// The engine as Python sees it; `godwit.engine` is its only importer.
 #[pymodule]
@@ -16,5 +16,5 @@ mod _engine {
     #[pymodule_export]
     use super::journal::check_journal;
     #[pymodule_export]
-    use super::swarm::Swarm;
+    use super::loadgen::LoadGenerator;
 }

@@ -17,15 +17,15 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
             };
             ("ask", connection.0, &*identity, action, selector).into_pyobject(py)
         }
-        Report::Connected { connection, identity, client, address, wire } => {
-            ("connected", connection.0, &*identity, &*client, address.to_string(), wire).into_pyobject(py)
+        Report::Connected { connection, identity, client, address, protocol } => {
+            ("connected", connection.0, &*identity, &*client, address.to_string(), protocol).into_pyobject(py)
         }
         Report::Subscribed { connection, selector, outcome, at } => {
             ("subscribed", connection.0, selector, outcome.name(), at.map(|at| at.to_string())).into_pyobject(py)
         }
         Report::Unsubscribed { connection, selector } => ("unsubscribed", connection.0, selector).into_pyobject(py),
-        Report::Disconnected { connection, code, lived_ms } => {
-            ("disconnected", connection.0, code, lived_ms).into_pyobject(py)
+        Report::Disconnected { connection, code, duration_ms } => {
+            ("disconnected", connection.0, code, duration_ms).into_pyobject(py)
         }
         Report::CommandRefused { connection, identity, address, code, reason, client } => {
             let address = address.to_string();

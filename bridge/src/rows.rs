@@ -120,7 +120,7 @@ fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>
     put!(dict, figures, turns, has_failed);
     dict.set_item("cpu_seconds", figures.cpu.map(|cpu| cpu.as_secs_f64()))?;
     let counters = &figures.shard;
-    dict.set_item("wires", wires(py, counters)?)?;
+    dict.set_item("protocols", protocols(py, counters)?)?;
     let reasons = GapReason::ALL.iter().map(|reason| reason.name()).zip(counters.gap_reasons);
     dict.set_item("gap_reasons", reasons.into_py_dict(py)?)?;
     dict.set_item("refused_codes", counters.codes.refused.each().into_py_dict(py)?)?;
@@ -136,16 +136,16 @@ fn shard<'py>(py: Python<'py>, figures: &Figures) -> PyResult<Bound<'py, PyDict>
 }
 
 /// Each wire's counters by its name.
-fn wires<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+fn protocols<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
     let by_name = PyDict::new(py);
-    for (name, wire) in counters.wires.each() {
+    for (name, protocol) in counters.wires.each() {
         let dict = PyDict::new(py);
         put!(
             dict,
-            wire,
+            protocol,
             connections,
             subscriptions,
-            slow_readers,
+            slow_consumers,
             connects,
             disconnects,
             messages_in,
@@ -191,12 +191,12 @@ pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<
     dict.set_item("address", row.address.to_string())?;
     dict.set_item("identity", &*row.identity)?;
     dict.set_item("client", &*row.client)?;
-    put!(dict, row, wire, connected_ms, subscriptions, behind, behind_bytes, behind_arrivals);
+    put!(dict, row, protocol, connected_ms, subscriptions, behind, lag_bytes, lag_arrivals);
     if !row.stands.is_empty() {
         let stands = row.stands.iter().map(|stand| {
             let dict = PyDict::new(py);
             dict.set_item("selector", &*stand.selector)?;
-            put!(dict, stand, stand, behind_bytes, behind_arrivals, behind_messages, conflate_ms);
+            put!(dict, stand, stand, lag_bytes, lag_arrivals, lag_messages, conflate_ms);
             Ok(dict)
         });
         dict.set_item("stands", stands.collect::<PyResult<Vec<_>>>()?)?;

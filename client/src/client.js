@@ -18,16 +18,16 @@ import { ItemQueue } from "./session/item_queue.js";
 import { ServerList } from "./session/servers.js";
 import { Session } from "./session/session.js";
 import { settingsOf } from "./session/settings.js";
-import { Stand } from "./session/stand.js";
-import { Standing } from "./session/standing.js";
+import { ResumePoint } from "./session/resume_point.js";
+import { PositionTracker } from "./session/position_tracker.js";
 import { Subscribing } from "./session/subscribing.js";
 import { Watching } from "./session/watching.js";
 import { checkPattern, checkSubject, isPattern } from "./subject.js";
 import { Subscription } from "./subscription.js";
 import { Watch } from "./watch.js";
 import { Ways } from "./ways.js";
-import { Draft } from "./wire/command.js";
-import { newWire } from "./wire/speak.js";
+import { Draft } from "./codec/command.js";
+import { newEncoding } from "./codec/encodings.js";
 
 /** @typedef {import("./connection.js").Log} Log */
 /** @typedef {import("./listening.js").Listener} Listener */
@@ -39,13 +39,13 @@ import { newWire } from "./wire/speak.js";
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
 /** @typedef {import("./ways.js").WayName} WayName */
-/** @typedef {import("./wire/speak.js").WireName} WireName */
+/** @typedef {import("./codec/encodings.js").EncodingName} EncodingName */
 
 /**
  * @typedef {object} ClientOptions
  * @property {string | (() => string | Promise<string>)} [token] text, or a function that is asked at each connect and when
  *   the server says that a token is about to expire
- * @property {WireName} [wire] "json" (the default) or "binary"
+ * @property {EncodingName} [encoding] "json" (the default) or "binary"
  * @property {PositionStore} [positions] from which subscriptions start, and to which their stands are saved
  * @property {number | null} [pauseHiddenMs] leave the server when the page was hidden so long, and come back when it is
  *   looked at; null, the default: stay
@@ -58,7 +58,7 @@ import { newWire } from "./wire/speak.js";
 
 /**
  * @typedef {object} SubscribeOptions
- * @property {Stand | Position | Readonly<Record<string, Position | string>> | string} [after] go on from a stand (a position,
+ * @property {ResumePoint | Position | Readonly<Record<string, Position | string>> | string} [after] go on from a stand (a position,
  *   for one subject); else a saved one is used, if there is one
  * @property {number} [last] begin with the last n kept messages of each subject
  * @property {boolean} [snapshot] false: live only
@@ -109,10 +109,10 @@ export class Client {
     this.#servers = new ServerList(servers);
     this.#platform = platform;
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
-    const wire = options.wire ?? "json";
-    newWire(wire); // an unknown one is told at once
+    const encoding = options.encoding ?? "json";
+    newEncoding(encoding); // an unknown one is told at once
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof options.token === "function");
-    this.#ways = new Ways(options.transport ?? "auto", wire, platform, this.#session.settings);
+    this.#ways = new Ways(options.transport ?? "auto", encoding, platform, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,
@@ -164,7 +164,7 @@ export class Client {
     if (this.#session.subscriptions.has(selector)) throw new SubscriptionExists(selector);
     const { after, ...choice } = options;
     const from = standOf(selector, after);
-    const subscription = this.#subscribe(selector, choice, from ?? this.#places?.stand(selector));
+    const subscription = this.#subscribe(selector, choice, from ?? this.#places?.resumePoint(selector));
     this.#places?.keep(subscription);
     if (listener) listen(subscription, listener, this.#log);
     return subscription;
@@ -348,12 +348,12 @@ export class Client {
   /**
    * @param {string} selector
    * @param {Omit<SubscribeOptions, "after">} choice
-   * @param {Stand | undefined} stand
+   * @param {ResumePoint | undefined} resumePoint
    */
-  #subscribe(selector, choice, stand) {
+  #subscribe(selector, choice, resumePoint) {
     const { itemsMax, subjectsMax } = this.#session.settings;
-    const newStanding = () => new Standing(selector, isPattern(selector), subjectsMax, stand);
-    const core = new Subscribing(selector, choice, newStanding(), new ItemQueue(itemsMax, newStanding()));
+    const newPositionTracker = () => new PositionTracker(selector, isPattern(selector), subjectsMax, resumePoint);
+    const core = new Subscribing(selector, choice, newPositionTracker(), new ItemQueue(itemsMax, newPositionTracker()));
     const subscription = new Subscription(this.#session, this.#connection, core, this.#log);
     this.#session.subscribe(core);
     this.#connection.wake();
@@ -380,15 +380,15 @@ export class Client {
 /**
  * @param {string} selector
  * @param {SubscribeOptions["after"]} after
- * @returns {Stand | undefined}
+ * @returns {ResumePoint | undefined}
  */
 function standOf(selector, after) {
-  if (after === undefined || after instanceof Stand) return after;
+  if (after === undefined || after instanceof ResumePoint) return after;
   const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
   if (places === null || typeof places !== "object") {
     throw new TypeError(`after is ${typeof after}: expected a Stand, a Position, or an object of subject to Position`);
   }
-  return new Stand(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
+  return new ResumePoint(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
 }
 
 /** @param {unknown} at */

@@ -52,7 +52,7 @@ export const Code = Object.freeze({
   CommandsTooMany: 4108,
   /** `after` is no position, or no map of positions. */
   PositionInvalid: 4109,
-  /** `since` is no mark of this server. */
+  /** `since` is no resume token of this server. */
   ResumeTokenInvalid: 4110,
   /** There is no such subscription on this connection. */
   SubscriptionUnknown: 4111,
@@ -170,7 +170,7 @@ export const CODES = new Map([
   [4107, { number: 4107, name: "ContentTooDeep", retry: false, sentence: "The content nests deeper than content_depth_max." }],
   [4108, { number: 4108, name: "CommandsTooMany", retry: true, sentence: "An array holds more commands than commands_in_flight_max; none of it was executed." }],
   [4109, { number: 4109, name: "PositionInvalid", retry: false, sentence: "`after` is no position, or no map of positions." }],
-  [4110, { number: 4110, name: "ResumeTokenInvalid", retry: false, sentence: "`since` is no mark of this server." }],
+  [4110, { number: 4110, name: "ResumeTokenInvalid", retry: false, sentence: "`since` is no resume token of this server." }],
   [4111, { number: 4111, name: "SubscriptionUnknown", retry: false, sentence: "There is no such subscription on this connection." }],
   [4112, { number: 4112, name: "SubscriptionsTooMany", retry: false, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." }],
   [4113, { number: 4113, name: "SubscribeForbidden", retry: false, sentence: "This identity may not subscribe to all of that, or no longer." }],

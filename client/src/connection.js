@@ -6,13 +6,13 @@
 
 import { checkText } from "./arguments.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
-import { newWire } from "./wire/speak.js";
+import { newEncoding } from "./codec/encodings.js";
 
 /** @typedef {import("./session/session.js").Session} Session */
 /** @typedef {import("./transport/transport.js").Link} Link */
 /** @typedef {import("./transport/transport.js").LinkEnd} LinkEnd */
-/** @typedef {import("./wire/command.js").Command} Command */
-/** @typedef {import("./wire/speak.js").Wire} Wire */
+/** @typedef {import("./codec/command.js").Command} Command */
+/** @typedef {import("./codec/encodings.js").Encoding} Encoding */
 /** @typedef {import("./ways.js").Way} Way */
 /** @typedef {Pick<Console, "info" | "warn" | "error">} Log */
 
@@ -49,8 +49,8 @@ export class Connection {
   #tokenFailures = 0; // since the last token
   #isAsking = false; // for a token
   #tokenAt = 0; // not asked for again before
-  /** @type {Wire} */
-  #wire = newWire("json");
+  /** @type {Encoding} */
+  #encoding = newEncoding("json");
   /** @type {(end: LinkEnd) => void} */
   #settle = () => {};
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -131,11 +131,11 @@ export class Connection {
    * @param {string | null} token
    * @returns {Promise<LinkEnd>}
    */
-  #carry(url, { name, open, wire, connectTimeoutMs }, token) {
+  #carry(url, { name, open, encoding, connectTimeoutMs }, token) {
     const { now } = this.#means;
     const { frameBytesMax, streamTimeoutMs, pingIntervalMs, answerTimeoutMs } = this.#session.settings;
     const silenceMs = pingIntervalMs + answerTimeoutMs + streamTimeoutMs;
-    this.#wire = newWire(wire);
+    this.#encoding = newEncoding(encoding);
     return new Promise((resolve) => {
       let isOver = false; // what it brings from then on, closing, is not the next one's
       /** @param {LinkEnd} end */
@@ -145,7 +145,7 @@ export class Connection {
       };
       this.#settle = settle;
       try {
-        this.#link = open(url, { subprotocol: this.#wire.subprotocol, frameBytesMax, streamTimeoutMs, pingIntervalMs, silenceMs }, {
+        this.#link = open(url, { subprotocol: this.#encoding.subprotocol, frameBytesMax, streamTimeoutMs, pingIntervalMs, silenceMs }, {
           opened: () => {
             if (isOver) return;
             this.#isOpen = true;
@@ -189,7 +189,7 @@ export class Connection {
   #take(frame) {
     const session = this.#session;
     if (this.#link === null || session.isOver) return;
-    session.receive(this.#wire.decode(frame), this.#means.now());
+    session.receive(this.#encoding.decode(frame), this.#means.now());
     if (session.isOver) this.leave("");
     if (session.hasCommands) this.#flush();
     if (session.subscriptions.behind().size > 0) this.#waitForReaders();
@@ -244,7 +244,7 @@ export class Connection {
   #flush() {
     if (this.#link === null || !this.#isOpen || this.#isBlocked || !this.#session.hasCommands) return;
     for (const batch of batchesOf(this.#session.commands())) {
-      if (!this.#link.send(this.#wire.encode(batch))) this.#isBlocked = true;
+      if (!this.#link.send(this.#encoding.encode(batch))) this.#isBlocked = true;
     }
   }
 

@@ -118,7 +118,7 @@ export class Message {
 }
 
 /**
- * Messages of one subject (or, after a forgotten mark, of a pattern) that cannot be given. The subscriber stands at
+ * Messages of one subject (or, after a forgotten resume token, of a pattern) that cannot be given. The subscriber stands at
  * `position` now; a snapshot follows unless `missed` is 0. `missed` null: not known.
  */
 export class Gap {

@@ -8,12 +8,12 @@ import { ClientClosed } from "./errors.js";
 /** @typedef {import("./model.js").Item} Item */
 /** @typedef {import("./model.js").Message} Message */
 /** @typedef {import("./session/session.js").Session} Session */
-/** @typedef {import("./session/stand.js").Stand} Stand */
+/** @typedef {import("./session/resume_point.js").ResumePoint} ResumePoint */
 /** @typedef {import("./session/subscribing.js").Subscribing} Subscribing */
 
 /**
  * Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places. One reader at a time. An item
- * counts as handled when the next one is asked for; `stand` is where the reader stands. Leaving a loop leaves it open.
+ * counts as handled when the next one is asked for; `resumePoint` is where the reader stands. Leaving a loop leaves it open.
  */
 export class Subscription {
   /** Resolves when it has ended and everything was read; a listener's subscription alone: rejects with what ended it. */
@@ -50,9 +50,9 @@ export class Subscription {
     return this.#core.selector;
   }
 
-  /** Where the reader stands: give it to `subscribe` later to go on from here. @returns {Stand} */
-  get stand() {
-    return this.#core.queue.handled.stand;
+  /** Where the reader stands: give it to `subscribe` later to go on from here. @returns {ResumePoint} */
+  get resumePoint() {
+    return this.#core.queue.handled.resumePoint;
   }
 
   /** Closed, or ended by the server; what was received before can still be read. */

@@ -9,9 +9,9 @@ import { httpTransport } from "./transport/http/http_link.js";
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
-/** @typedef {import("./wire/speak.js").WireName} WireName */
+/** @typedef {import("./codec/encodings.js").EncodingName} EncodingName */
 /** @typedef {"websocket" | "sse" | "poll"} WayName */
-/** @typedef {{ name: WayName | "custom", open: Transport, wire: WireName, connectTimeoutMs: number }} Way */
+/** @typedef {{ name: WayName | "custom", open: Transport, encoding: EncodingName, connectTimeoutMs: number }} Way */
 
 const WEBSOCKET = 0;
 const HANDSHAKE_MS_MAX = 5_000; // where another way stands ready
@@ -38,14 +38,14 @@ export class Ways {
 
   /**
    * @param {WayName | "auto" | Transport} choice
-   * @param {WireName} wire
+   * @param {EncodingName} encoding
    * @param {Platform} platform
    * @param {Readonly<Settings>} settings
    */
-  constructor(choice, wire, platform, settings) {
-    this.#ways = waysOf(choice, wire, platform, settings.connectTimeoutMs);
+  constructor(choice, encoding, platform, settings) {
+    this.#ways = waysOf(choice, encoding, platform, settings.connectTimeoutMs);
     this.#againMs = settings.webSocketAgainMs;
-    this.#options = { subprotocol: `godwit.v1.${wire}`, frameBytesMax: settings.frameBytesMax };
+    this.#options = { subprotocol: `godwit.v1.${encoding}`, frameBytesMax: settings.frameBytesMax };
   }
 
   /**
@@ -169,24 +169,24 @@ function release(timer) {
 
 /**
  * @param {WayName | "auto" | Transport} choice
- * @param {WireName} wire
+ * @param {EncodingName} encoding
  * @param {Platform} platform
  * @param {number} connectTimeoutMs
  * @returns {Way[]}
  */
-function waysOf(choice, wire, platform, connectTimeoutMs) {
-  if (typeof choice === "function") return [{ name: "custom", open: choice, wire, connectTimeoutMs }];
+function waysOf(choice, encoding, platform, connectTimeoutMs) {
+  if (typeof choice === "function") return [{ name: "custom", open: choice, encoding, connectTimeoutMs }];
   /** @type {(name: "sse" | "poll") => Way} */
-  const http = (name) => ({ name, open: httpTransport(name, platform), wire: "json", connectTimeoutMs });
+  const http = (name) => ({ name, open: httpTransport(name, platform), encoding: "json", connectTimeoutMs });
   const isAlone = choice === "websocket";
   const handshakeMs = isAlone ? connectTimeoutMs : Math.min(connectTimeoutMs, HANDSHAKE_MS_MAX);
   /** @type {Way} */
-  const socket = { name: "websocket", open: platform.open, wire, connectTimeoutMs: handshakeMs };
+  const socket = { name: "websocket", open: platform.open, encoding, connectTimeoutMs: handshakeMs };
   if (choice === "auto") return [socket, http("sse"), http("poll")];
   if (isAlone) return [socket];
   if (choice !== "sse" && choice !== "poll") {
     throw new TypeError(`${JSON.stringify(choice)} is no transport; there are auto, websocket, sse, poll, or a function`);
   }
-  if (wire !== "json") throw new TypeError(`the ${wire} wire needs a WebSocket; over HTTP (${choice}) messages are JSON`);
+  if (encoding !== "json") throw new TypeError(`the ${encoding} wire needs a WebSocket; over HTTP (${choice}) messages are JSON`);
   return [http(choice)];
 }

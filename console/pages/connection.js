@@ -7,7 +7,7 @@ import { endConnection, hexOf, standOf } from "../parts/connection.js";
 import { Table } from "../parts/table.js";
 
 const FACTS = {
-  Address: (row) => row.address, Identity: (row) => row.identity || "anonymous", Client: (row) => row.client || "–", Wire: (row) => row.wire,
+  Address: (row) => row.address, Identity: (row) => row.identity || "anonymous", Client: (row) => row.client || "–", Protocol: (row) => row.protocol,
   Shard: (row) => String(row.shard), "Connected for": (row) => duration(row.connected_ms), Subscriptions: (row) => exact(row.subscriptions), Stands: standOf,
 };
 
@@ -22,8 +22,8 @@ export class Connection {
       empty: () => empty("No subscriptions.", "It only publishes, or has just come."),
       columns: [
         { key: "selector", label: "Subject or pattern", kind: "name" },
-        { key: "stand", label: "Stands", show: (row) => STANDS[row.stand](row), tone: (row) => (row.stand === "live" && !row.behind_bytes ? "good" : "warn") },
-        { key: "behind_bytes", label: "Behind the head", isNumber: true, show: behindOf, meter: (row) => (this.most ? row.behind_bytes / this.most : 0) },
+        { key: "stand", label: "Stands", show: (row) => STANDS[row.stand](row), tone: (row) => (row.stand === "live" && !row.lag_bytes ? "good" : "warn") },
+        { key: "lag_bytes", label: "Behind the head", isNumber: true, show: behindOf, meter: (row) => (this.most ? row.lag_bytes / this.most : 0) },
         { key: "conflate_ms", label: "Conflated", isNumber: true, show: (row) => (row.conflate_ms ? `every ${row.conflate_ms} ms` : "–") },
       ],
     });
@@ -41,7 +41,7 @@ export class Connection {
     this.row = row;
     this.button.disabled = false;
     for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], show(row));
-    this.most = Math.max(0, ...row.stands.map((stand) => stand.behind_bytes));
+    this.most = Math.max(0, ...row.stands.map((stand) => stand.lag_bytes));
     this.table.set(row.stands);
     say(this.fault, row.subscriptions > row.stands.length ? `The first ${exact(row.stands.length)} of ${exact(row.subscriptions)} subscriptions.` : "");
   }
@@ -56,12 +56,12 @@ export class Connection {
 }
 
 const STANDS = {
-  live: (row) => (row.behind_bytes ? "in the window" : "at the head"), behind: () => "catching up from the log", joining: () => "joining",
+  live: (row) => (row.lag_bytes ? "in the window" : "at the head"), behind: () => "catching up from the log", joining: () => "joining",
 };
 
 function behindOf(row) {
-  if (row.behind_messages) return `${exact(row.behind_messages)} messages`;
-  if (row.behind_bytes) return bytes(row.behind_bytes);
-  if (row.behind_arrivals) return `at most ${exact(row.behind_arrivals)} messages`;
+  if (row.lag_messages) return `${exact(row.lag_messages)} messages`;
+  if (row.lag_bytes) return bytes(row.lag_bytes);
+  if (row.lag_arrivals) return `at most ${exact(row.lag_arrivals)} messages`;
   return "–";
 }

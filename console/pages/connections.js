@@ -9,7 +9,7 @@ import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 
 const PAGE_ROWS = 50;
-const behindBy = (row) => (row.behind_bytes ? ` by ${bytes(row.behind_bytes)}` : row.behind_arrivals ? ` by at most ${exact(row.behind_arrivals)} messages` : "");
+const behindBy = (row) => (row.lag_bytes ? ` by ${bytes(row.lag_bytes)}` : row.lag_arrivals ? ` by at most ${exact(row.lag_arrivals)} messages` : "");
 
 export class Connections {
   constructor({ query, refresh }) {
@@ -33,7 +33,7 @@ export class Connections {
         { key: "address", label: "Address", kind: "nowrap" },
         { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
         { key: "client", label: "Client", kind: "nowrap", show: (row) => row.client || "–" },
-        { key: "wire", label: "Wire" },
+        { key: "protocol", label: "Wire" },
         { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
         { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
         { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },

@@ -19,7 +19,7 @@ const TILES = [
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
   ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
   ["Gaps told", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
-  ["Slow readers", "slow_readers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} fell off a window/s`],
+  ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} fell off a window/s`],
 ];
 
 // [id, title, [[label, column, colour, isDashed]], show, hint]; the first line is the one shown shard by shard.
@@ -33,7 +33,7 @@ const CHARTS = [
   ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and what logs and windows hold of it"],
   ["c-gaps", "Gaps and recoveries", [["gaps", "gaps_per_s", "s4"], ["resynced", "resynced_per_s", "s2", true], ["recovered", "recovered_per_s", "s1"]], rate,
     "A gap is told to who cannot be given everything; who recovered missed nothing"],
-  ["c-slow", "Slow readers", [["readers", "slow_readers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["fell off/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
+  ["c-slow", "Slow consumers", [["readers", "slow_consumers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["fell off/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
     "Connections whose socket takes nothing now; sends it did not take, subscriptions that fell off their window, standard messages lost"],
 ];
 

@@ -16,7 +16,7 @@ export class Live {
     Object.assign(this, { port, onPush, onState });
     this.wanted = null;
     this.place = {};
-    this.unmarked = new Map(); // where each subject of a pattern stands, of those heard since the last mark
+    this.unmarked = new Map(); // where each subject of a pattern stands, of those heard since the last resume token
     this.waiting = new Map();
     this.next_id = 2; // of the next command; 1 is the connect
     this.stop = onVisibility(() => (isHidden() ? this.leave() : this.wanted && this.connect()));
@@ -106,7 +106,7 @@ export class Live {
     return this.send({ connect: { token, client: CLIENT } });
   }
 
-  // Whether a resume from a mark brought it again: what came after the mark comes twice.
+  // Whether a resume from a resume token brought it again: what came after the resume token comes twice.
   hasHeard({ message, gap, at }) {
     const subject = message ?? gap;
     if (!at || subject === undefined) return false;
@@ -129,8 +129,8 @@ export class Live {
       this.onState(`listening to ${this.wanted?.selector}`, false);
     }
     if (!this.isSubscribed) return;
-    if (told.mark) {
-      this.place = { since: told.mark };
+    if (told.resume_token) {
+      this.place = { since: told.resume_token };
       this.unmarked.clear();
     } else if (told.pattern !== undefined && this.hasHeard(told)) return;
     else if (told.at && told.pattern === undefined) this.place = { after: told.at };

@@ -54,7 +54,7 @@ pub enum Code {
     CommandsTooMany = 4108,
     /// `after` is no position, or no map of positions.
     PositionInvalid = 4109,
-    /// `since` is no mark of this server.
+    /// `since` is no resume token of this server.
     ResumeTokenInvalid = 4110,
     /// There is no such subscription on this connection.
     SubscriptionUnknown = 4111,
@@ -178,7 +178,7 @@ static ROWS: [Row; 68] = [
     Row { code: Code::ContentTooDeep, name: "ContentTooDeep", retry: false, http: 400, sentence: "The content nests deeper than content_depth_max." },
     Row { code: Code::CommandsTooMany, name: "CommandsTooMany", retry: true, http: 429, sentence: "An array holds more commands than commands_in_flight_max; none of it was executed." },
     Row { code: Code::PositionInvalid, name: "PositionInvalid", retry: false, http: 400, sentence: "`after` is no position, or no map of positions." },
-    Row { code: Code::ResumeTokenInvalid, name: "ResumeTokenInvalid", retry: false, http: 400, sentence: "`since` is no mark of this server." },
+    Row { code: Code::ResumeTokenInvalid, name: "ResumeTokenInvalid", retry: false, http: 400, sentence: "`since` is no resume token of this server." },
     Row { code: Code::SubscriptionUnknown, name: "SubscriptionUnknown", retry: false, http: 404, sentence: "There is no such subscription on this connection." },
     Row { code: Code::SubscriptionsTooMany, name: "SubscriptionsTooMany", retry: false, http: 429, sentence: "The connection, or its address, identity or tenant, has as many subscriptions or watches as it may have." },
     Row { code: Code::SubscribeForbidden, name: "SubscribeForbidden", retry: false, http: 403, sentence: "This identity may not subscribe to all of that, or no longer." },

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes::Code;
 use crate::message::Kind;
-use crate::position::{Mark, Position};
+use crate::position::{Position, ResumeToken};
 
 /// A command's id, the client's own, echoed in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct Subscribe<'a> {
     pub after: Option<Position>,
     /// Everything after these positions, subject by subject (a pattern's).
     pub after_each: Vec<(Cow<'a, str>, Position)>,
-    /// Everything after this mark (a pattern's). The text may be another run's or nonsense: then a gap, not an error.
-    pub since: Option<Mark>,
+    /// Everything after this resume token (a pattern's). The text may be another run's or nonsense: then a gap, not an error.
+    pub since: Option<ResumeToken>,
     pub last: Option<u32>,
     /// False: live only, no snapshot first.
     pub wants_snapshot: bool,
@@ -161,9 +161,9 @@ pub enum Reply<'a> {
 pub enum GapReason {
     /// They grew too old for the log while the client was away.
     Expired,
-    /// The log moved past a slow reader, or past its count or bytes.
+    /// The log moved past a slow consumer, or past its count or bytes.
     Overrun,
-    /// Another reign numbers the subject now.
+    /// Another run numbers the subject now.
     Epoch,
     /// The client stands ahead of the log.
     Ahead,
@@ -220,7 +220,7 @@ pub enum Push<'a> {
         missed: Option<u64>,
         pattern: Option<&'a str>,
     },
-    /// A gap of a whole pattern: its mark could not be served, or its index is gone.
+    /// A gap of a whole pattern: its resume token could not be served, or its index is gone.
     PatternGap {
         pattern: &'a str,
         reason: GapReason,
@@ -229,8 +229,8 @@ pub enum Push<'a> {
         selector: &'a str,
         count: u64,
     },
-    Mark {
-        mark: Mark,
+    ResumeToken {
+        resume_token: ResumeToken,
         pattern: &'a str,
     },
     Interest {

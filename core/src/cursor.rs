@@ -12,7 +12,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// Where a cursor stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stand {
+pub enum CursorState {
     /// At the head of a stream that keeps no window: what comes next is sent in the turn it comes.
     Current,
     /// At a byte place of its stream's window.
@@ -30,7 +30,7 @@ pub enum Stand {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cursor {
-    pub stand: Stand,
+    pub stand: CursorState,
     pub stream: u32,
     pub connection: u32,
     /// Standard messages of the stream that were sent or are known to be lost, modulo 2³².
@@ -54,8 +54,8 @@ pub struct Cursor {
     pub reads_back: bool,
     /// After a gap it continues from the oldest kept message.
     pub gap_from_oldest: bool,
-    /// A pattern's: its first mark is still to be told.
-    pub owes_mark: bool,
+    /// A pattern's: its first resume token is still to be told.
+    pub owes_resume_token: bool,
     /// Binary wire: which version of the subject's announcement has been told; 0 none.
     pub announced: u16,
     /// MQTT: what the subscription wants (as in SUBSCRIBE), and its identifier; 0 none.
@@ -162,7 +162,7 @@ impl Plan {
 }
 
 impl Cursor {
-    pub fn new(stream: u32, connection: u32, next: u32, stand: Stand) -> Self {
+    pub fn new(stream: u32, connection: u32, next: u32, stand: CursorState) -> Self {
         Self {
             stream,
             connection,
@@ -178,7 +178,7 @@ impl Cursor {
             is_queued: false,
             reads_back: false,
             gap_from_oldest: false,
-            owes_mark: false,
+            owes_resume_token: false,
             announced: 0,
             options: 0,
             subscription_id: 0,

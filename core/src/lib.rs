@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod address;
+pub mod codec;
 pub mod codes;
 pub mod command;
 pub mod conflation;
@@ -25,4 +26,3 @@ pub mod stream;
 pub mod subject;
 pub mod websocket;
 pub mod window;
-pub mod wire;

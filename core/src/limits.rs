@@ -16,8 +16,8 @@ pub const KEY_BYTES_MIN_ANONYMOUS: usize = 16;
 pub const TOKEN_BYTES_MAX: usize = 65_536;
 /// Longest client name in `connect`.
 pub const CLIENT_BYTES_MAX: usize = 256;
-/// Longest mark.
-pub const MARK_BYTES_MAX: usize = 128;
+/// Longest resume token.
+pub const RESUME_TOKEN_BYTES_MAX: usize = 128;
 
 /// Limits that can be configured. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -133,14 +133,14 @@ pub struct Limits {
     pub feed_entries_max: usize,
     /// Messages the feed may hold for a shard that has not read them; as feed_entries_max.
     pub feed_bytes_max: usize,
-    /// Arrivals the feed remembers for marks; a mark before them gets a gap.
+    /// Arrivals the feed remembers for resume tokens; a resume token before them gets a gap.
     pub index_entries_max: usize,
     /// Pages read from the journal at once for clients that go on from further back than memory; who finds no room waits its turn. 0: nothing is read back.
     pub journal_readings_max: usize,
     /// Content of one such page; its last message may pass it.
     pub journal_page_bytes_max: usize,
-    /// Time between two marks of a wildcard subscription.
-    pub mark_interval_ms: u64,
+    /// Time between two resume tokens of a wildcard subscription.
+    pub resume_token_interval_ms: u64,
     /// Time after the last listener left before watchers hear of it.
     pub interest_debounce_ms: u64,
     /// Shortest conflation window a subscription may ask for.
@@ -230,7 +230,7 @@ impl Default for Limits {
             index_entries_max: 4_194_304,
             journal_readings_max: 16,
             journal_page_bytes_max: 262_144,
-            mark_interval_ms: 1_000,
+            resume_token_interval_ms: 1_000,
             interest_debounce_ms: 1_000,
             conflate_ms_min: 100,
             conflate_ms_max: 3_600_000,

@@ -29,7 +29,7 @@ impl LogId {
     }
 }
 
-/// What an epoch of a log follows: the end of the reign before, which the journal had kept.
+/// What an epoch of a log follows: the end of the run before, which the journal had kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follows {
     /// The log's last number before the epoch.
@@ -53,7 +53,7 @@ pub struct Message {
     pub subject: Arc<str>,
     pub log: LogId,
     pub epoch: u64,
-    /// Its number in its log, which goes on over all reigns that the log has had; its position counts from what it `follows`.
+    /// Its number in its log, which goes on over all runs that the log has had; its position counts from what it `follows`.
     /// 0: a standard message, which has no position and is kept nowhere.
     pub sequence: u64,
     /// What its epoch follows; none where the log began with it.

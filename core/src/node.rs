@@ -32,7 +32,7 @@ use crate::settings::Settings;
 
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
-pub use journal::{Progress, Reign, Restored};
+pub use journal::{PastRun, Progress, Restored};
 pub use mqtt::{
     Before, Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion, Sender,
     Will,
@@ -58,7 +58,7 @@ pub struct Node {
     names: names::Names,
     index: index::Index,
     /// Runs before this one, where there is a journal.
-    reigns: journal::Reigns,
+    runs: journal::Runs,
     feed: feed::Feed,
     /// What an audit hears; none where there is none.
     tap: Option<feed::Tap>,
@@ -87,7 +87,7 @@ pub struct Node {
     due_wills: Vec<Will>,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
     accepted_us: u32,
-    /// Highest wall time seen; marks carry it, and it never runs back.
+    /// Highest wall time seen; resume tokens carry it, and it never runs back.
     time_ms: u64,
     random: u64,
     counts: report::Counts,
@@ -112,7 +112,7 @@ impl Node {
             ages,
             names: names::Names::new(secret),
             index: index::Index::default(),
-            reigns: journal::Reigns::default(),
+            runs: journal::Runs::default(),
             tap: feed::Tap::new(&settings.tap),
             journal: settings.journal.as_ref().map(|settings| Box::new(journal::Journal::new(settings))),
             unseen: journal::Unseen::default(),

@@ -1,4 +1,4 @@
-//! Where something stands: a position in a subject, a mark in the node's feed, the time of a turn.
+//! Where something stands: a position in a subject, a resume token in the node's feed, the time of a turn.
 //! Owns their text forms; what may be read after them is for the log and the feed to say.
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Moment {
     }
 }
 
-/// A message's place in its subject: the reign that numbered it and its number there. `E.0` is an empty subject.
+/// A message's place in its subject: the run that numbered it and its number there. `E.0` is an empty subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     pub epoch: u64,
@@ -50,13 +50,13 @@ impl fmt::Display for Position {
 
 /// Where a pattern subscription stands: everything of it up to `arrival` of this `run` has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ResumeToken {
     pub run: u64,
     pub arrival: u64,
     pub time_ms: u64,
 }
 
-impl Mark {
+impl ResumeToken {
     /// Parses `RUN.ARRIVAL.TIME`: hexadecimal run, decimal arrival and time.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
@@ -64,16 +64,16 @@ impl Mark {
         if run.is_empty() || run.len() > 16 || !run.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
         }
-        let mark = Self {
+        let resume_token = Self {
             run: u64::from_str_radix(run, 16).ok()?,
             arrival: parse_decimal(parts.next()?)?,
             time_ms: parse_decimal(parts.next()?)?,
         };
-        if parts.next().is_some() { None } else { Some(mark) }
+        if parts.next().is_some() { None } else { Some(resume_token) }
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for ResumeToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}.{}.{}", self.run, self.arrival, self.time_ms)
     }
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn mark_text_round_trips() {
-        let mark = Mark { run: 0xa1f3, arrival: 8812, time_ms: 1_795_250_000_123 };
-        assert_eq!(mark.to_string(), "a1f3.8812.1795250000123");
-        assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+    fn resume_token_text_round_trips() {
+        let resume_token = ResumeToken { run: 0xa1f3, arrival: 8812, time_ms: 1_795_250_000_123 };
+        assert_eq!(resume_token.to_string(), "a1f3.8812.1795250000123");
+        assert_eq!(ResumeToken::parse(&resume_token.to_string()), Some(resume_token));
         for bad in ["", "a1f3", "a1f3.1", "x.1.2", "a1f3.1.2.3", ".1.2", "a1f3..2", "+1.1.1"] {
-            assert_eq!(Mark::parse(bad), None, "{bad}");
+            assert_eq!(ResumeToken::parse(bad), None, "{bad}");
         }
     }
 }

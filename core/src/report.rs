@@ -62,7 +62,7 @@ pub enum Report {
         identity: Arc<str>,
         client: Arc<str>,
         address: SocketAddr,
-        wire: &'static str,
+        protocol: &'static str,
     },
     Subscribed {
         connection: ConnectionId,
@@ -78,7 +78,7 @@ pub enum Report {
     Disconnected {
         connection: ConnectionId,
         code: u16,
-        lived_ms: u64,
+        duration_ms: u64,
     },
     /// A command was answered with an error: a few a second are told, the counters have all.
     CommandRefused {
@@ -137,17 +137,17 @@ pub struct ConnectionRow {
     pub address: SocketAddr,
     pub identity: Arc<str>,
     pub client: Arc<str>,
-    pub wire: &'static str,
+    pub protocol: &'static str,
     pub connected_ms: u64,
     pub subscriptions: u32,
     /// Subscriptions that are not at the head of their stream.
     pub behind: u32,
     /// Encoded bytes between where it stands and the heads of its streams' windows.
-    pub behind_bytes: u64,
+    pub lag_bytes: u64,
     /// For what comes from the logs: messages the node accepted since the one that the furthest subscription stands at.
-    pub behind_arrivals: u64,
+    pub lag_arrivals: u64,
     /// Where each subscription stands; only of a connection that is shown alone, and not more than `STANDS_MAX`.
-    pub stands: Vec<StandRow>,
+    pub stands: Vec<SubscriptionRow>,
 }
 
 /// Most subscriptions that are told of one connection.
@@ -155,14 +155,14 @@ pub const STANDS_MAX: usize = 1000;
 
 /// Where one subscription stands behind the head.
 #[derive(Clone, Debug)]
-pub struct StandRow {
+pub struct SubscriptionRow {
     pub selector: Arc<str>,
     /// `live`, `behind` (it is caught up from the logs) or `joining`.
     pub stand: &'static str,
-    pub behind_bytes: u64,
-    pub behind_arrivals: u64,
+    pub lag_bytes: u64,
+    pub lag_arrivals: u64,
     /// Messages of its subject that it has not been sent; none where that is not known without counting.
-    pub behind_messages: Option<u64>,
+    pub lag_messages: Option<u64>,
     /// Its window of conflation; 0: every message.
     pub conflate_ms: u32,
 }

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub node: String,
-    /// This run's number; marks carry it in hexadecimal.
+    /// This run's number; resume tokens carry it in hexadecimal.
     pub run: u64,
     /// A secret of this run: with it, nobody can choose names or keys that collide. Never shown.
     pub seed: u64,
@@ -171,7 +171,7 @@ pub struct PatternSettings {
     pub snapshot: Option<bool>,
     /// The snapshot expires this long after its last message; 0 never.
     pub snapshot_age_ms_max: Option<u64>,
-    /// A slow reader gets one merged message a subject when it falls off the window.
+    /// A slow consumer gets one merged message a subject when it falls off the window.
     pub conflate_when_slow: Option<bool>,
     /// Batching: frames of these subjects wait this long for company, 0 not.
     pub hold_ms: Option<u32>,

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::codec::Wire;
 use crate::conflation::Conflation;
 use crate::message::LogId;
 use crate::subject::Pattern;
 use crate::window::Window;
-use crate::wire::Wire;
 
 /// Subjects one pattern stream numbers before it begins anew.
 const NUMBERS_MAX: usize = 65_536;
@@ -67,7 +67,7 @@ pub struct Stream {
     pub window_bytes: usize,
     pub conflation: Option<Box<Conflation>>,
     pub numbers: Numbers,
-    /// What a slow reader missed is merged when it is caught up.
+    /// What a slow consumer missed is merged when it is caught up.
     pub conflates_slow: bool,
     /// Standard messages appended so far, modulo 2³².
     pub standard: u32,
@@ -77,7 +77,7 @@ pub struct Stream {
     /// Since when frames wait, and from which byte place on.
     pub held: Option<(u64, u64)>,
     pub is_dirty: bool,
-    /// The arrival that the last mark named.
+    /// The arrival that the last resume token named.
     pub marked: u64,
     /// When that was (monotonic ms).
     pub marked_ms: u64,

@@ -32,7 +32,7 @@ struct Segment {
     /// A large frame, alone in its segment: whoever was cut within it holds on to it, and nobody copies it.
     large: Option<Arc<Vec<u8>>>,
     frames: Vec<FrameEnd>,
-    /// Which frames are no messages but marks; seldom any.
+    /// Which frames are no messages but resume tokens; seldom any.
     asides: Vec<u32>,
     /// Which frames are standard messages, without a place of their own.
     standards: Vec<u32>,
@@ -151,7 +151,7 @@ impl Window {
     }
 
     /// Appends a frame that is no message.
-    pub fn append_mark(&mut self, frame: &[u8], arrival: u64, standard: u32) {
+    pub fn append_resume_token(&mut self, frame: &[u8], arrival: u64, standard: u32) {
         self.append(frame, arrival, standard, 0);
         if let Some(segment) = self.segments.back_mut() {
             segment.asides.push(segment.frames.len() as u32 - 1);

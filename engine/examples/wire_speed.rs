@@ -4,13 +4,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use godwit_core::codec::{self, Wire};
 use godwit_core::command::{MessageView, Push};
 use godwit_core::http::read_head;
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::Position;
 use godwit_core::websocket::{Reader, frame};
-use godwit_core::wire::{self, Wire};
 
 const ROUNDS: usize = 200_000;
 
@@ -32,8 +32,8 @@ fn main() {
     println!("content {} bytes, JSON {} bytes, binary {} bytes", content.len(), json.len(), binary.len());
     for (wire, payload) in [(Wire::Json, &json), (Wire::Binary, &binary)] {
         measure(&format!("parse a publish, {}", wire.name()), || {
-            let mut commands = wire::commands(wire, black_box(payload), &limits).ok();
-            black_box(commands.as_mut().and_then(wire::Commands::next)).map(drop).unwrap_or_default();
+            let mut commands = codec::commands(wire, black_box(payload), &limits).ok();
+            black_box(commands.as_mut().and_then(codec::Commands::next)).map(drop).unwrap_or_default();
         });
         let mut masked = Vec::new();
         frame(&mut masked, if wire == Wire::Json { 1 } else { 2 }, [0; 4], payload);
@@ -60,7 +60,7 @@ fn main() {
         let mut out = Vec::with_capacity(1 << 16);
         measure(&format!("write a message, {}", wire.name()), || {
             out.clear();
-            wire::push(wire, black_box(&mut out), black_box(&Push::Message(view)));
+            codec::push(wire, black_box(&mut out), black_box(&Push::Message(view)));
         });
     }
     let head = b"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1:8800\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

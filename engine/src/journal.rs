@@ -8,7 +8,7 @@ use crate::history::Readings;
 use crate::notes::{Notes, NotesFile};
 use crate::queue::lock;
 use godwit_core::journal::{Ask, MessageRow, Rows, StatsRow};
-use godwit_core::node::{Node, Progress, Reign, Restored};
+use godwit_core::node::{Node, PastRun, Progress, Restored};
 use godwit_core::position::Now;
 use godwit_core::report::Report;
 use godwit_core::settings::{JournalSettings, Settings};
@@ -191,8 +191,8 @@ fn give_back(
     };
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let reader = journal.reader();
-    for reign in &past.reigns {
-        reign.holes.iter().for_each(|(_, last)| lock(node).restore_hole(reign.run, *last));
+    for run in &past.runs {
+        run.holes.iter().for_each(|(_, last)| lock(node).restore_hole(run.run, *last));
     }
     let loaded = reader.load(budget, threads, &mut |messages| {
         let (mut node, now) = (lock(node), now());
@@ -207,19 +207,19 @@ fn give_back(
     Ok((lock(node).finish_restore(now()), loaded.damaged))
 }
 
-/// The reigns in the core's words: each began with the arrival after what it follows.
-fn chain(past: &Past) -> Vec<Reign> {
-    let mut reigns: Vec<Reign> = Vec::with_capacity(past.reigns.len());
-    let ends = past.reigns.iter().skip(1).map(|next| next.follows).chain([past.follows]);
-    for (reign, end) in past.reigns.iter().zip(ends) {
-        let began = reigns.last().map_or(1, |before| before.last + 1);
-        let last = end.filter(|end| end.run == reign.run).map_or(0, |end| end.arrival).max(began);
-        if let Some(before) = reigns.last_mut() {
-            before.epoch_end = reign.epoch;
+/// The runs in the core's words: each began with the arrival after what it follows.
+fn chain(past: &Past) -> Vec<PastRun> {
+    let mut runs: Vec<PastRun> = Vec::with_capacity(past.runs.len());
+    let ends = past.runs.iter().skip(1).map(|next| next.follows).chain([past.follows]);
+    for (run, end) in past.runs.iter().zip(ends) {
+        let began = runs.last().map_or(1, |before| before.last + 1);
+        let last = end.filter(|end| end.run == run.run).map_or(0, |end| end.arrival).max(began);
+        if let Some(before) = runs.last_mut() {
+            before.epoch_end = run.epoch;
         }
-        reigns.push(Reign { run: reign.run, epoch: reign.epoch, epoch_end: u64::MAX, began, last });
+        runs.push(PastRun { run: run.run, epoch: run.epoch, epoch_end: u64::MAX, began, last });
     }
-    reigns
+    runs
 }
 
 impl Engine {

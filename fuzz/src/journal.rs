@@ -27,9 +27,9 @@ const FILES: [(&str, &[u8]); 7] = [
     sample!("messages/00000000000000000000-00000000000000000020.index"),
     sample!("messages/00000000000000000020.arrows"),
     sample!("messages/manifest.json"),
-    sample!("reigns/00000000000000000000-00000000000000000002.arrow"),
-    sample!("reigns/00000000000000000002.arrows"),
-    sample!("reigns/manifest.json"),
+    sample!("runs/00000000000000000000-00000000000000000002.arrow"),
+    sample!("runs/00000000000000000002.arrows"),
+    sample!("runs/manifest.json"),
 ];
 const RUN: u64 = 0xa3;
 

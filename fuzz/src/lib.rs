@@ -15,15 +15,15 @@ mod session;
 use std::borrow::Cow;
 
 use godwit_core::address::proxy::{self, Header};
+use godwit_core::codec::{self, Wire};
 use godwit_core::command::Command;
 use godwit_core::http::{self, Chunked, Way};
 use godwit_core::json::{self, Members};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
-use godwit_core::position::{Mark, Position};
+use godwit_core::position::{Position, ResumeToken};
 use godwit_core::subject::{Pattern, check_subject};
 use godwit_core::websocket::{Reader, frame};
-use godwit_core::wire::{self, Wire};
 
 pub use deflate::{deflate, extensions};
 pub use journal::journal;
@@ -166,7 +166,7 @@ pub fn binary_commands(input: &[u8]) {
 
 fn commands(wire: Wire, payload: &[u8]) {
     let limits = Limits { commands_in_flight_max: 8, ..Limits::default() };
-    let Ok(mut commands) = wire::commands(wire, payload, &limits) else { return };
+    let Ok(mut commands) = codec::commands(wire, payload, &limits) else { return };
     let mut count = 0;
     while let Some((_, command)) = commands.next() {
         count += 1;
@@ -204,14 +204,14 @@ pub fn names(input: &[u8]) {
     }
 }
 
-/// Positions and marks: what parses is written the same way.
+/// Positions and resume tokens: what parses is written the same way.
 pub fn places(input: &[u8]) {
     let bytes = vary(input, &[b"7.42", b"a1f3.8812.1795250000123"]);
     let Ok(text) = std::str::from_utf8(&bytes) else { return };
     if let Some(position) = Position::parse(text) {
         assert_eq!(position.to_string(), text);
     }
-    if let Some(mark) = Mark::parse(text) {
-        assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+    if let Some(resume_token) = ResumeToken::parse(text) {
+        assert_eq!(ResumeToken::parse(&resume_token.to_string()), Some(resume_token));
     }
 }

@@ -90,13 +90,13 @@ fn access(arrival: u64) -> AccessRow {
         kind,
         peer: peer(),
         address: ([127, 0, 0, 1], 50_000).into(),
-        wire: "json",
+        protocol: "json",
         selector: is_subscribed.then(|| "/sample/**".into()),
         outcome: is_subscribed.then_some(Outcome::Recovered),
         at: is_subscribed.then(|| "a1.3.1795250000003".into()),
         code: (!is_subscribed).then_some(4000),
         reason: (!is_subscribed).then(|| "done".into()),
-        lived_ms: (!is_subscribed).then_some(arrival),
+        duration_ms: (!is_subscribed).then_some(arrival),
     }
 }
 
@@ -128,7 +128,7 @@ fn stats(arrival: u64) -> StatsRow {
     let is_now = arrival.is_multiple_of(2);
     StatsRow {
         time_ms: TIME_MS + arrival,
-        indicator: "messages_in".into(),
+        metric: "messages_in".into(),
         scope: "node".into(),
         label: "".into(),
         window: if is_now { "now" } else { "1min" }.into(),

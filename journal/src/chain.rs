@@ -1,4 +1,4 @@
-//! The chain of reigns, read back from the stream `reigns`. Owns making reigns of its rows.
+//! The chain of runs, read back from the stream `runs`. Owns making runs of its rows.
 use std::io;
 use std::ops::ControlFlow;
 
@@ -8,20 +8,20 @@ use arrow_array::cast::AsArray;
 use crate::Stream;
 use crate::decode::facts::{number_at, parse_run, text_at};
 use crate::reader::Reader;
-use crate::reigns::{Follows, Reign};
+use crate::runs::{Follows, RunRecord};
 
-pub(crate) fn read_chain(reader: &Reader) -> io::Result<Vec<Reign>> {
-    let mut reigns = Vec::new();
-    reader.each_batch(Stream::Reigns, 0, u64::MAX, &mut |batch| {
+pub(crate) fn read_chain(reader: &Reader) -> io::Result<Vec<RunRecord>> {
+    let mut runs = Vec::new();
+    reader.each_batch(Stream::Runs, 0, u64::MAX, &mut |batch| {
         for row in 0..batch.num_rows() {
-            add_row(&mut reigns, &batch, row);
+            add_row(&mut runs, &batch, row);
         }
         ControlFlow::Continue(())
     })?;
-    Ok(reigns)
+    Ok(runs)
 }
 
-fn add_row(reigns: &mut Vec<Reign>, batch: &RecordBatch, row: usize) {
+fn add_row(runs: &mut Vec<RunRecord>, batch: &RecordBatch, row: usize) {
     let run = parse_run(text_at(batch, "run", row).unwrap_or_default());
     let kind = text_at(batch, "kind", row).unwrap_or_default();
     if kind == "began" {
@@ -29,7 +29,7 @@ fn add_row(reigns: &mut Vec<Reign>, batch: &RecordBatch, row: usize) {
         let is_clean = batch.column_by_name("follows_clean").and_then(|column| column.as_boolean_opt());
         let is_clean = is_clean.is_some_and(|column| column.value(row));
         let arrival = number_at(batch, "follows_arrival", row).unwrap_or(0);
-        reigns.push(Reign {
+        runs.push(RunRecord {
             run,
             epoch: number_at(batch, "epoch", row).unwrap_or(0),
             began_ms: time_ms_at(batch, row),
@@ -39,11 +39,11 @@ fn add_row(reigns: &mut Vec<Reign>, batch: &RecordBatch, row: usize) {
         });
         return;
     }
-    let Some(reign) = reigns.last_mut().filter(|reign| reign.run == run) else { return };
+    let Some(run) = runs.last_mut().filter(|known| known.run == run) else { return };
     let (from, to) = (number_at(batch, "from_arrival", row), number_at(batch, "to_arrival", row));
     match kind {
-        "ended" => reign.ended = Some(to.unwrap_or(0)),
-        "lost" => reign.holes.extend(from.zip(to)),
+        "ended" => run.ended = Some(to.unwrap_or(0)),
+        "lost" => run.holes.extend(from.zip(to)),
         _ => {}
     }
 }

@@ -73,7 +73,7 @@ impl Builder {
     pub(crate) fn add(&mut self, batch: &RecordBatch) {
         let column = |name| batch.column_by_name(name);
         let Some(subjects) = column("subject").and_then(|column| column.as_string_opt::<i32>()) else { return };
-        let numbers = ["epoch", "sequence", "offset"].map(|name| column(name)?.as_primitive_opt::<Int64Type>());
+        let numbers = ["epoch", "sequence", "journal_offset"].map(|name| column(name)?.as_primitive_opt::<Int64Type>());
         let [Some(epochs), Some(sequences), Some(offsets)] = numbers else { return };
         let flags = column("flags").and_then(|column| column.as_primitive_opt::<Int32Type>());
         for row in 0..batch.num_rows() {

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
 use crate::recover::recover;
-use crate::reigns::{Follows, Reign};
+use crate::runs::{Follows, RunRecord};
 use crate::settings::{Retention, Settings};
 use crate::writer::{Moment, Writer};
 
@@ -31,7 +31,7 @@ const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// Oldest first; this run is not among them.
-    pub reigns: Vec<Reign>,
+    pub runs: Vec<RunRecord>,
     /// What this run follows; none where it is the first.
     pub follows: Option<Follows>,
     /// What was found wrong and what was done about it: a sentence each, for the log.
@@ -84,7 +84,7 @@ enum Job {
 }
 
 impl Journal {
-    /// Takes the directory, finds out what it holds, and begins this run's reign in it. `notify` is called from the writer's thread
+    /// Takes the directory, finds out what it holds, and begins this run's run in it. `notify` is called from the writer's thread
     /// whenever `progress` has changed. A disk that cannot be written to now does not stop this: the journal then begins failing.
     pub fn open(
         settings: &Settings,
@@ -109,8 +109,8 @@ impl Journal {
             said: recovered.iter_mut().flat_map(|of| std::mem::take(&mut of.said)).collect(),
             ..Past::default()
         };
-        past.reigns = read_chain(&reader)?;
-        past.follows = find_last(&past.reigns, &reader);
+        past.runs = read_chain(&reader)?;
+        past.follows = find_last(&past.runs, &reader);
         let is_whole = past.follows.is_none_or(|follows| follows.is_clean) || !was_cut;
         for of in &mut recovered {
             of.settle(&*disk, &catalog, is_whole)?;
@@ -159,7 +159,7 @@ impl Journal {
         let _ = self.to_sealer.send(Job::Retain(list_retention(settings))); // gone only once we stop it
     }
 
-    /// Writes what waits, ends the reign after `last_arrival`, and seals. True when all of it is on the disk.
+    /// Writes what waits, ends the run after `last_arrival`, and seals. True when all of it is on the disk.
     pub fn close(mut self, last_arrival: u64) -> bool {
         let _ = self.to_writer.send(last_arrival); // its thread may have ended by itself; then it says so below
         self.stop()
@@ -188,8 +188,8 @@ fn list_retention(settings: &Settings) -> Vec<(Stream, Retention)> {
 }
 
 /// The run that this one follows: the last that began, and how far the journal holds it.
-fn find_last(reigns: &[Reign], reader: &Reader) -> Option<Follows> {
-    let last = reigns.last()?;
+fn find_last(runs: &[RunRecord], reader: &Reader) -> Option<Follows> {
+    let last = runs.last()?;
     let held = reader.last_arrival_of(last.run).unwrap_or(0);
     Some(Follows { run: last.run, arrival: last.ended.unwrap_or(held), is_clean: last.ended.is_some() })
 }

@@ -14,10 +14,10 @@ pub enum Stream {
     Deliveries,
     /// How long messages took from acceptance until the kernel had them: a histogram for each selector and period.
     Latency,
-    /// The indicators of /v1/stats: one row for each indicator, scope and window.
+    /// The metrics of /v1/stats: one row for each metric, scope and window.
     Stats,
     /// What the node knows of its own runs: when each began and what it follows, when it ended, and rows that a failing disk made it lose.
-    Reigns,
+    Runs,
     /// What became of a message on its way to a recipient outside of the node. No node writes this stream yet; its fields are settled so that jobs can be.
     Feedback,
 }
@@ -25,7 +25,7 @@ pub enum Stream {
 impl Stream {
     /// All of them.
     #[rustfmt::skip]
-    pub const ALL: [Self; 7] = [Self::Messages, Self::Access, Self::Deliveries, Self::Latency, Self::Stats, Self::Reigns, Self::Feedback];
+    pub const ALL: [Self; 7] = [Self::Messages, Self::Access, Self::Deliveries, Self::Latency, Self::Stats, Self::Runs, Self::Feedback];
 
     /// Its name, which is its folder's too.
     #[must_use]
@@ -36,7 +36,7 @@ impl Stream {
             Self::Deliveries => "deliveries",
             Self::Latency => "latency",
             Self::Stats => "stats",
-            Self::Reigns => "reigns",
+            Self::Runs => "runs",
             Self::Feedback => "feedback",
         }
     }
@@ -50,7 +50,7 @@ impl Stream {
             Self::Deliveries => &DELIVERIES,
             Self::Latency => &LATENCY,
             Self::Stats => &STATS,
-            Self::Reigns => &REIGNS,
+            Self::Runs => &RUNS,
             Self::Feedback => &FEEDBACK,
         }
     }
@@ -85,7 +85,7 @@ static MESSAGES: [Field; 18] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("subject", Type::String, false),
     field("epoch", Type::Int64, false),
@@ -106,20 +106,20 @@ static ACCESS: [Field; 18] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("kind", Type::String, false),
     field("connection", Type::Int64, false),
     field("identity", Type::String, false),
     field("client", Type::String, false),
     field("address", Type::String, false),
-    field("wire", Type::String, false),
+    field("protocol", Type::String, false),
     field("selector", Type::String, true),
     field("outcome", Type::String, true),
-    field("at", Type::String, true),
+    field("resumed_from", Type::String, true),
     field("code", Type::Int32, true),
     field("reason", Type::String, true),
-    field("lived_ms", Type::Int64, true),
+    field("duration_ms", Type::Int64, true),
     field("crc", Type::Int64, false),
 ];
 
@@ -127,7 +127,7 @@ static DELIVERIES: [Field; 23] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("connection", Type::Int64, false),
     field("identity", Type::String, false),
@@ -139,7 +139,7 @@ static DELIVERIES: [Field; 23] = [
     field("to_sequence", Type::Int64, true),
     field("from_arrival", Type::Int64, true),
     field("to_arrival", Type::Int64, true),
-    field("mark_run", Type::String, true),
+    field("arrival_run", Type::String, true),
     field("count", Type::Int64, false),
     field("bytes", Type::Int64, false),
     field("conflated", Type::Int64, false),
@@ -153,7 +153,7 @@ static LATENCY: [Field; 10] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("selector", Type::String, false),
     field("period_ms", Type::Int64, false),
@@ -166,12 +166,12 @@ static STATS: [Field; 15] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
-    field("indicator", Type::String, false),
+    field("metric", Type::String, false),
     field("scope", Type::String, false),
     field("label", Type::String, false),
-    field("window", Type::String, false),
+    field("window_name", Type::String, false),
     field("covered_s", Type::Double, false),
     field("value", Type::Double, true),
     field("max", Type::Double, true),
@@ -180,11 +180,11 @@ static STATS: [Field; 15] = [
     field("crc", Type::Int64, false),
 ];
 
-static REIGNS: [Field; 16] = [
+static RUNS: [Field; 16] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("kind", Type::String, false),
     field("epoch", Type::Int64, false),
@@ -203,7 +203,7 @@ static FEEDBACK: [Field; 19] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
-    field("offset", Type::Int64, false),
+    field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("event", Type::String, false),
     field("subject", Type::String, false),

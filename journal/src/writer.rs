@@ -11,7 +11,7 @@ use crate::encode::rows::Origin;
 use crate::lane::{Closed, Lane};
 use crate::progress::Progress;
 use crate::queue::Waiting;
-use crate::reigns::{Follows, ReignRow};
+use crate::runs::{Follows, RunRow};
 use crate::settings::Settings;
 use crate::{Lost, Stream};
 
@@ -59,10 +59,10 @@ impl Writer {
         })
     }
 
-    /// Begins the reign: its row is the first thing that this run puts on the disk.
+    /// Begins the run: its row is the first thing that this run puts on the disk.
     pub(crate) fn begin(&mut self, follows: Option<Follows>, now: Moment) {
-        let row = ReignRow { follows, ..ReignRow::new("began", self.settings.epoch, now.wall_ms) };
-        self.lane(Stream::Reigns).take(&[row]);
+        let row = RunRow { follows, ..RunRow::new("began", self.settings.epoch, now.wall_ms) };
+        self.lane(Stream::Runs).take(&[row]);
         self.write(now);
         self.sync(now, true);
         self.tell();
@@ -100,9 +100,8 @@ impl Writer {
         self.take_rows(Stream::Latency, &waiting.latency);
         self.take_rows(Stream::Stats, &waiting.stats);
         let reason = self.progress.reason();
-        let lost: Vec<ReignRow> =
-            waiting.lost.iter().map(|lost| self.describe_loss(lost, reason.clone(), now)).collect();
-        self.lane(Stream::Reigns).take(&lost);
+        let lost: Vec<RunRow> = waiting.lost.iter().map(|lost| self.describe_loss(lost, reason.clone(), now)).collect();
+        self.lane(Stream::Runs).take(&lost);
         self.progress.add_rows(Stream::Messages, waiting.messages.len() as u64, 0);
     }
 
@@ -118,14 +117,14 @@ impl Writer {
         self.progress.add_rows(stream, rows.len() as u64, 0);
     }
 
-    fn describe_loss(&self, lost: &Lost, reason: Option<String>, now: Moment) -> ReignRow {
-        ReignRow {
+    fn describe_loss(&self, lost: &Lost, reason: Option<String>, now: Moment) -> RunRow {
+        RunRow {
             stream: Some(lost.stream.name()),
             from_arrival: lost.arrivals.map(|arrivals| arrivals.0),
             to_arrival: lost.arrivals.map(|arrivals| arrivals.1),
             count: Some(lost.count),
             reason: Some(reason.unwrap_or_else(|| "the disk was too slow".to_owned())),
-            ..ReignRow::new("lost", self.settings.epoch, now.wall_ms)
+            ..RunRow::new("lost", self.settings.epoch, now.wall_ms)
         }
     }
 
@@ -166,9 +165,8 @@ impl Writer {
         self.sync(now, true);
         let mut is_settled = self.lanes.iter().all(Lane::is_settled);
         if is_settled {
-            let row =
-                ReignRow { to_arrival: Some(arrival), ..ReignRow::new("ended", self.settings.epoch, now.wall_ms) };
-            self.lane(Stream::Reigns).take(&[row]);
+            let row = RunRow { to_arrival: Some(arrival), ..RunRow::new("ended", self.settings.epoch, now.wall_ms) };
+            self.lane(Stream::Runs).take(&[row]);
             self.write(now);
             self.sync(now, true);
             is_settled = self.lanes.iter().all(Lane::is_settled);

@@ -5,7 +5,7 @@ Shapes of reports and orders are those of core/src/report.rs, each a tuple that 
 
 from typing import Any, final
 
-__all__ = ["Engine", "Swarm", "check_journal"]
+__all__ = ["Engine", "LoadGenerator", "check_journal"]
 
 def check_journal(directory: str) -> list[dict[str, Any]]:
     """Every file of a journal: stream, file, first, next, rows, bytes, damaged, torn_bytes, lost, is_bent, is_missing, is_gap, is_whole.
@@ -38,7 +38,7 @@ class Engine:
         ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None),
         ("ask", connection, identity, action, selector), ("connected", connection, identity, client, address, wire),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
-        ("disconnected", connection, code, lived_ms), ("refused", address, code, reason),
+        ("disconnected", connection, code, duration_ms), ("refused", address, code, reason),
         ("command_refused", connection, identity, address, code, reason), ("drained",), ("shard_failed", shard, reason),
         ("journal", reason | None): the disk fails, or does no longer.
         """
@@ -63,7 +63,7 @@ class Engine:
         time_ms: int,
         rows: list[tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]],
     ) -> bool:
-        """Rows of the journal's stream `stats`: (indicator, scope, label, window, covered_s, (value, max, mean, deviation)) each;
+        """Rows of the journal's stream `stats`: (metric, scope, label, window, covered_s, (value, max, mean, deviation)) each;
         False where there is no journal."""
 
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, object]]:
@@ -103,17 +103,17 @@ class Engine:
         """Ends the threads and closes what is open."""
 
 @final
-class Swarm:
+class LoadGenerator:
     """The load generator; its door is godwit.bench.generator."""
 
-    def __new__(cls, plan_json: str) -> Swarm:
-        """Takes swarm/src/plan.rs as JSON; raises ValueError with a sentence where it does not fit."""
+    def __new__(cls, plan_json: str) -> LoadGenerator:
+        """Takes loadgen/src/plan.rs as JSON; raises ValueError with a sentence where it does not fit."""
 
     def start(self) -> None:
         """Starts the native threads; OSError where one cannot be made."""
 
     def progress(self) -> str: ...
     def result(self) -> str:
-        """Waits for the end; the shape is RunResult of swarm/src/swarm.rs."""
+        """Waits for the end; the shape is RunResult of loadgen/src/loadgen.rs."""
 
     def stop(self) -> None: ...

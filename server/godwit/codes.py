@@ -191,7 +191,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.RESUME_TOKEN_INVALID: CodeFacts(
         4110, "ResumeTokenInvalid", False, 400,
-        "`since` is no mark of this server.",
+        "`since` is no resume token of this server.",
     ),
     Code.SUBSCRIPTION_UNKNOWN: CodeFacts(
         4111, "SubscriptionUnknown", False, 404,

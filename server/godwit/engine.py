@@ -21,7 +21,7 @@ from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
 
 Statistic = tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]
-"""(indicator, scope, label, window, covered_s, (value, max, mean, deviation)), a row of the journal's stream `stats`."""
+"""(metric, scope, label, window, covered_s, (value, max, mean, deviation)), a row of the journal's stream `stats`."""
 
 RuleTuple = tuple[str, str, str]
 """(pattern, actions, verdict) as the engine takes them."""
@@ -212,7 +212,7 @@ class Engine:
 class Start:
     """What a node decides at each start, beside its configuration.
 
-    `run` names this run in marks; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
+    `run` names this run in resume tokens; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
     `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python;
     `patterns` are the node's own, before the configured ones.
     """

@@ -188,16 +188,16 @@ LIMITS: tuple[Limit, ...] = (
           "Messages the feed may hold for a shard that has not read them; as feed_entries_max."),
     Limit("index_entries_max", 4_194_304, 1_024, 268_435_456,
           "node", "",
-          "Arrivals the feed remembers for marks; a mark before them gets a gap."),
+          "Arrivals the feed remembers for resume tokens; a resume token before them gets a gap."),
     Limit("journal_readings_max", 16, 0, 4_096,
           "node", "",
           "Pages read from the journal at once for clients that go on from further back than memory; who finds no room waits its turn. 0: nothing is read back."),
     Limit("journal_page_bytes_max", 262_144, 4_096, 67_108_864,
           "node", "",
           "Content of one such page; its last message may pass it."),
-    Limit("mark_interval_ms", 1_000, 100, 60_000,
+    Limit("resume_token_interval_ms", 1_000, 100, 60_000,
           "connection", "",
-          "Time between two marks of a wildcard subscription."),
+          "Time between two resume tokens of a wildcard subscription."),
     Limit("interest_debounce_ms", 1_000, 0, 60_000,
           "node", "",
           "Time after the last listener left before watchers hear of it."),
@@ -245,4 +245,4 @@ KEY_BYTES_MAX = 256
 KEY_BYTES_MIN_ANONYMOUS = 16
 TOKEN_BYTES_MAX = 65_536
 CLIENT_BYTES_MAX = 256
-MARK_BYTES_MAX = 128
+RESUME_TOKEN_BYTES_MAX = 128

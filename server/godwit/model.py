@@ -17,7 +17,7 @@ from .errors import PositionInvalid
 _POSITION = re.compile(r"(0|[1-9][0-9]{0,19})\.(0|[1-9][0-9]{0,19})", re.ASCII)
 NUMBER_MAX = 2**64 - 1
 
-Mark = NewType("Mark", str)
+ResumeToken = NewType("ResumeToken", str)
 """Where one pattern subscription stands: the text RUN.ARRIVAL.TIME, opaque to everybody but the node that wrote it."""
 
 
@@ -61,7 +61,7 @@ class GapReason(StrEnum):
 class Position:
     """A message's place in its subject. Sequences begin at 1; `7.0` is the position of an empty subject.
 
-    Only positions of one epoch can be compared: another epoch is another reign, even a smaller one.
+    Only positions of one epoch can be compared: another epoch is another run, even a smaller one.
     """
 
     epoch: int
@@ -116,7 +116,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Messages of one subject (or, after a forgotten mark, of a pattern) that cannot be given.
+    """Messages of one subject (or, after a forgotten resume token, of a pattern) that cannot be given.
 
     The subscriber stands at `position` now; a snapshot follows unless `missed` is 0. `missed` None: not known.
     """

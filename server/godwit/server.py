@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .access.access_mode import build_access_mode
-from .access.figures import count_authorizer
 from .access.gate import Gate
+from .access.metric_specs import count_authorizer
 from .access.revocation import Revocation, Revocations
 from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
 from .announcement import announce
 from .audit import AccessEvent, NodeFace
-from .audit.figures import count_audits
+from .audit.metric_specs import count_audits
 from .audit.runner import AuditRunner, load_audits
 from .codes import Code
 from .config import Address, Config
@@ -35,8 +35,8 @@ from .engine import Engine, Listening, OpenEngine, RevokeOrder, RuleTuple, Start
 from .errors import AuthorizerFailed, ConfigInvalid
 from .extension import describe_error
 from .logs import read_logger
-from .monitoring.figures import Figure
 from .monitoring.health import Condition, Health
+from .monitoring.metric_specs import MetricSpec
 from .monitoring.monitor import Monitor, list_patterns
 from .monitoring.refusals import Refusals
 from .monitoring.window_file import WindowFile
@@ -46,10 +46,10 @@ if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest o
     from .demo import Demo
 
 _SESSION_FIELDS = {
-    "connected": ("connection", "identity", "client", "address", "wire"),
+    "connected": ("connection", "identity", "client", "address", "protocol"),
     "subscribed": ("connection", "selector", "outcome", "position"),
     "unsubscribed": ("connection", "selector"),
-    "disconnected": ("connection", "code", "lived_ms"),
+    "disconnected": ("connection", "code", "duration_ms"),
 }
 """Reports of sessions and what they hold: logged only where `logging.sessions` asks for it."""
 DRAIN_MARGIN_S = 2.0
@@ -246,7 +246,7 @@ class Node:
             "audits": dict(self.audits.counts),
         }
 
-    def count(self) -> Mapping[Figure, float]:
+    def count(self) -> Mapping[MetricSpec, float]:
         """What Python counts itself, for /metrics."""
         return {**count_authorizer(self.gate, self._access_mode.host), **count_audits(self.audits)}
 

@@ -98,7 +98,7 @@ class Device:
         return bytes([first]) + await self.reader.readexactly(length)
 
 
-async def test_a_certificates_holder_has_the_same_rights_on_every_wire(authority: Authority) -> None:
+async def test_a_certificates_holder_has_the_same_rights_on_every_protocol(authority: Authority) -> None:
     async with testing.node(settings(authority)) as node, asyncio.timeout(DEADLINE_S):
         made = context(authority, "d1")
         assert await post(node, made, "/devices/d1/t") == 201

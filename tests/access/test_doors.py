@@ -180,7 +180,7 @@ async def test_a_forwarded_address_is_taken_from_a_trusted_proxy_request_by_requ
             assert await say(node, POST.format(more=more).encode()) == expected, forwarded
 
 
-async def test_listeners_of_a_role_take_nothing_else_on_any_wire() -> None:
+async def test_listeners_of_a_role_take_nothing_else_on_any_protocol() -> None:
     roles: dict[str, Any] = {"client": {"role": "subscribe"}, "mqtt": {"role": "publish"}}
     async with testing.node(roles) as node, asyncio.timeout(DEADLINE_S):
         assert await say(node, POST.format(more="").encode()) == 403

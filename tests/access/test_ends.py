@@ -92,28 +92,28 @@ async def by_mqtt(node: testing.RunningNode, token: str) -> tuple[list[str], int
         await asyncio.sleep(0)  # one turn of the loop, in which it is let go
 
 
-WIRES: dict[str, Listen] = {"websocket": by_websocket, "events": by_events, "poll": by_poll, "mqtt": by_mqtt}
+PROTOCOLS: dict[str, Listen] = {"websocket": by_websocket, "events": by_events, "poll": by_poll, "mqtt": by_mqtt}
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_23_a_token_ends_its_connection_and_where_the_wire_has_a_word_for_it_it_is_warned(
-    node: testing.RunningNode, wire: str
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_23_a_token_ends_its_connection_and_where_the_protocol_has_a_word_for_it_it_is_warned(
+    node: testing.RunningNode, protocol: str
 ) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        heard, code = await WIRES[wire](node, make_token(3))
+        heard, code = await PROTOCOLS[protocol](node, make_token(3))
     assert code == 4003
     # Each poll shows a token of its own, which may be a new one.
-    assert heard == ([] if wire == "poll" else ["token_expiring"])
+    assert heard == ([] if protocol == "poll" else ["token_expiring"])
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("revoked", [{"identity": "ann"}, {"token_id": "t1"}])
 async def test_a_revocation_reaches_whoever_is_connected_and_nobody_else(
-    node: testing.RunningNode, wire: str, revoked: dict[str, Any]
+    node: testing.RunningNode, protocol: str, revoked: dict[str, Any]
 ) -> None:
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        listening = group.create_task(WIRES[wire](node, make_token(600)))
-        other = group.create_task(WIRES[wire](node, make_token(600, "bob", "t2")))
+        listening = group.create_task(PROTOCOLS[protocol](node, make_token(600)))
+        other = group.create_task(PROTOCOLS[protocol](node, make_token(600, "bob", "t2")))
         while len([row for row in await list_rows(node) if row["identity"] and row["subscriptions"]]) < 2:
             assert not listening.done() and not other.done()
         node.node.revoke(Revocation(**revoked))

@@ -33,7 +33,7 @@ async def read(node: testing.RunningNode, path: str) -> Any:
         return await answer.text() if path == "/metrics" else await answer.json()
 
 
-async def test_a_quota_is_told_on_every_wire_and_shown_to_operators() -> None:
+async def test_a_quota_is_told_on_every_protocol_and_shown_to_operators() -> None:
     settings = {"limits": {"connections_per_address_max": 2}}
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
         host, port = node.client.host, node.client.port
@@ -60,7 +60,7 @@ async def test_a_quota_is_told_on_every_wire_and_shown_to_operators() -> None:
             await read(node, "/v1/limits")  # reports come in batches, a moment later
 
 
-async def test_a_rate_holds_over_all_wires_and_connections_of_an_identity_and_tenants_are_kept_apart(
+async def test_a_rate_holds_over_all_protocols_and_connections_of_an_identity_and_tenants_are_kept_apart(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "secret").write_text(SECRET)

@@ -24,7 +24,7 @@ def outcome(**medians: dict[str, float]) -> dict[str, Any]:
         "commit": "c0ffee",
         "machine": {},
         "servers": servers,
-        "against_floor": {},
+        "against_baseline": {},
     }
 
 
@@ -77,7 +77,7 @@ def test_the_pipelines_say_what_they_reach_and_why_not() -> None:
 
 
 def test_a_chart_is_well_formed_and_has_a_bar_for_each_server() -> None:
-    svg = draw_chart(outcome(godwit={"a": 2.0}, floor={"a": 1.0}, other={"b": 1.0}), "a", "A & B")
+    svg = draw_chart(outcome(godwit={"a": 2.0}, baseline={"a": 1.0}, other={"b": 1.0}), "a", "A & B")
     root = ElementTree.fromstring(svg)
     assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 2
 

@@ -1,4 +1,4 @@
-"""The README's figures: made from outcomes, between their marks, with the best rival named."""
+"""The README's figures: made from outcomes, between their resume tokens, with the best rival named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def outcome(**medians: float) -> dict[str, Any]:
 
 
 def test_the_best_rival_is_named_and_no_variant_of_ours_is_a_rival() -> None:
-    figures = build_figures({"fanout": outcome(godwit=4.0, godwit_readiness=1.0, floor=4.5, slow=9.0, fast=6.25)})
+    figures = build_figures({"fanout": outcome(godwit=4.0, godwit_readiness=1.0, baseline=4.5, slow=9.0, fast=6.25)})
     assert "CPU a delivery, µs | 4 | 4.5 | 6.25 (fast) |" in figures
 
 
@@ -24,7 +24,7 @@ def test_what_was_not_measured_is_empty() -> None:
     assert "µs | 4 |  |  |" in build_figures({"fanout": outcome(godwit=4.0)})
 
 
-def test_only_what_is_between_the_marks_is_made() -> None:
+def test_only_what_is_between_the_resume_tokens_is_made() -> None:
     readme = "before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n"
     made = put_figures(readme, {"fanout": outcome(godwit=4.0)})
     assert made.startswith("before\n<!-- figures -->\nMeasured on x") and made.endswith("<!-- /figures -->\nafter\n")

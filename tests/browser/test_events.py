@@ -25,7 +25,7 @@ CUT_BYTES = 20_000
 # What both do with a stream: everything it says is told on, with its kind where it is no message.
 LISTEN = """(stream, tell) => {
   stream.onmessage = (event) => tell({ data: JSON.parse(event.data) });
-  for (const kind of ["mark", "gap", "dropped", "closed"]) {
+  for (const kind of ["resume_token", "gap", "dropped", "closed"]) {
     stream.addEventListener(kind, (event) => tell({ kind, data: JSON.parse(event.data) }));
   }
 }"""
@@ -64,7 +64,7 @@ def numbers(found: list[dict[str, object]], subject: str) -> list[int]:
     seen, kept = 0, []
     for each in found:
         data = each["data"]
-        if each.get("kind") == "mark":
+        if each.get("kind") == "resume_token":
             continue
         assert isinstance(data, dict) and "kind" not in each, each
         if data["message"] == subject and (at := int(str(data["at"]).split(".")[1])) > seen:

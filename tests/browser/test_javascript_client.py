@@ -46,9 +46,9 @@ async def test_five_lines_show_a_live_value(page: Page, serve: Serve, root: Path
         await expect(page.locator("p")).to_have_text("In the kitchen it is 21 °C.")
 
 
-EVERYTHING = """async ([url, wire]) => {
-  const client = new godwit.Client(url, { wire });
-  const subject = `/page/${wire}`;
+EVERYTHING = """async ([url, encoding]) => {
+  const client = new godwit.Client(url, { encoding });
+  const subject = `/page/${encoding}`;
   const subscription = client.subscribe(subject, { snapshot: false });
   await subscription.joined();
   await client.publish(subject, { x: "é😀" });
@@ -67,11 +67,11 @@ EVERYTHING = """async ([url, wire]) => {
 }"""
 
 
-@pytest.mark.parametrize("wire", ["json", "binary"])
-async def test_a_page_publishes_reads_asks_and_answers(page: Page, serve: Serve, wire: str) -> None:
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_a_page_publishes_reads_asks_and_answers(page: Page, serve: Serve, encoding: str) -> None:
     async with testing.node() as node, asyncio.timeout(DEADLINE_S):
         await open_blank(page, serve)
-        assert await page.evaluate(EVERYTHING, [node.url, wire]) == [
+        assert await page.evaluate(EVERYTHING, [node.url, encoding]) == [
             *(42, {"x": "é😀"}, [0, 255], "text"),
             ["CommandRefused", 4101, "SubjectInvalid"],
             "ClientClosed",
@@ -80,7 +80,7 @@ async def test_a_page_publishes_reads_asks_and_answers(page: Page, serve: Serve,
 
 @pytest.mark.parametrize("transport", ["sse", "poll"])
 async def test_a_page_does_the_same_over_http(page: Page, serve: Serve, transport: str) -> None:
-    script = EVERYTHING.replace("{ wire }", "{ transport: wire }")
+    script = EVERYTHING.replace("{ encoding }", "{ transport: encoding }")
     assert script != EVERYTHING
     async with testing.node() as node, asyncio.timeout(DEADLINE_S):
         await open_blank(page, serve)
@@ -112,9 +112,9 @@ async def test_a_page_without_websockets_falls_back_and_says_so(page: Page, serv
         await page.evaluate("client.close()")
 
 
-FOLLOW = """async ([url, wire, subject, settings]) => {
+FOLLOW = """async ([url, encoding, subject, settings]) => {
   window.seen = [];
-  window.client = new godwit.Client(url, { wire, settings: { reconnectFirstMs: 4, reconnectMaxMs: 40, ...settings } });
+  window.client = new godwit.Client(url, { encoding, settings: { reconnectFirstMs: 4, reconnectMaxMs: 40, ...settings } });
   window.subscription = client.subscribe(subject, {}, {
     message: (message) => void seen.push(message.json()),
     gap: (gap) => void seen.push(`gap ${gap.missed}`),
@@ -123,15 +123,15 @@ FOLLOW = """async ([url, wire, subject, settings]) => {
 }"""
 
 
-@pytest.mark.parametrize("wire", ["json", "binary"])
+@pytest.mark.parametrize("encoding", ["json", "binary"])
 async def test_a_page_that_is_cut_many_times_misses_nothing_and_repeats_nothing(
-    page: Page, serve: Serve, wire: str
+    page: Page, serve: Serve, encoding: str
 ) -> None:
     async with testing.node() as node, Client(node.url) as client, asyncio.timeout(DEADLINE_S):
         host, port = node.url.removeprefix("ws://").partition("/")[0].split(":")
         async with CuttingProxy(Random(7), (host, int(port)), 2_000) as proxy:
             await open_blank(page, serve)
-            await page.evaluate(FOLLOW, [proxy.url, wire, "/cut/*", {}])
+            await page.evaluate(FOLLOW, [proxy.url, encoding, "/cut/*", {}])
             published = 0
             while proxy.cuts < 25:
                 await publish_numbers(client, f"/cut/{published % 3}", published, 1)
@@ -261,7 +261,7 @@ async def test_the_package_is_imported_by_its_name_in_node_and_by_typescript(
     typed = tmp_path / "typed.mts"
     typed.write_text(
         'import { Client, type Item, type Message, PositionStorage } from "godwit-client/browser";\n'
-        'const client = new Client([["wss://a", 2], "wss://b"], { wire: "binary", positions: new PositionStorage() });\n'
+        'const client = new Client([["wss://a", 2], "wss://b"], { encoding: "binary", positions: new PositionStorage() });\n'
         'client.subscribe("/a", { last: 3 }, { message: (message: Message) => message.json(), gap: (gap) => gap.missed });\n'
         'for await (const item of client.subscribe("/b").items()) { const known: Item = item; console.log(known.type); }\n'
         "// @ts-expect-error a subject is text\n"

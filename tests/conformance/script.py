@@ -81,7 +81,7 @@ class Stage:
             elif way == "<":
                 await self.hear_all(name, [json.loads(text)])
         for name in self.clients:
-            assert await self.next(name, '{"id":"end","ping":true}', wants_mark=False) == {
+            assert await self.next(name, '{"id":"end","ping":true}', wants_resume_token=False) == {
                 **{"id": "end", "ok": "pong"},
                 "time": pytest.approx(0, abs=2**53),
             }
@@ -97,23 +97,26 @@ class Stage:
         self.streams[name] = await Stream.open(self.url.replace("ws://", "http://") + target, last_id)
         self._open.push_async_callback(self.streams[name].close)
 
-    async def next(self, name: str, question: str = "", *, wants_mark: bool) -> dict[str, Any]:
+    async def next(self, name: str, question: str = "", *, wants_resume_token: bool) -> dict[str, Any]:
         if name in self.streams:
-            while (event := await self.streams[name].next()).get("event") == "mark" and not wants_mark:
+            while (event := await self.streams[name].next()).get("event") == "resume_token" and not wants_resume_token:
                 pass
             return event
         client = await self.client(name)
         if question:
             await client.socket.send(question)
         while (heard := await client.receive()) is not None:
-            if wants_mark or "mark" not in heard:
+            if wants_resume_token or "resume_token" not in heard:
                 return heard
         raise AssertionError(f"{name} was closed: {client.close}")
 
     async def hear_all(self, name: str, wanted: list[Any]) -> None:
         """Hears as many things as are wanted, which fit them in some order."""
         while wanted:
-            heard = await self.next(name, wants_mark=any("mark" in one or one.get("event") == "mark" for one in wanted))
+            heard = await self.next(
+                name,
+                wants_resume_token=any("resume_token" in one or one.get("event") == "resume_token" for one in wanted),
+            )
             for one in wanted:
                 names = dict(self.names)
                 if fits(one, heard, names):

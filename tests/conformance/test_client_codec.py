@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from godwit.client.stand import Stand
-from godwit.client.wire.binary import BinaryWire
-from godwit.client.wire.command import (
+from godwit.client.codec.binary import BinaryEncoding
+from godwit.client.codec.command import (
     Choice,
     Command,
     Connect,
@@ -23,10 +22,11 @@ from godwit.client.wire.command import (
     Unwatch,
     Watch,
 )
-from godwit.client.wire.json import JsonWire
-from godwit.client.wire.push import Ended, Told
-from godwit.client.wire.reply import Reply
-from godwit.client.wire.values import Writer
+from godwit.client.codec.json import JsonEncoding
+from godwit.client.codec.push import Ended, Told
+from godwit.client.codec.reply import Reply
+from godwit.client.codec.values import Writer
+from godwit.client.resume_point import ResumePoint
 from godwit.model import Ack, Kind, Position
 
 CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/codec.json").read_text())["cases"]
@@ -42,14 +42,14 @@ def of(*ways: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", of("push", "reply"))
-def test_both_wires_say_the_same(case: dict[str, Any]) -> None:
-    [by_json] = JsonWire().decode(case["json"])
+def test_both_encodings_say_the_same(case: dict[str, Any]) -> None:
+    [by_json] = JsonEncoding().decode(case["json"])
     assert isinstance(by_json, Told)
     if case["binary"] is not None:
-        wire = BinaryWire()
+        encoding = BinaryEncoding()
         if "number" in case:
-            wire.decode(announcement(case))
-        [by_binary] = wire.decode(bytes.fromhex(case["binary"]))
+            encoding.decode(announcement(case))
+        [by_binary] = encoding.decode(bytes.fromhex(case["binary"]))
         if isinstance(by_json, Reply) and by_json.id is None:
             by_json = Reply(0, *[getattr(by_json, name) for name in Reply.__slots__[1:]])  # 0 is no id
         assert by_binary == by_json or isinstance(by_json, Ended)
@@ -71,7 +71,7 @@ def announcement(case: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("case", of("announcement"))
 def test_announcement_is_no_message(case: dict[str, Any]) -> None:
-    assert BinaryWire().decode(bytes.fromhex(case["binary"])) == []
+    assert BinaryEncoding().decode(bytes.fromhex(case["binary"])) == []
 
 
 @pytest.mark.parametrize("case", of("command"))
@@ -79,15 +79,15 @@ def test_command_is_written_so(case: dict[str, Any]) -> None:
     read = json.loads(case["json"])
     command = command_of(read)
     assert command is not None
-    assert json.loads(JsonWire().encode([command])) == read
-    assert BinaryWire().encode([command]).hex() == case["binary"]
+    assert json.loads(JsonEncoding().encode([command])) == read
+    assert BinaryEncoding().encode([command]).hex() == case["binary"]
 
 
 def test_batch_is_written_so() -> None:
     for case in (case for case in CASES if case["way"] == "batch"):
         commands = [command for read in json.loads(case["json"]) if (command := command_of(read)) is not None]
-        assert json.loads(JsonWire().encode(commands)) == json.loads(case["json"])
-        assert BinaryWire().encode(commands).hex() == case["binary"]
+        assert json.loads(JsonEncoding().encode(commands)) == json.loads(case["json"])
+        assert BinaryEncoding().encode(commands).hex() == case["binary"]
 
 
 def command_of(read: dict[str, Any]) -> Command | None:
@@ -98,7 +98,7 @@ def command_of(read: dict[str, Any]) -> Command | None:
         case {"subscribe": selector}:
             after = read.get("after")
             positions = {selector: after} if isinstance(after, str) else after or {}
-            stand = Stand({subject: Position.parse(at) for subject, at in positions.items()}, read.get("since"))
+            stand = ResumePoint({subject: Position.parse(at) for subject, at in positions.items()}, read.get("since"))
             choice = Choice(
                 read.get("last"), read.get("snapshot", True), read.get("on_gap", "snapshot"), read.get("conflate_ms")
             )

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from godwit.client.stand import Stand
-from godwit.client.standing import Standing, Verdict
-from godwit.client.wire.json import JsonWire
-from godwit.client.wire.push import Marked, Told
-from godwit.client.wire.reply import Reply
+from godwit.client.codec.json import JsonEncoding
+from godwit.client.codec.push import Marked, Told
+from godwit.client.codec.reply import Reply
+from godwit.client.position_tracker import PositionTracker, Verdict
+from godwit.client.resume_point import ResumePoint
 from godwit.model import Gap, Message, Outcome, Position
 from godwit.subject import is_pattern
 
@@ -25,7 +25,7 @@ HOLE = re.compile(r"\$\{(\w*)\}")
 
 
 def fill(text: str) -> str:
-    """A script with every name bound: marks count up by the digit in their name."""
+    """A script with every name bound: resume tokens count up by the digit in their name."""
     text = text.replace('"time":"${}"', '"time":1795250000000')
     return HOLE.sub(lambda hole: NAMES.get(hole[1], f"a1.{int(hole[1][1:] or 0) + 1}.1795250000000.0badcafe"), text)
 
@@ -42,7 +42,7 @@ def streams_of(lines: list[str]) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def tell(event: dict[str, Any]) -> Told:
-    [told] = JsonWire().decode(json.dumps(event["data"]))
+    [told] = JsonEncoding().decode(json.dumps(event["data"]))
     return told
 
 
@@ -50,21 +50,23 @@ def tell(event: dict[str, Any]) -> Told:
 def test_an_event_says_what_a_frame_says_and_its_id_where_its_reader_stands(case: dict[str, Any]) -> None:
     for target, events in streams_of(case["lines"]):
         selectors = re.findall(r"subject=([^&@ ]+)", target)
-        standings = {selector: Standing(selector, is_pattern(selector), 100, Stand()) for selector in selectors}
+        standings = {
+            selector: PositionTracker(selector, is_pattern(selector), 100, ResumePoint()) for selector in selectors
+        }
         for event in events:
             told = tell(event)
             match told:
                 case Reply():
-                    standing = standings[event["data"]["subject"]]
-                    standing.joined(None if told.outcome is Outcome.RESYNC else told.position, told.count)
+                    tracker = standings[event["data"]["subject"]]
+                    tracker.joined(None if told.outcome is Outcome.RESYNC else told.position, told.count)
                 case Message():
-                    standing = standings[event["data"].get("pattern", told.subject)]
-                    assert standing.judge(told) is Verdict.NEW
+                    tracker = standings[event["data"].get("pattern", told.subject)]
+                    assert tracker.judge(told) is Verdict.NEW
                 case Gap():
-                    standing = standings[event["data"].get("pattern", told.subject)]
-                    standing.place(told)
+                    tracker = standings[event["data"].get("pattern", told.subject)]
+                    tracker.place(told)
                 case Marked():
-                    assert event["event"] == "mark" and event["id"]
+                    assert event["event"] == "resume_token" and event["id"]
                     continue
-            if "id" in event and len(selectors) == 1 and not standing.is_pattern:
-                assert standing.position(selectors[0]) == Position.parse(event["id"])
+            if "id" in event and len(selectors) == 1 and not tracker.is_pattern:
+                assert tracker.position(selectors[0]) == Position.parse(event["id"])

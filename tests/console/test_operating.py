@@ -53,8 +53,8 @@ async def test_a_node_that_comes_back_is_shown_again_without_a_reload(page: Page
         await expect(page.locator("#banner")).to_be_empty()
         await expect(page.locator("body")).not_to_have_class(re.compile("stale"))
         await expect(page.locator("#messages tbody")).to_contain_text(re.compile("gap", re.IGNORECASE))
-        publish(node, "/a", "of the new reign")
-        await expect(page.locator("#messages tbody")).to_contain_text("of the new reign")
+        publish(node, "/a", "of the new run")
+        await expect(page.locator("#messages tbody")).to_contain_text("of the new run")
         await page.get_by_role("link", name="Overview").click()
         await expect(page.locator(".tile", has_text="Connections").locator("dd").first).to_have_text(re.compile(r"^\d"))
     assert await page.evaluate("window.isSamePage")
@@ -153,7 +153,7 @@ async def test_the_configuration_is_read_again_and_what_changed_is_named(page: P
         await node.stop()
 
 
-async def test_refusals_of_every_wire_are_shown(page: Page) -> None:
+async def test_refusals_of_every_protocol_are_shown(page: Page) -> None:
     async with testing.node() as node:
         url = f"http://{node.client}/v1/messages?subject=no/slash"
         answer = await page.request.post(url, data="1", headers={"Content-Type": "application/json"})
@@ -162,7 +162,7 @@ async def test_refusals_of_every_wire_are_shown(page: Page) -> None:
         await expect(page.locator("#refusals tbody tr").first).to_contain_text("4101 SubjectInvalid")
 
 
-async def test_a_slow_reader_is_found_and_told_as_at_most_so_far_behind(page: Page) -> None:
+async def test_a_slow_consumer_is_found_and_told_as_at_most_so_far_behind(page: Page) -> None:
     """Counted are all messages the node accepted since the one it stands at, also those it did not ask for."""
     async with (
         testing.node() as node,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from godwit import testing
+from tests.architecture.source import ROOT
 from tests.docs.test_snippets import list_commands
-from tests.house.source import ROOT
 from tests.unit.plan.figures import MACHINE
 
 DEADLINE_S = 120

@@ -20,7 +20,7 @@ from playwright.async_api import Page, expect
 from godwit.children import follow_parent, wait_for_end
 from godwit.config import Config, build_config
 from godwit.errors import EXIT_CONFIG_INVALID
-from tests.house.source import ROOT
+from tests.architecture.source import ROOT
 
 
 def test_the_unit_is_one_that_systemd_takes(root: Path, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from godwit.codes import Code
 from godwit.config.tree import OPTIONS
 from godwit.limits import LIMITS
 from godwit.monitoring.schema import list_metrics
+from tests.architecture.source import read
 from tests.docs.test_snippets import TEXTS
-from tests.house.source import read
 
 SPAN = re.compile(r"`([^`\n]+)`")
 SECTIONS = {key.split(".")[0] for key in OPTIONS}

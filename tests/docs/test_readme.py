@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from godwit import testing
-from tests.house.source import ROOT
+from tests.architecture.source import ROOT
 
 DEADLINE_S = 60
 PROGRAMS = ("curl", "mosquitto_sub", "mosquitto_pub")

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from godwit.client import Client
-from godwit.client.wire.speak import WireName
+from godwit.client.codec.encodings import EncodingName
 from godwit.subject import matches
 from tests.faults.cutting_proxy import CuttingProxy
 from tests.faults.ledger import Ledger, Reader
@@ -36,7 +36,7 @@ class Scene:
         self.ledger = Ledger()
         self.done = asyncio.Event()
         self.places: dict[asyncio.Task[None], Place] = {}
-        self._ways: list[tuple[str, str, WireName, Way]] = [
+        self._ways: list[tuple[str, str, EncodingName, Way]] = [
             ("subject json", SUBJECTS[0], "json", follow),
             ("subject binary", SUBJECTS[0], "binary", follow),
             ("pattern json", "/load/*", "json", follow),
@@ -50,9 +50,9 @@ class Scene:
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
         """Start every reader; returns when all their joins are complete."""
-        for name, selector, wire, way in self._ways:
+        for name, selector, encoding, way in self._ways:
             reader = Reader(name, self.ledger, name.startswith("conflated"))
-            place = Place(reader, self.url, selector, wire, asyncio.Event())
+            place = Place(reader, self.url, selector, encoding, asyncio.Event())
             self.places[group.create_task(_run(way, place))] = place
         for place in self.places.values():
             await place.joined.wait()
@@ -110,7 +110,7 @@ async def be_cut(port: int, random: Random, cuts: int, tmp_path: Path) -> str:
             await scene.begin(group)
             async with (
                 Client(proxy.url, settings=QUICK) as one,
-                Client(proxy.url, wire="binary", settings=QUICK) as other,
+                Client(proxy.url, encoding="binary", settings=QUICK) as other,
                 asyncio.TaskGroup() as publishers,
             ):
                 for number in range(6):

@@ -22,7 +22,7 @@ async def test_71_leaving_node_loses_nothing_that_it_acknowledged(driver: str) -
         asyncio.timeout(DEADLINE_S),
         # It leaves when its last client has, which waits for no time: the reader goes when it has what was acknowledged.
         running_node({"node.driver": driver, "node.shards": 2, "drain.grace_ms": 2 * DEADLINE_S * 1_000}) as node,
-        Client(node.url, wire="binary", settings=QUICK) as publisher,
+        Client(node.url, encoding="binary", settings=QUICK) as publisher,
     ):
         async with raw_client(node.url) as reader:
             assert (await reader.ask({"id": 1, "subscribe": "/load/*"}))["ok"] == "subscribed"

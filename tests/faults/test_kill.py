@@ -83,7 +83,7 @@ async def _kill_and_check(directory: Path, random: Random, kills: int) -> None:
         async with (
             CuttingProxy(random, (node.host, node.port), 0) as proxy,
             Client(proxy.url, settings=QUICK) as reader,
-            Client(proxy.url, wire="binary", settings=QUICK) as client,
+            Client(proxy.url, encoding="binary", settings=QUICK) as client,
         ):
             subscription = reader.subscribe(SUBJECTS[0])
             await subscription.joined()

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from godwit.client import Client
+from godwit.client.codec.encodings import EncodingName
+from godwit.client.codec.json import JsonEncoding
 from godwit.client.items import Dropped
-from godwit.client.wire.json import JsonWire
-from godwit.client.wire.speak import WireName
 from godwit.model import Gap, Message
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import raw_client
@@ -90,7 +90,7 @@ class Flood:
                 group.create_task(self._read(number, event))
             for event in joined:
                 await event.wait()
-            async with Client(self._url, wire="binary") as client:
+            async with Client(self._url, encoding="binary") as client:
                 for begin in range(0, self._count, BATCH):
                     contents = ([number, "x" * 200] for number in range(begin, begin + BATCH))
                     # without keys: the node would remember them, which is no cost of those who do not read
@@ -100,8 +100,8 @@ class Flood:
                         await self._moved.wait()
 
     async def _read(self, number: int, joined: asyncio.Event) -> None:
-        wire: WireName = "binary" if number % 2 else "json"
-        async with Client(self._url, wire=wire) as client:
+        encoding: EncodingName = "binary" if number % 2 else "json"
+        async with Client(self._url, encoding=encoding) as client:
             subscription = client.subscribe("/flood", snapshot=False)
             await subscription.joined()
             joined.set()
@@ -139,9 +139,9 @@ async def test_who_never_reads_costs_little_and_hears_of_the_gap_when_it_reads(
 
 def _hears_of_its_gap(slow: NonReader, head: int) -> None:
     """It reads what had been sent, then exactly one gap, the snapshot after it, and stands at the head."""
-    wire, stand, gaps = JsonWire(), None, []
+    encoding, stand, gaps = JsonEncoding(), None, []
     while stand is None or stand < head:
-        for told in wire.decode(slow.read()):
+        for told in encoding.decode(slow.read()):
             if isinstance(told, Gap):
                 assert told.position is not None and told.after is not None
                 assert told.after.sequence == stand
@@ -156,7 +156,7 @@ def _hears_of_its_gap(slow: NonReader, head: int) -> None:
 
 async def test_who_does_not_read_is_told_how_many_standard_messages_were_lost(driver: str) -> None:
     settings = {"node.driver": driver, "limits.stream_window_bytes_max": 65_536, "limits.idle_ms_max": 600_000}
-    count, wire, received, lost = 3_000, JsonWire(), 0, 0
+    count, encoding, received, lost = 3_000, JsonEncoding(), 0, 0
     async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, Client(node.url) as client:
         with closing(NonReader(node, "/standard")) as slow:
             slow.read()  # it is subscribed
@@ -164,7 +164,7 @@ async def test_who_does_not_read_is_told_how_many_standard_messages_were_lost(dr
                 contents = ([number, "x" * 200] for number in range(begin, begin + BATCH))
                 await asyncio.gather(*(client.publish("/standard", each, guaranteed=False) for each in contents))
             while received + lost < count:
-                for told in wire.decode(slow.read()):
+                for told in encoding.decode(slow.read()):
                     assert isinstance(told, Message | Dropped)
                     if isinstance(told, Dropped):
                         lost += told.count

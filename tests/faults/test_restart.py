@@ -21,7 +21,7 @@ async def test_killed_node_comes_back_with_a_gap_of_another_epoch_and_then_goes_
         running_node(settings) as first,
         CuttingProxy(random, (first.host, first.port), 0) as proxy,
         Client(proxy.url, settings=QUICK) as json,
-        Client(proxy.url, wire="binary", settings=QUICK) as binary,
+        Client(proxy.url, encoding="binary", settings=QUICK) as binary,
     ):
         subject, pattern = json.subscribe("/a/b"), binary.subscribe("/a/*")
         await asyncio.gather(subject.joined(), pattern.joined())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from godwit.client import Client, PositionFile, Settings
-from godwit.client.wire.speak import WireName
+from godwit.client.codec.encodings import EncodingName
 from tests.faults.ledger import Ledger, Reader
 
 QUICK = Settings(reconnect_first_ms=4, reconnect_max_ms=40)
@@ -25,13 +25,13 @@ class Place:
     reader: Reader
     url: str
     selector: str
-    wire: WireName
+    encoding: EncodingName
     joined: asyncio.Event
 
 
 async def follow(place: Place, conflate_ms: int | None = None) -> None:
     """One client, one subscription, for as long as it lasts."""
-    async with Client(place.url, wire=place.wire, settings=QUICK) as client:
+    async with Client(place.url, encoding=place.encoding, settings=QUICK) as client:
         subscription = client.subscribe(place.selector, conflate_ms=conflate_ms)
         await subscription.joined()
         place.joined.set()
@@ -44,7 +44,9 @@ def come_back(file: Path, each: int) -> Way:
 
     async def read(place: Place) -> None:
         while True:
-            async with Client(place.url, wire=place.wire, settings=NARROW, positions=PositionFile(file)) as client:
+            async with Client(
+                place.url, encoding=place.encoding, settings=NARROW, positions=PositionFile(file)
+            ) as client:
                 subscription = client.subscribe(place.selector)
                 await subscription.joined()
                 place.joined.set()
@@ -59,7 +61,7 @@ def lag(ledger: Ledger, done: asyncio.Event) -> Way:
     """Read one item for every six messages published, until nothing more is published."""
 
     async def read(place: Place) -> None:
-        async with Client(place.url, wire=place.wire, settings=NARROW) as client:
+        async with Client(place.url, encoding=place.encoding, settings=NARROW) as client:
             subscription = client.subscribe(place.selector)
             await subscription.joined()
             place.joined.set()

@@ -44,7 +44,7 @@ def _list_files() -> Iterator[Path]:
 
 
 def render_table() -> str:
-    """The guide's part between the two marks, with them."""
+    """The guide's part between the two resume tokens, with them."""
     tests = find_tests()
     lines = [BEGIN, "", "| | what comes | what it gets | held by |", "|---|---|---|---|"]
     for case in read_cases():

@@ -107,7 +107,7 @@ def by_mqtt(version: int) -> Show:
     return lambda node, token: asyncio.to_thread(show, node, token)
 
 
-WIRES: dict[str, Show] = {
+PROTOCOLS: dict[str, Show] = {
     "websocket": by_websocket,
     "publish": by_http("POST", "/v1/messages?subject=/a"),
     "read": by_http("GET", "/v1/messages?subject=/a"),
@@ -119,29 +119,29 @@ WIRES: dict[str, Show] = {
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("case", TOKENS)
-async def test_a_hostile_token_is_refused_in_the_words_of_the_wire(
-    node: testing.RunningNode, case: str, wire: str
+async def test_a_hostile_token_is_refused_in_the_words_of_the_protocol(
+    node: testing.RunningNode, case: str, protocol: str
 ) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        code = await WIRES[wire](node, TOKENS[case]())
-    is_expired = case == "case 41, expired" and not wire.startswith("MQTT")
+        code = await PROTOCOLS[protocol](node, TOKENS[case]())
+    is_expired = case == "case 41, expired" and not protocol.startswith("MQTT")
     assert code == (EXPIRED if is_expired else INVALID)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_22_who_shows_no_token_is_refused_and_who_shows_a_good_one_is_served(
-    node: testing.RunningNode, wire: str
+    node: testing.RunningNode, protocol: str
 ) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        assert await WIRES[wire](node, None) == MISSING
-        assert await WIRES[wire](node, sign()) == 0
+        assert await PROTOCOLS[protocol](node, None) == MISSING
+        assert await PROTOCOLS[protocol](node, sign()) == 0
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_44_whose_token_was_damaged_is_told_what_is_wrong_with_it_on_every_wire_that_has_words(
+async def test_44_whose_token_was_damaged_is_told_what_is_wrong_with_it_on_every_protocol_that_has_words(
     node: testing.RunningNode,
 ) -> None:
     head, _, signature = sign().rpartition(".")

@@ -13,7 +13,7 @@ LINE = [
     case("9112 2.2 a blank line before", " \r\n" + get(), 400),
     case("9112 2.2 LF CR for CR LF", get().replace("\r\n", "\n\r"), 400),
     case("9112 2.2 CR CR LF", get().replace("\r\n", "\r\r\n", 1), 400),
-    case("9112 2.2 a byte order mark before", "\xef\xbb\xbf" + get(), 400),
+    case("9112 2.2 a byte-order sign before", "\xef\xbb\xbf" + get(), 400),
     case("9112 3 nothing but blanks", "   \r\n\r\n", 400),
     case("9112 3 a form feed for a blank", get().replace(" / ", "\x0c/\x0c", 1), 400),
     case("9112 3 a no-break space", get().replace(" / ", " /\xa0", 1), 400),
@@ -40,7 +40,7 @@ LINE = [
 ]
 
 TARGETS = [
-    case("9112 3.2 two question marks", get(target="/?a?b"), 200),
+    case("9112 3.2 two question resume tokens", get(target="/?a?b"), 200),
     case("9112 3.2 an empty query", get(target="/?"), 200),
     case("9112 3.2 two slashes", get(target="//"), 404, 200, 400),
     case("9112 3.2 two slashes and a host", get(target="//a/"), 404, 400),

@@ -18,11 +18,11 @@ from godwit.client import (
     Message,
     Position,
     PositionFile,
+    ResumePoint,
     Settings,
-    Stand,
     Status,
 )
-from godwit.client.wire.speak import WireName
+from godwit.client.codec.encodings import EncodingName
 
 QUICK = Settings(reconnect_first_ms=4, reconnect_max_ms=40)
 DEADLINE_S = 20
@@ -35,14 +35,14 @@ async def node() -> AsyncIterator[testing.RunningNode]:
 
 
 @pytest.fixture(params=["json", "binary"])
-def wire(request: pytest.FixtureRequest) -> WireName:
-    name: WireName = request.param
+def encoding(request: pytest.FixtureRequest) -> EncodingName:
+    name: EncodingName = request.param
     return name
 
 
 @pytest.fixture
-async def client(node: testing.RunningNode, wire: WireName) -> AsyncIterator[Client]:
-    async with Client(node.url, wire=wire, settings=QUICK) as client:
+async def client(node: testing.RunningNode, encoding: EncodingName) -> AsyncIterator[Client]:
+    async with Client(node.url, encoding=encoding, settings=QUICK) as client:
         yield client
 
 
@@ -99,15 +99,17 @@ async def test_live_only_and_last_and_after_choose_where_to_begin(client: Client
         assert [message.json() for message in await take(pattern, 3)] == [3, 4, 5]
 
 
-async def test_pattern_goes_on_from_its_mark(client: Client, node: testing.RunningNode, wire: WireName) -> None:
+async def test_pattern_goes_on_from_its_resume_token(
+    client: Client, node: testing.RunningNode, encoding: EncodingName
+) -> None:
     subscription = client.subscribe("/a/**")
     await subscription.joined()
     for number in range(10):
         await client.publish(f"/a/{number % 3}", number)
     assert [message.json() for message in await take(subscription, 6)] == list(range(6))
     subscription.handled()
-    stand = subscription.stand
-    async with Client(node.url, wire=wire) as other:
+    stand = subscription.resume_point
+    async with Client(node.url, encoding=encoding) as other:
         assert [message.json() for message in await take(other.subscribe("/a/**", after=stand), 4)] == [6, 7, 8, 9]
 
 
@@ -147,8 +149,8 @@ async def test_same_key_is_one_message(client: Client) -> None:
         await client.publish("/a/b", 2, key="k" * 16)
 
 
-async def test_request_is_replied_to(client: Client, node: testing.RunningNode, wire: WireName) -> None:
-    async with Client(node.url, wire=wire) as worker:
+async def test_request_is_replied_to(client: Client, node: testing.RunningNode, encoding: EncodingName) -> None:
+    async with Client(node.url, encoding=encoding) as worker:
         requests = worker.subscribe("/svc/double", snapshot=False)
         await requests.joined()
 
@@ -182,15 +184,17 @@ async def test_what_the_node_refuses_is_raised_where_it_was_asked(client: Client
 
 
 async def test_saved_positions_are_gone_on_from(
-    node: testing.RunningNode, wire: WireName, client: Client, tmp_path: object
+    node: testing.RunningNode, encoding: EncodingName, client: Client, tmp_path: object
 ) -> None:
     read: list[int] = []
     for selector in ("/a/b", "/a/*"):
         read.clear()
-        async with Client(node.url, wire=wire) as first:  # so that a later begin is not at the snapshot
+        async with Client(node.url, encoding=encoding) as first:  # so that a later begin is not at the snapshot
             await first.publish("/a/b", -1)
         for number in range(12):
-            async with Client(node.url, wire=wire, positions=PositionFile(f"{tmp_path}/{number // 12}.json")) as reader:
+            async with Client(
+                node.url, encoding=encoding, positions=PositionFile(f"{tmp_path}/{number // 12}.json")
+            ) as reader:
                 subscription = reader.subscribe(selector)
                 if number == 0:
                     await take(subscription, 1)
@@ -200,20 +204,20 @@ async def test_saved_positions_are_gone_on_from(
         assert read == list(range(1, 12))
 
 
-async def test_stand_of_another_reign_is_a_gap(client: Client) -> None:
+async def test_resume_point_of_another_run_is_a_gap(client: Client) -> None:
     await client.publish("/a/b", 1)
-    items = client.subscribe("/a/b", after=Stand({"/a/b": Position(1, 1)})).items()
+    items = client.subscribe("/a/b", after=ResumePoint({"/a/b": Position(1, 1)})).items()
     found = [type(await anext(items)).__name__ for _ in range(3)]
     assert found == ["Status", "Gap", "Message"]
 
 
 @pytest.mark.parametrize("kept", [3, 100])
 async def test_who_comes_back_too_late_is_told_how_much_is_gone_and_given_the_present(
-    wire: WireName, kept: int
+    encoding: EncodingName, kept: int
 ) -> None:
     async with testing.node({"limits": {"log_messages_max": kept}}) as node, asyncio.timeout(DEADLINE_S):
         positions: dict[str, Any] = {}
-        async with Client(node.url, wire=wire, settings=QUICK, positions=positions) as client:
+        async with Client(node.url, encoding=encoding, settings=QUICK, positions=positions) as client:
             for number in range(10):
                 published = await client.publish("/a", number)
             first = published.position

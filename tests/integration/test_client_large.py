@@ -8,16 +8,20 @@ import pytest
 
 from godwit import testing
 from godwit.client import Client, CommandRefused, Settings
-from godwit.client.wire.speak import WireName
+from godwit.client.codec.encodings import EncodingName
 from godwit.codes import Code
 
 LARGE = Settings(publish_queue_bytes_max=1 << 30, reconnect_first_ms=4, reconnect_max_ms=40)
 
 
-@pytest.mark.parametrize("wire", ["json", "binary"])
+@pytest.mark.parametrize("encoding", ["json", "binary"])
 @pytest.mark.parametrize("megabytes", [2, 12, 40])
-async def test_publish_too_large_for_the_node_is_refused_alone(wire: WireName, megabytes: int) -> None:
-    async with asyncio.timeout(60), testing.node() as node, Client(node.url, wire=wire, settings=LARGE) as client:
+async def test_publish_too_large_for_the_node_is_refused_alone(encoding: EncodingName, megabytes: int) -> None:
+    async with (
+        asyncio.timeout(60),
+        testing.node() as node,
+        Client(node.url, encoding=encoding, settings=LARGE) as client,
+    ):
         await client.publish("/a", 1)
         small = [asyncio.create_task(client.publish("/small", number)) for number in range(20)]
         with pytest.raises(CommandRefused) as told:

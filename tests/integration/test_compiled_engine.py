@@ -11,7 +11,7 @@ import pytest
 from godwit.config import build_config
 from godwit.engine import Engine, Start, open_engine
 from godwit.errors import ListenFailed
-from tests.house.source import ROOT
+from tests.architecture.source import ROOT
 
 ALL = [("/**", "both", "allow")]
 

@@ -84,7 +84,9 @@ async def test_an_event_stream_resumes_by_an_id_that_memory_has_let_go_of(tmp_pa
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_a_pattern_resumes_by_a_mark_that_is_older_than_its_logs(tmp_path: Path, is_restarted: bool) -> None:
+async def test_a_pattern_resumes_by_a_resume_token_that_is_older_than_its_logs(
+    tmp_path: Path, is_restarted: bool
+) -> None:
     settings: dict[str, object] = {
         "node.data_directory": tmp_path,
         "limits.log_messages_max": 10,
@@ -93,9 +95,9 @@ async def test_a_pattern_resumes_by_a_mark_that_is_older_than_its_logs(tmp_path:
     async with asyncio.timeout(DEADLINE_S):
         async with running_node(settings) as node, raw_client(node.url) as client:
             await client.ask({"id": 1, "subscribe": "/p/*"})
-            mark = ""
-            while not mark:
-                mark = (await client.receive() or {}).get("mark", "")
+            resume_token = ""
+            while not resume_token:
+                resume_token = (await client.receive() or {}).get("resume_token", "")
             publishes = [{"id": n, "publish": f"/p/{n % 7}", "content": n, "ack": "disk"} for n in range(700)]
             for begin in range(0, 700, 100):
                 await client.send(*publishes[begin : begin + 100])
@@ -103,17 +105,17 @@ async def test_a_pattern_resumes_by_a_mark_that_is_older_than_its_logs(tmp_path:
             while answered < 700:
                 answered += (await client.receive() or {}).get("ok") == "published"
             if not is_restarted:
-                await check_pattern(node, mark)
+                await check_pattern(node, resume_token)
             assert await node.terminate() == 0
         if is_restarted:
             async with running_node(settings) as node:
-                await check_pattern(node, mark)
+                await check_pattern(node, resume_token)
 
 
-async def check_pattern(node: NodeProcess, mark: str) -> None:
-    """Everything after the mark comes, in the order in which it was accepted, and no gap."""
+async def check_pattern(node: NodeProcess, resume_token: str) -> None:
+    """Everything after the resume token comes, in the order in which it was accepted, and no gap."""
     async with raw_client(node.url) as client:
-        assert (await client.ask({"id": 1, "subscribe": "/p/*", "since": mark}))["outcome"] == "recovered"
+        assert (await client.ask({"id": 1, "subscribe": "/p/*", "since": resume_token}))["outcome"] == "recovered"
         contents: list[int] = []
         while len(contents) < 700:
             got = await client.receive()

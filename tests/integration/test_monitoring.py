@@ -129,7 +129,7 @@ async def test_metrics_count_what_happened(node: testing.RunningNode) -> None:
         == metrics["godwit_closes_by_code_total"]
     )
     assert metrics["godwit_connections_refused_by_code_total"] == 1
-    assert metrics["godwit_subscriptions"] == metrics["godwit_slow_readers"] == 0
+    assert metrics["godwit_subscriptions"] == metrics["godwit_slow_consumers"] == 0
     assert metrics["godwit_shard_cpu_seconds_total"] > 0 and metrics["process_resident_memory_bytes"] > 1e6
 
 
@@ -152,8 +152,8 @@ async def test_figures_are_pushed_to_who_joins_and_each_second(node: testing.Run
         assert times == sorted(set(times))
         window = await anext(aiter(client.subscribe("/$node/*/15mo")))
         assert window.subject == "/$node/n1/15mo" and window.json()["seconds"] == 15 * 30 * 86_400
-        wire = await anext(aiter(client.subscribe("/$node/n1/wires/*/now")))
-        assert wire.json()["connections"] >= 0
+        protocol = await anext(aiter(client.subscribe("/$node/n1/protocols/*/now")))
+        assert protocol.json()["connections"] >= 0
 
 
 async def test_no_leading_wildcard_hears_of_the_node_and_nobody_publishes_there(node: testing.RunningNode) -> None:

@@ -53,7 +53,7 @@ async def test_what_mqtt_is_refused_is_told(version: int) -> None:
     ],
     ids=lambda given: given[0] if isinstance(given, tuple) else "sent",
 )
-async def test_who_is_disconnected_is_listed_by_the_code_of_every_wire(sent: bytes, words: tuple[str, ...]) -> None:
+async def test_who_is_disconnected_is_listed_by_the_code_of_every_protocol(sent: bytes, words: tuple[str, ...]) -> None:
     limits = {"publishes_per_second_max": 1, "message_bytes_max": 4_096}
     async with testing.node({"limits": limits}) as node:
         assert node.mqtt is not None

@@ -63,20 +63,20 @@ async def shake(node: testing.RunningNode, made: ssl.SSLContext, name: str = "lo
     """The certificate's names and the version of one handshake."""
     assert node.client_tls is not None
     _, writer = await asyncio.open_connection("127.0.0.1", node.client_tls.port, ssl=made, server_hostname=name)
-    wire = writer.get_extra_info("ssl_object")
-    told = (wire.getpeercert()["subject"][0][0][1], wire.version())
+    encoding = writer.get_extra_info("ssl_object")
+    told = (encoding.getpeercert()["subject"][0][0][1], encoding.version())
     writer.close()
     return told
 
 
-@pytest.mark.parametrize("wire", ["json", "binary"])
+@pytest.mark.parametrize("encoding", ["json", "binary"])
 async def test_messages_of_every_size_pass_whole_and_in_order(
-    node: testing.RunningNode, authority: Authority, wire: Any
+    node: testing.RunningNode, authority: Authority, encoding: Any
 ) -> None:
     sizes = [1, 100, 16_000, 16_384, 16_385, 40_000, 65_536, 200_000, 900_000]
     async with (
-        Client(url(node), ca_file=authority.file, wire=wire) as client,
-        Client(url(node), ca_file=authority.file, wire=wire) as other,
+        Client(url(node), ca_file=authority.file, encoding=encoding) as client,
+        Client(url(node), ca_file=authority.file, encoding=encoding) as other,
         Client(node.url) as plain,
     ):
         subscriptions = [one.subscribe("/a/**") for one in (client, other, plain)]
@@ -89,7 +89,7 @@ async def test_messages_of_every_size_pass_whole_and_in_order(
             assert [(text[0], len(text)) for text in texts] == [(chr(97 + n), size) for n, size in enumerate(sizes)]
 
 
-async def test_a_slow_reader_is_told_of_its_gap_and_what_it_gets_is_whole(
+async def test_a_slow_consumer_is_told_of_its_gap_and_what_it_gets_is_whole(
     node: testing.RunningNode, authority: Authority
 ) -> None:
     assert node.client_tls is not None

@@ -56,9 +56,9 @@ async def change(node: testing.RunningNode, method: str, path: str, body: object
         return answer.status, await answer.json(content_type=None)
 
 
-@pytest.mark.parametrize("wire", ["json", "binary"])
-async def test_a_token_grants_what_it_says_on_both_wires(node: testing.RunningNode, wire: str) -> None:
-    async with Client(node.url, token=make_token(), wire=wire) as client:
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_a_token_grants_what_it_says_on_both_encodings(node: testing.RunningNode, encoding: str) -> None:
+    async with Client(node.url, token=make_token(), encoding=encoding) as client:
         await client.publish("/rooms/ann/1", {"n": 1})
         subscription = client.subscribe("/rooms/ann/*")
         assert (await anext(subscription)).json() == {"n": 1}

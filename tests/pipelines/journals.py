@@ -94,7 +94,7 @@ class JournalWriter:
         """The rows with their node, offset and checksum."""
         whole = []
         for offset, row in enumerate(rows, self.next):
-            row = {"node": self.node, "offset": offset, **row}
+            row = {"node": self.node, "journal_offset": offset, **row}
             whole.append({"crc": checksum(row, self.schema), **row})
         return pa.RecordBatch.from_pylist(whole, self.schema)
 

@@ -48,13 +48,13 @@ def call(*words: str) -> Result:
         (("run", "land"), 2, "journal.paths: '' must name a node's data directory; --journal DATA"),
         (("run", "reconcile", "--every", "1h"), 2, "journal.paths: '' must name a node's data directory"),
         (
-            ("run", "bars", "--set", "kafka.servers=127.0.0.1:9", "--set", "kafka.topics=rooms"),
+            ("run", "ohlc", "--set", "kafka.servers=127.0.0.1:9", "--set", "kafka.topics=rooms"),
             2,
             "journal.paths: '' must name a node's data directory: bars reads no topics of Kafka; --journal DATA",
         ),
-        (("run", "bars", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
-        (("run", "bars", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
-        (("run", "bars", "--option", "field=price"), 2, "--option field: 'price' must be a path into JSON"),
+        (("run", "ohlc", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
+        (("run", "ohlc", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
+        (("run", "ohlc", "--option", "field=price"), 2, "--option field: 'price' must be a path into JSON"),
         (("run", "maintain", "--option", "table="), 2, "--option table: '' is no table"),
         (("run", "replay"), 2, "must name a subject or pattern"),
         (("run", "replay", "--option", "subjects=orders/**"), 2, "did you mean /orders/**?"),
@@ -80,19 +80,19 @@ def call(*words: str) -> Result:
             "must be a day, or a time of a day, in UTC, or how long ago; 2026-11-21 10:00, or 24h",
         ),
         (("run", "audit", "--option", "since=400 days"), 2, "--option since: '400 days' must be a day"),
-        (("run", "bars", "--option", "publish=bars/1s"), 2, "did you mean /bars/1s?"),
-        (("run", "bars", "--option", "publish=/bars/*"), 2, "has a wildcard"),
-        (("run", "bars", "--option", "publish=/$bars"), 2, "is the node's own"),
-        (("run", "bars", "--option", "subjects=stocks/"), 2, "does not begin with a slash"),
-        (("run", "bars", "--option", "subjects=/stocks/**"), 2, "not a pattern"),
+        (("run", "ohlc", "--option", "publish=bars/1s"), 2, "did you mean /bars/1s?"),
+        (("run", "ohlc", "--option", "publish=/bars/*"), 2, "has a wildcard"),
+        (("run", "ohlc", "--option", "publish=/$bars"), 2, "is the node's own"),
+        (("run", "ohlc", "--option", "subjects=stocks/"), 2, "does not begin with a slash"),
+        (("run", "ohlc", "--option", "subjects=/stocks/**"), 2, "not a pattern"),
         (
-            ("run", "bars", "--option", "width=1 parsec"),
+            ("run", "ohlc", "--option", "width=1 parsec"),
             2,
             "'1 parsec' must be a length of time up to 366 days; 1 second",
         ),
-        (("run", "bars", "--option", "width=0 seconds"), 2, "--option width: '0 seconds'"),
-        (("run", "bars", "--option", "width=1 month"), 2, "--option width: '1 month'"),
-        (("run", "bars", "--option", "late=-1 second"), 2, "--option late: '-1 second'"),
+        (("run", "ohlc", "--option", "width=0 seconds"), 2, "--option width: '0 seconds'"),
+        (("run", "ohlc", "--option", "width=1 month"), 2, "--option width: '1 month'"),
+        (("run", "ohlc", "--option", "late=-1 second"), 2, "--option late: '-1 second'"),
         (("run", "capacity", "--option", "connections=-5"), 2, "must be a whole number from 0 to 1,000,000,000"),
         (("run", "capacity", "--option", "connections=abc"), 2, "--option connections: 'abc' must be a whole number"),
         (("run", "capacity", "--option", "connections=5"), 2, "--option deliveries: '' must be given with connections"),
@@ -264,7 +264,7 @@ def test_one_is_not_told_as_many(count: int, said: str) -> None:
 def test_jobs_and_tables_are_listed() -> None:
     listed = call("list")
     assert listed.exit_code == 0 and all(name in listed.output for name in JOBS)
-    assert "  writes gold.bars, subjects\n  --option field JSON path" in listed.output
+    assert "  writes gold.ohlc, subjects\n  --option field JSON path" in listed.output
     assert all(name in call("list", "--tables").output for name in TABLES)
     narrow = CliRunner().invoke(main, ["list"], env={"COLUMNS": "60"}).output
     assert max(map(len, narrow.splitlines())) <= 60 and all(
@@ -278,8 +278,8 @@ def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -
     lake = ("--lake", str(tmp_path))
     shown = call("show", "bronze.messages", *lake, "--rows", "2")
     assert shown.exit_code == 0 and "2 of 30 rows" in shown.output and "/rooms/9" in shown.output
-    lines = call("show", "bronze.messages", *lake, "--json", "--where", "`offset` < 3").output.splitlines()
-    assert sorted(json.loads(line)["offset"] for line in lines) == [0, 1, 2]
+    lines = call("show", "bronze.messages", *lake, "--json", "--where", "`journal_offset` < 3").output.splitlines()
+    assert sorted(json.loads(line)["journal_offset"] for line in lines) == [0, 1, 2]
     wrong = call("show", "bronze.messages", *lake, "--where", "nothing = 1")
     assert wrong.exit_code == 2 and "is no condition" in wrong.output
     half = call("show", "bronze.messages", *lake, "--where", "subject =")

@@ -35,7 +35,7 @@ SCHEMA = arrow_schema(TABLE.schema)
 
 def write_rows(path: Path, offsets: Iterable[int], **fields: Any) -> list[Written]:
     rows = [
-        {"node": "a", "offset": offset, "crc": 0, "date": START.date(), **message(offset, **fields)}
+        {"node": "a", "journal_offset": offset, "crc": 0, "date": START.date(), **message(offset, **fields)}
         for offset in offsets
     ]
     return write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
@@ -47,7 +47,7 @@ def write(path: Path, offsets: range, *, app: str = "query", batch: int = 0, **f
 
 
 def offsets_of(path: Path) -> list[int]:
-    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("offset").to_pylist())
+    return sorted(DeltaTable(str(path)).to_pyarrow_table().column("journal_offset").to_pylist())
 
 
 def test_a_batch_is_committed_once_the_first_too_and_a_repeat_leaves_no_file(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_file_is_found_and_taken_out_whatever_its_folder_is_called(tmp_path: P
 
 def test_a_file_of_a_task_that_failed_is_removed(tmp_path: Path) -> None:
     def batches() -> Any:
-        yield from pa.Table.from_pylist([{"offset": 1, "date": START.date()}], SCHEMA).to_batches()
+        yield from pa.Table.from_pylist([{"journal_offset": 1, "date": START.date()}], SCHEMA).to_batches()
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
@@ -98,7 +98,7 @@ def test_a_file_of_a_task_that_failed_is_removed(tmp_path: Path) -> None:
 
 def test_rows_of_several_days_lie_in_a_folder_each(tmp_path: Path) -> None:
     days = [START.date().replace(day=day) for day in (20, 21, 20)]
-    rows = [{"node": "a", "offset": offset, "date": day} for offset, day in enumerate(days)]
+    rows = [{"node": "a", "journal_offset": offset, "date": day} for offset, day in enumerate(days)]
     files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), tmp_path, SCHEMA, TABLE.partitions)
     assert {(each.partition["date"], each.rows) for each in files} == {("2026-11-20", 2), ("2026-11-21", 1)}
 
@@ -107,7 +107,12 @@ def test_bounds_of_offsets_are_in_the_log_and_names_of_persons_are_not(tmp_path:
     write(tmp_path, range(5, 15), publisher="mallory")
     DeltaTable(str(tmp_path)).optimize.compact()
     file = live_files(str(tmp_path))[0]
-    assert (file["min.offset"], file["max.offset"], file["min.node"], file["num_records"]) == (5, 14, "a", 10)
+    assert (file["min.journal_offset"], file["max.journal_offset"], file["min.node"], file["num_records"]) == (
+        5,
+        14,
+        "a",
+        10,
+    )
     assert "mallory" not in "".join(path.read_text() for path in (tmp_path / "_delta_log").glob("*.json"))
 
 
@@ -163,7 +168,7 @@ def test_who_is_erased_is_in_no_damaged_row_either(tmp_path: Path) -> None:
     for offset, publisher in enumerate(("mallory", 'the "other" Zoë', "x: mallory")):
         row = {
             "node": "a",
-            "offset": offset,
+            "journal_offset": offset,
             "time": START,
             "fault": "crc",
             "publisher": publisher,
@@ -182,7 +187,7 @@ def tell(reader: TailReader, place: dict[str, Any], limit: ReadLimit) -> tuple[d
     end = reader.latestOffset(place, limit)
     tasks = TailReader(reader.options, TABLE.schema).partitions(place, end)
     return end, sorted(
-        offset for task in tasks for batch in reader.read(task) for offset in batch.column("offset").to_pylist()
+        offset for task in tasks for batch in reader.read(task) for offset in batch.column("journal_offset").to_pylist()
     )
 
 
@@ -236,7 +241,7 @@ def test_the_oldest_rows_come_first_and_none_behind_much_newer_ones(tmp_path: Pa
 def write_long(path: Path, first: int, last: int) -> None:
     """A file with a row at either end of so many hours."""
     rows = [
-        {**message(offset, **hour(offset, "b")), "offset": offset, "crc": 0, "date": START.date()}
+        {**message(offset, **hour(offset, "b")), "journal_offset": offset, "crc": 0, "date": START.date()}
         for offset in (first, last)
     ]
     files = write_files(pa.Table.from_pylist(rows, SCHEMA).to_batches(), path, SCHEMA, TABLE.partitions)
@@ -284,7 +289,7 @@ def test_a_column_that_a_table_gains_is_null_in_the_rows_before(tmp_path: Path) 
     write(tmp_path, range(3))
     wider = StructType([*TABLE.schema.fields, StructField("weight", LongType(), False, {"comment": "New."})])
     open_or_create(str(tmp_path), wider, TABLE.partitions)
-    rows = [{"node": "a", "offset": 3, "date": START.date(), "weight": 5}]
+    rows = [{"node": "a", "journal_offset": 3, "date": START.date(), "weight": 5}]
     files = write_files(
         pa.Table.from_pylist(rows, arrow_schema(wider)).to_batches(), tmp_path, arrow_schema(wider), TABLE.partitions
     )

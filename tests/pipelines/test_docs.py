@@ -64,7 +64,7 @@ def test_what_the_texts_tell_a_reader_to_run_runs(tmp_path: Path) -> None:
             for word in shlex.split(line)
         ]
         words += ["--page", str(tmp_path / "report.html")] if words[0] == "report" else []
-        words += ["--option", "field=$.celsius"] if words[:2] == ["run", "bars"] else []
+        words += ["--option", "field=$.celsius"] if words[:2] == ["run", "ohlc"] else []
         if words[0] == "show" and words[1] in ("bronze.feedback", "bronze.quarantine"):
             continue  # a life in which nothing is damaged, and nobody is outside, has no such rows
         log.write_text("")

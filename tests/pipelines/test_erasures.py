@@ -47,7 +47,7 @@ def write_mallory(folder: Path) -> JournalWriter:
 
 
 def offsets(lake: Lake) -> list[int]:
-    return sorted(row["offset"] for row in lake.read("bronze.messages").select("offset").collect())
+    return sorted(row["journal_offset"] for row in lake.read("bronze.messages").select("journal_offset").collect())
 
 
 def kept() -> list[int]:
@@ -71,7 +71,7 @@ def test_erased_rows_are_not_missing_and_a_missing_one_between_them_is_named(
     assert found.found == 0 and "messages of a: 21 to 39: 10 rows ERASED on request" in found.text
     assert "messages of a: 30 rows landed, none missing" in found.text and "MISSING" not in found.text
     writer.write([message(offset) for offset in range(40, 45)])
-    DeltaTable(lake.path("bronze.messages")).delete("offset = 24")
+    DeltaTable(lake.path("bronze.messages")).delete("journal_offset = 24")
     found = run_job("reconcile")
     assert found.found == 1 and "messages of a: 24 to 24 MISSING from bronze.messages" in found.text
     assert "10 rows ERASED" in found.text and "messages of a: 40 to 44 not landed yet" in found.text
@@ -114,7 +114,7 @@ def test_who_is_erased_from_the_quarantine_does_not_come_back_into_it(
             remove(lake, table=True)
             shutil.rmtree(lake.path("bronze.quarantine"))
             assert run_job("land").text == "messages: 1 row that was erased left out"
-        assert [row["offset"] for row in lake.read("bronze.quarantine").collect()] == [4]
+        assert [row["journal_offset"] for row in lake.read("bronze.quarantine").collect()] == [4]
         found = run_job("reconcile")
         assert found.found == 0 and "messages of a: 3 to 3: 1 row ERASED" in found.text
         assert "messages of a: 4 to 4 in quarantine" in found.text
@@ -133,7 +133,7 @@ def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
         with pytest.raises(KeyboardInterrupt):
             run_job("maintain", erase="mallory")
     assert lake.read("ops.erased").count() == len(MALLORY) and erased_ranges(lake, "messages") == {}
-    DeltaTable(lake.path("bronze.messages")).delete("offset = 21")
+    DeltaTable(lake.path("bronze.messages")).delete("journal_offset = 21")
     assert "messages of a: 21 to 21 MISSING" in run_job("reconcile").text
     assert offsets(lake) == [offset for offset in range(40) if offset != 21]
     with monkeypatch.context() as cut:
@@ -158,7 +158,7 @@ def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
     old = {"person": ["x"], "table": ["bronze.messages"], "rows": [10], "version": [1]}
     write_deltalake(lake.path("ops.erasures"), pa.table(old))
     assert "were erased before" not in run_job("reconcile").text
-    DeltaTable(lake.path("bronze.messages")).delete("offset >= 21 AND offset < 31")
+    DeltaTable(lake.path("bronze.messages")).delete("journal_offset >= 21 AND journal_offset < 31")
     found = run_job("reconcile")
     assert found.found == 1 and "messages of a: 21 to 30 MISSING" in found.text
     assert "10 rows of bronze.messages or of the quarantine were erased before their offsets were kept" in found.text
@@ -174,13 +174,13 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
 ) -> None:
     def write(stream: str, rows: list[dict[str, Any]]) -> None:
         about = {"node": "n", "run": "r", "epoch": 1, "time": micros(START), "kind": "text"}
-        whole = [{**about, "offset": offset, **row} for offset, row in enumerate(rows)]
+        whole = [{**about, "journal_offset": offset, **row} for offset, row in enumerate(rows)]
         lake.append(f"bronze.{stream}", frame(spark, SCHEMAS[stream], whole))
 
     subjects = ["/a/x" if n < 8 else "/b/y" for n in range(12)]
     places = [{"subject": subject, "sequence": n % 8 + 1, "arrival": n + 1} for n, subject in enumerate(subjects)]
     write("messages", [row | {"publisher": "mallory" if n in (0, 3, 4, 7) else ""} for n, row in enumerate(places)])
-    pattern = {"mark_run": "r", "is_pattern": True, "epoch": None}
+    pattern = {"arrival_run": "r", "is_pattern": True, "epoch": None}
     ranges = [("/a/*", 1, 6, 6), ("/a/*", 7, 12, 2), ("/a/x", 1, 4, 4), ("/a/x", 5, 8, 4), ("/b/y", 1, 4, 4)]
     handed = []
     for number, (selector, first, last, count) in enumerate(ranges):
@@ -209,21 +209,21 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
 
 def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> None:
     records = spark.createDataFrame(
-        [(node, at) for node in ("t/0", "t/1") for at in range(6)], "node string, offset long"
+        [(node, at) for node in ("t/0", "t/1") for at in range(6)], "node string, journal_offset long"
     )
     assert without_erased(records, {}) is records
     left = without_erased(records, {"t/0": [(1, 2), (4, 9)], "a": [(0, 9)]}).collect()
-    assert sorted((row["node"], row["offset"]) for row in left) == [
+    assert sorted((row["node"], row["journal_offset"]) for row in left) == [
         *(("t/0", at) for at in (0, 2, 3)),
         *(("t/1", at) for at in range(6)),
     ]
 
 
 def test_rows_are_ranges_and_a_row_that_was_there_twice_counts_twice() -> None:
-    rows = pa.table({"stream": ["m"] * 5, "node": ["a", "a", "b", "a", "a"], "offset": [7, 5, 1, 6, 6]})
+    rows = pa.table({"stream": ["m"] * 5, "node": ["a", "a", "b", "a", "a"], "journal_offset": [7, 5, 1, 6, 6]})
     arrivals = pa.array([17, 15, 1, 16, 18])
     placed = rows.append_column("run", pa.array(["r"] * 5)).append_column("epoch", pa.array([1] * 5))
-    placed = placed.set_column(2, "offset", pa.array([7, 5, 1, 6, 8])).append_column("arrival", arrivals)
+    placed = placed.set_column(2, "journal_offset", pa.array([7, 5, 1, 6, 8])).append_column("arrival", arrivals)
     place = {"stream": "m", "run": "r", "epoch": 1}
     assert ranges_of(placed) == [
         place | {"node": "a", "first": 5, "next": 9, "rows": 4, "arrival": 15},

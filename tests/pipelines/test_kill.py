@@ -57,8 +57,8 @@ def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log:
 
 def assert_equal(lake: Path, data: Path, count: int) -> None:
     table = DeltaTable(str(lake / "bronze" / "messages")).to_pyarrow_table()
-    landed = table.drop_columns(["date"]).sort_by("offset")
-    assert landed.column("offset").to_pylist() == list(range(count))
+    landed = table.drop_columns(["date"]).sort_by("journal_offset")
+    assert landed.column("journal_offset").to_pylist() == list(range(count))
     wanted = expected(data, count)
     assert landed.select(wanted.schema.names).cast(wanted.schema).equals(wanted)
 

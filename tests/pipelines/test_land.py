@@ -41,13 +41,19 @@ Runs = Callable[..., Outcome]
 def wrong_rows(lake: Lake) -> int:
     """Rows that are not what the writer made of their offset."""
     content = F.get_json_object(F.col("content").cast("string"), "$.n").cast("long")
-    sequence = F.floor(F.col("offset") / 10) + 1
-    return lake.read("bronze.messages").where((content != F.col("offset")) | (F.col("sequence") != sequence)).count()
+    sequence = F.floor(F.col("journal_offset") / 10) + 1
+    return (
+        lake.read("bronze.messages")
+        .where((content != F.col("journal_offset")) | (F.col("sequence") != sequence))
+        .count()
+    )
 
 
 def landed(lake: Lake) -> dict[str, tuple[int, int]]:
     """Rows, and distinct offsets, of each node."""
-    counts = lake.read("bronze.messages").groupBy("node").agg(F.count("*"), F.count_distinct("offset")).collect()
+    counts = (
+        lake.read("bronze.messages").groupBy("node").agg(F.count("*"), F.count_distinct("journal_offset")).collect()
+    )
     return {row[0]: (row[1], row[2]) for row in counts}
 
 
@@ -97,10 +103,10 @@ def test_every_row_lands_once_and_holes_repeats_and_damage_are_named(tmp_path: P
     assert "messages of a: 1,100 to 1,109 not landed yet" in outcome.text
     assert "messages of b: 299 rows landed, none missing" in outcome.text and "in quarantine" in outcome.text
 
-    DeltaTable(lake.path("bronze.messages")).delete("node = 'a' AND offset >= 40 AND offset < 43")
+    DeltaTable(lake.path("bronze.messages")).delete("node = 'a' AND journal_offset >= 40 AND journal_offset < 43")
     outcome = run_job("reconcile")
     assert outcome.found == 1 and "messages of a: 40 to 42 MISSING from bronze.messages" in outcome.text
-    again = lake.read("bronze.messages").where("node = 'b' AND offset IN (200, 201)").drop("date")
+    again = lake.read("bronze.messages").where("node = 'b' AND journal_offset IN (200, 201)").drop("date")
     lake.append("bronze.messages", again, app="by-hand", batch=0)
     lake.append("bronze.messages", again, app="by-hand", batch=0)
     outcome = run_job("reconcile")
@@ -131,7 +137,7 @@ def test_rows_of_a_file_that_somebody_removed_are_missing(tmp_path: Path, lake: 
         writer.write([message(offset) for offset in range(first, first + 10)])
     run_job("land")
     files = {
-        file["min.offset"]: Path(lake.path("bronze.messages"), file["path"])
+        file["min.journal_offset"]: Path(lake.path("bronze.messages"), file["path"])
         for file in live_files(lake.path("bronze.messages"))
     }
     for first in (30, 40):
@@ -165,7 +171,7 @@ def test_rows_land_as_ranges_day_by_day_after_those_of_a_checkpoint_that_knew_no
     told = run_land(lake)
     assert [rows_taken(each) for each in told if rows_taken(each)] == [3] and landed(lake) == {"a": (33, 33)}
     assert [rows_taken(each) for each in run_land(lake) if rows_taken(each)] == [] and landed(lake) == {"a": (33, 33)}
-    rows = lake.read("bronze.messages").where("offset >= 30").orderBy("offset").collect()
+    rows = lake.read("bronze.messages").where("journal_offset >= 30").orderBy("journal_offset").collect()
     assert [row["date"] for row in rows] == [day.date() for day in days] and wrong_rows(lake) == 0
 
 
@@ -220,7 +226,7 @@ def write_uncommitted(path: Path, rows: list[dict[str, Any]]) -> list[Written]:
     """What a job at work has written and not yet committed."""
     table = TABLES["bronze.messages"]
     schema = arrow_schema(table.schema)
-    whole = [{"node": "a", "offset": 0, "crc": 0, "date": START.date(), **row} for row in rows]
+    whole = [{"node": "a", "journal_offset": 0, "crc": 0, "date": START.date(), **row} for row in rows]
     return write_files(pa.Table.from_pylist(whole, schema).to_batches(), path, schema, table.partitions)
 
 

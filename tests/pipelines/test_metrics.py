@@ -36,10 +36,10 @@ def test_batches_add_up(tmp_path: Path) -> None:
     lines = (tmp_path / "metrics.txt").read_text().splitlines()
     label = '{query="a \\"name\\""}'
     assert f"godwit_pipelines_rows_total{label} 130" in lines and f"godwit_pipelines_batches_total{label} 2" in lines
-    assert f"godwit_pipelines_behind_rows{label} 0" in lines and f"godwit_pipelines_rows_per_second{label} 60" in lines
+    assert f"godwit_pipelines_lag_rows{label} 0" in lines and f"godwit_pipelines_rows_per_second{label} 60" in lines
     assert f"godwit_pipelines_last_batch_timestamp_seconds{label} 1795262400" in lines
     assert f"godwit_pipelines_late_rows_total{label} 4" in lines
-    assert f"godwit_pipelines_ahead_rows_total{label} 6" in lines
+    assert f"godwit_pipelines_future_rows_total{label} 6" in lines
     assert f"godwit_pipelines_state_rows{label} 7" in lines and lines[-1] == "# EOF"
 
 
@@ -47,11 +47,12 @@ def test_rounds_say_what_they_found(tmp_path: Path) -> None:
     figures = Figures(tmp_path / "metrics.txt")
     figures.take_round("audit", 3, 1.5)
     lines = (tmp_path / "metrics.txt").read_text().splitlines()
-    assert 'godwit_pipelines_found{name="audit"} 3' in lines and "# TYPE godwit_pipelines_found gauge" in lines
+    assert 'godwit_pipelines_problems{name="audit"} 3' in lines and "# TYPE godwit_pipelines_problems gauge" in lines
     figures.take_round("audit", 0, 0.5)
     lines = (tmp_path / "metrics.txt").read_text().splitlines()
     assert (
-        'godwit_pipelines_found{name="audit"} 0' in lines and 'godwit_pipelines_rounds_total{name="audit"} 2' in lines
+        'godwit_pipelines_problems{name="audit"} 0' in lines
+        and 'godwit_pipelines_job_runs_total{name="audit"} 2' in lines
     )
     assert 'godwit_pipelines_round_seconds{name="audit"} 0.5' in lines and lines[-1] == "# EOF"
 
@@ -76,7 +77,7 @@ def test_rows_that_came_as_ranges_are_counted_by_the_offset() -> None:
     progress["sources"] = [{"endOffset": json.dumps(offset)}]
     assert rows_taken(progress) == 35
     progress["sources"] = [{"startOffset": json.dumps(offset), "endOffset": json.dumps(offset)}]
-    assert rows_taken(progress) == 0, "a batch without anything new names the last one's offset"
+    assert rows_taken(progress) == 0, "a batch without anything new names the last one's journal_offset"
 
 
 def test_the_figures_are_answered_at_an_address() -> None:

@@ -41,7 +41,7 @@ def test_every_row_comes_as_it_was_written(tmp_path: Path) -> None:
     rows = read(tmp_path)
     assert [{name: value for name, value in row.items() if name != "fault"} for row in rows] == expected(tmp_path, 400)
     assert {row["fault"] for row in rows} == {None}
-    assert [row["offset"] for row in read(tmp_path, 90, 333)] == list(range(90, 333))
+    assert [row["journal_offset"] for row in read(tmp_path, 90, 333)] == list(range(90, 333))
 
 
 def test_offsets_that_are_left_out_come_neither_sound_nor_damaged(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_offsets_that_are_left_out_come_neither_sound_nor_damaged(tmp_path: Path
     assert sum(len(part.left_out) for part in parts) == len(gone) + 1, "each has those that it holds"
     rows = [row for part in parts for batch in read_part(part, READING) for row in batch.to_pylist()]
     kept = [at for at in range(400) if not any(first <= at < next for first, next in gone)]
-    assert [row["offset"] for row in rows] == kept
-    assert {row["offset"] for row in rows if row["fault"]} == {at for at in kept if 100 <= at < 200}
+    assert [row["journal_offset"] for row in rows] == kept
+    assert {row["journal_offset"] for row in rows if row["fault"]} == {at for at in kept if 100 <= at < 200}
 
 
 @pytest.mark.parametrize("stream", SCHEMAS)
@@ -114,7 +114,7 @@ def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(
     writer.write([message(offset) for offset in range(120, 240)])
     path = writer.seal() if is_sealed else tmp_path / "journal/messages" / f"{0:020}.arrows"
     writer.close()
-    true = {row["offset"]: row for row in expected(tmp_path, 240)}
+    true = {row["journal_offset"]: row for row in expected(tmp_path, 240)}
     faulty = 0
     for _ in flips(path, count):
         try:
@@ -122,12 +122,12 @@ def test_a_flipped_bit_is_a_fault_of_its_row_and_never_a_silent_change(
         except JournalBroken:  # the first message is damaged, and this journal has no manifest to say whose it is
             assert not is_sealed
             continue
-        offsets = [row["offset"] for row in rows]
+        offsets = [row["journal_offset"] for row in rows]
         assert offsets == list(range(len(rows)))  # each once; an open segment may end earlier, as a torn tail does
         assert len(rows) == 240 or not is_sealed
         for row in rows:
             if row["fault"] is None:
-                assert {name: value for name, value in row.items() if name != "fault"} == true[row["offset"]]
+                assert {name: value for name, value in row.items() if name != "fault"} == true[row["journal_offset"]]
             else:
                 faulty += 1
     assert faulty > count / 3
@@ -137,12 +137,12 @@ def test_a_row_of_another_offset_is_a_fault(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path)
     batch = writer.batch([message(offset) for offset in range(10)])
     rows = batch.to_pylist()
-    rows[4]["offset"] = 7
+    rows[4]["journal_offset"] = 7
     rows[4]["crc"] = checksum(rows[4], SCHEMA)
     writer.write(pa.RecordBatch.from_pylist(rows, SCHEMA))
     found = read(tmp_path)
-    assert [row["offset"] for row in found] == list(range(10))
-    assert [row["fault"] for row in found] == [None] * 4 + ["offset: the row says 7"] + [None] * 5
+    assert [row["journal_offset"] for row in found] == list(range(10))
+    assert [row["fault"] for row in found] == [None] * 4 + ["journal_offset: the row says 7"] + [None] * 5
 
 
 def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) -> None:
@@ -152,12 +152,12 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     writer.write([message(offset) for offset in range(15, 30)])
     writer.next = 1000  # as after a crash: nobody knows which offsets were told
     writer.seal(holes=[(10, 15), (30, 1000)])
-    assert [row["offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
-    assert [row["offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))
+    assert [row["journal_offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
+    assert [row["journal_offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))
     writer.write([message(offset) for offset in range(1000, 1010)])
-    assert [row["offset"] for row in read(tmp_path, 28)] == [28, 29, *range(1000, 1010)]
+    assert [row["journal_offset"] for row in read(tmp_path, 28)] == [28, 29, *range(1000, 1010)]
     writer.seal()
-    assert [row["offset"] for row in read(tmp_path, 25)] == [*range(25, 30), *range(1000, 1010)]
+    assert [row["journal_offset"] for row in read(tmp_path, 25)] == [*range(25, 30), *range(1000, 1010)]
 
 
 def test_rows_behind_one_that_the_manifest_calls_damaged_keep_their_offsets(tmp_path: Path) -> None:
@@ -170,11 +170,11 @@ def test_rows_behind_one_that_the_manifest_calls_damaged_keep_their_offsets(tmp_
     content[content.index(b'"n": 14')] ^= 1
     path.write_bytes(content)
     found = read(tmp_path)
-    assert [row["offset"] for row in found] == [*range(14), *range(15, 30)]
+    assert [row["journal_offset"] for row in found] == [*range(14), *range(15, 30)]
     assert not any(row["fault"] for row in found)
-    assert [row["offset"] for row in read(tmp_path, 12, 17)] == [12, 13, 15, 16]
+    assert [row["journal_offset"] for row in read(tmp_path, 12, 17)] == [12, 13, 15, 16]
     path.write_bytes(content[: len(content) - 400])
-    assert [row["offset"] for row in read(tmp_path)] == [*range(14), *range(15, 30)]
+    assert [row["journal_offset"] for row in read(tmp_path)] == [*range(14), *range(15, 30)]
 
 
 def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) 
     parts = journals.parts({}, {"node-a": 90})
     writer.seal()
     rows = [row for part in parts for batch in read_part(part, READING) for row in batch.to_pylist()]
-    assert [row["offset"] for row in rows] == list(range(90)) and not any(row["fault"] for row in rows)
+    assert [row["journal_offset"] for row in rows] == list(range(90)) and not any(row["fault"] for row in rows)
     writer.retain(100)
     with pytest.raises(JournalMissing):
         list(read_part(parts[0], READING))
@@ -211,11 +211,13 @@ def test_a_segment_without_a_known_column_is_read_as_faults(tmp_path: Path) -> N
     writer = JournalWriter(tmp_path)
     writer.schema = SCHEMA.remove(SCHEMA.get_field_index("epoch"))
     writer.write(
-        pa.RecordBatch.from_pylist([{"offset": offset, **message(offset)} for offset in range(5)], writer.schema)
+        pa.RecordBatch.from_pylist(
+            [{"journal_offset": offset, **message(offset)} for offset in range(5)], writer.schema
+        )
     )
     writer.seal()
     rows = read(tmp_path)
-    assert [row["offset"] for row in rows] == list(range(5))
+    assert [row["journal_offset"] for row in rows] == list(range(5))
     assert all("epoch is not there" in str(row["fault"]) for row in rows)
 
 

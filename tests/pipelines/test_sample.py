@@ -14,7 +14,7 @@ from godwit_pipelines.source.segments import StreamFolder
 from tests.pipelines.journals import checksum
 
 SAMPLE = Path(__file__).resolve().parents[2] / "journal/tests/sample"
-STREAMS = ("messages", "access", "deliveries", "latency", "stats", "reigns")
+STREAMS = ("messages", "access", "deliveries", "latency", "stats", "runs")
 
 
 def read_files(stream: str) -> Iterator[pa.Table]:
@@ -30,7 +30,7 @@ def read_files(stream: str) -> Iterator[pa.Table]:
 def test_pyarrow_reads_sealed_and_open_segments_as_they_are(stream: str) -> None:
     sealed, opened = read_files(stream)
     rows = pa.concat_tables([sealed, opened]).to_pylist()
-    assert [row["offset"] for row in rows] == list(range(len(rows))) and rows
+    assert [row["journal_offset"] for row in rows] == list(range(len(rows))) and rows
     assert {row["run"] for row in sealed.to_pylist()} == {"a1"} and {row["run"] for row in opened.to_pylist()} == {"a2"}
 
 

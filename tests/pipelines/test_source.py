@@ -24,7 +24,7 @@ from godwit_pipelines.source.tasks import TASKS
 from godwit_pipelines.source.worker import settle
 from tests.pipelines.journals import message, write_messages
 
-SCHEMA = "offset long, node string, subject string, fault string"
+SCHEMA = "journal_offset long, node string, subject string, fault string"
 
 
 def read(spark: SparkSession, data: Path, **options: str) -> DataFrame:
@@ -33,9 +33,12 @@ def read(spark: SparkSession, data: Path, **options: str) -> DataFrame:
 
 def test_two_filtered_frames_of_one_reader_meet_in_a_query_with_their_own_rows(tmp_path: Path, lake: Lake) -> None:
     write_messages(tmp_path / "node-a", 400, segments=3)
-    rows = lake.journal("messages", "`offset` < 200")
-    low, high = rows.where("`offset` < 10"), rows.where("`offset` >= 190")
-    assert sorted(row.offset for row in low.union(high).select("offset").collect()) == [*range(10), *range(190, 200)]
+    rows = lake.journal("messages", "`journal_offset` < 200")
+    low, high = rows.where("`journal_offset` < 10"), rows.where("`journal_offset` >= 190")
+    assert sorted(row.journal_offset for row in low.union(high).select("journal_offset").collect()) == [
+        *range(10),
+        *range(190, 200),
+    ]
     assert low.join(high, "node").count() == 100 and rows.count() == 200
 
 
@@ -52,7 +55,7 @@ def test_a_narrower_schema_is_read_with_every_row_still_checked(tmp_path: Path, 
     at = whole.index(b"thermometer", len(whole) // 2)
     path.write_bytes(whole[:at] + b"T" + whole[at + 1 :])
     rows = spark.read.format("godwit").option("path", str(tmp_path)).schema(SCHEMA).load()
-    assert rows.columns == ["offset", "node", "subject", "fault"]
+    assert rows.columns == ["journal_offset", "node", "subject", "fault"]
     assert rows.where("fault = 'crc'").count() == 1 and rows.count() == 400
     unchecked = (
         spark.read.format("godwit").option("path", str(tmp_path)).option("verify", "false").schema(SCHEMA).load()
@@ -120,7 +123,7 @@ def test_rows_that_are_gone_are_told_also_where_nothing_else_is_left_to_bring(tm
     told = {"numInputRows": 0, "sources": [{"startOffset": json.dumps(start), "endOffset": json.dumps(end)}]}
     assert (rows_taken(told), lost_rows(told)) == (0, 300)
     told["sources"][0]["startOffset"] = told["sources"][0]["endOffset"]
-    assert lost_rows(told) == 0, "the next batch names the same offset"
+    assert lost_rows(told) == 0, "the next batch names the same journal_offset"
 
 
 def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: Path) -> None:

@@ -73,11 +73,11 @@ def test_a_channel_in_the_address_needs_a_publisher_each() -> None:
 
 def test_an_outcome_keeps_medians_and_the_median_of_ratios() -> None:
     ours = Measured(figures=[{"cpu_us_per_delivery": value} for value in (2.0, 9.0, 4.0)], runs=[[]] * 3)
-    floor = Measured(figures=[{"cpu_us_per_delivery": value} for value in (1.0, 3.0, 4.0)], runs=[[]] * 3)
-    outcome = build_outcome(LOADS["fanout"], {"godwit": ours, "floor": floor}, "auto", 1.0)
+    baseline = Measured(figures=[{"cpu_us_per_delivery": value} for value in (1.0, 3.0, 4.0)], runs=[[]] * 3)
+    outcome = build_outcome(LOADS["fanout"], {"godwit": ours, "baseline": baseline}, "auto", 1.0)
     assert outcome["servers"]["godwit"]["median"] == {"cpu_us_per_delivery": 4.0}
-    assert outcome["against_floor"] == {"godwit": {"cpu_us_per_delivery": 2.0}}
-    assert "2.00 x the floor" in describe_outcome(outcome)
+    assert outcome["against_baseline"] == {"godwit": {"cpu_us_per_delivery": 2.0}}
+    assert "2.00 x the baseline" in describe_outcome(outcome)
 
 
 def test_an_outcome_names_no_host_and_no_user() -> None:
@@ -88,7 +88,7 @@ def test_an_outcome_names_no_host_and_no_user() -> None:
 
 def test_servers_are_chosen_by_name_and_rivals_only_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}" if program == "cc" else None)
-    assert [target.name for target in choose_targets(LOADS["fanout"], "floor,rivals")] == ["floor"]
+    assert [target.name for target in choose_targets(LOADS["fanout"], "baseline,rivals")] == ["baseline"]
     with pytest.raises(BenchFailed, match="not known"):
         choose_targets(LOADS["fanout"], "teapot")
 
@@ -106,15 +106,15 @@ def test_a_server_that_is_not_there_is_a_failure_not_a_result() -> None:
         closed.bind(("127.0.0.1", 0))
         plan = LOADS["connect"].shapes(0.001)[0].plan()
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-        result = run_plan(plan | {"dialect": "floor", "address": address}, lambda text: None)
+        result = run_plan(plan | {"dialect": "baseline", "address": address}, lambda text: None)
     assert "refused" in result["fault"]
 
 
-def test_the_floor_takes_every_load_it_can_and_loses_nothing() -> None:
-    targets = choose_targets(LOADS["fanout"], "floor")
+def test_the_baseline_takes_every_load_it_can_and_loses_nothing() -> None:
+    targets = choose_targets(LOADS["fanout"], "baseline")
     for name in ("connect", "fanout", "many", "publish"):
         measured = run_rounds(LOADS[name], targets, 1, "auto", 0.01, lambda text: None)
-        assert len(measured["floor"].figures) == 1
+        assert len(measured["baseline"].figures) == 1
 
 
 def test_the_command_refuses_a_load_it_does_not_know() -> None:
@@ -132,7 +132,7 @@ def test_a_round_in_which_a_server_merged_is_taken_again_a_few_times(monkeypatch
         return {"steps": [step("many", reads=ran[-1])]}
 
     monkeypatch.setattr("godwit.bench.rounds._run_once", run_once)
-    measured = run_rounds(LOADS["many"], [TARGETS["floor"]], 2, "auto", 1.0, lambda text: None)["floor"]
+    measured = run_rounds(LOADS["many"], [TARGETS["baseline"]], 2, "auto", 1.0, lambda text: None)["baseline"]
     assert [figures["deliveries_per_read"] for figures in measured.figures] == [1.0, 1.0]
     assert (len(ran), measured.retaken) == (3, 1)
 
@@ -142,8 +142,8 @@ def test_a_rival_that_merges_in_every_round_holds_nobody_up(monkeypatch: pytest.
 
     def run_once(load: Any, target: Any, *_: Any) -> dict[str, Any]:
         ran.append(target.name)
-        return {"steps": [step("many", reads=1_000 if target.name == "floor" else 200)]}
+        return {"steps": [step("many", reads=1_000 if target.name == "baseline" else 200)]}
 
     monkeypatch.setattr("godwit.bench.rounds._run_once", run_once)
-    run_rounds(LOADS["many"], [TARGETS["floor"], TARGETS["nats"]], 2, "auto", 1.0, lambda text: None)
-    assert ran == ["floor", "nats"] * 2
+    run_rounds(LOADS["many"], [TARGETS["baseline"], TARGETS["nats"]], 2, "auto", 1.0, lambda text: None)
+    assert ran == ["baseline", "nats"] * 2

@@ -17,9 +17,9 @@ from godwit.client import (
     Message,
     Position,
     ReplyTimeout,
+    ResumePoint,
     SessionClosed,
     Settings,
-    Stand,
     Status,
     SubscriptionExists,
 )
@@ -71,7 +71,7 @@ async def test_lost_acknowledgement_is_asked_again_under_the_same_key(peer: Peer
     assert published.is_duplicate and published.position == Position(7, 9)
 
 
-async def test_slow_reader_stops_the_reading_and_misses_nothing(peer: Peer) -> None:
+async def test_slow_consumer_stops_the_reading_and_misses_nothing(peer: Peer) -> None:
     peer.log["/a"] = list(range(5_000))
     async with asyncio.timeout(20), Client(peer.url, settings=QUICK) as client:
         subscription = client.subscribe("/a")
@@ -335,9 +335,9 @@ async def test_subscription_can_be_closed_and_made_again(peer: Peer) -> None:
     async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:
         async with client.subscribe("/a") as subscription:
             assert (await anext(subscription)).json() == 1
-        async with client.subscribe("/a", after=subscription.stand) as again:
+        async with client.subscribe("/a", after=subscription.resume_point) as again:
             assert (await anext(again)).json() == 2
-        async with client.subscribe("/a", after=Stand({"/a": Position(7, 2)})) as again:
+        async with client.subscribe("/a", after=ResumePoint({"/a": Position(7, 2)})) as again:
             assert (await anext(again)).json() == 3
 
 

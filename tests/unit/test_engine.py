@@ -14,7 +14,7 @@ from godwit.config import build_config
 from godwit.engine import AuthorizeReport, Draft, Engine, Start, make_ask, make_authorize, make_settings, open_engine
 from godwit.errors import ListenFailed, NodeFailed
 from godwit.model import Kind, Position
-from godwit.monitoring.figures import ENGINE_NAMES, NODE, SHARD, WIRE, Figure
+from godwit.monitoring.metric_specs import ENGINE_NAMES, NODE, PROTOCOL, SHARD, MetricSpec
 from godwit.testing import FREE_PORTS
 from godwit.testing.fake_engine import open_fake_engine
 
@@ -84,8 +84,8 @@ def test_statistics_are_numbers_for_the_node_and_each_shard(engine: Engine) -> N
     assert (stats["subjects"], stats["accepted"]) == (1, 1) and len(stats["shards"]) >= 1
     assert list_numbers(stats) <= list_names(NODE)
     for shard in stats["shards"]:
-        assert list_numbers(shard) <= list_names(SHARD) | list_names(WIRE) | {"accepted", "disconnected"}
-        assert all(list_numbers(wire) <= list_names(WIRE) for wire in shard["wires"].values())
+        assert list_numbers(shard) <= list_names(SHARD) | list_names(PROTOCOL) | {"accepted", "disconnected"}
+        assert all(list_numbers(protocol) <= list_names(PROTOCOL) for protocol in shard["protocols"].values())
     json.dumps(stats)
 
 
@@ -115,6 +115,6 @@ def list_numbers(counters: dict[str, Any]) -> set[str]:
     return {name for name, value in counters.items() if isinstance(value, int | float) and not isinstance(value, bool)}
 
 
-def list_names(figures: tuple[Figure, ...]) -> set[str]:
+def list_names(figures: tuple[MetricSpec, ...]) -> set[str]:
     """What the engine calls them."""
     return {ENGINE_NAMES.get(figure.name, figure.name) for figure in figures}

@@ -123,7 +123,7 @@ async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_wher
         assert (refused["count"], refused["code"], refused["last"]) == (1_000, 4201, "127.0.0.1:999")
         sessions = [event for event in logs if event["event"].startswith("session_")]
         assert [event["event"] for event in sessions] == ["session_connected", "session_disconnected"] * is_asked
-        assert not is_asked or (sessions[0]["identity"], sessions[1]["lived_ms"]) == ("ann", 5)
+        assert not is_asked or (sessions[0]["identity"], sessions[1]["duration_ms"]) == ("ann", 5)
 
 
 class Troubled(Authorizer):

@@ -67,7 +67,7 @@ def test_a_plan_has_every_kind_of_subscriber_and_as_many_as_wanted() -> None:
     plan = a_plan()
     assert len(plan.subscribers) == 200
     assert set(Counter(each.kind for each in plan.subscribers)) == set(Kind)
-    assert {each.wire for each in plan.subscribers} == {"json", "binary"}
+    assert {each.encoding for each in plan.subscribers} == {"json", "binary"}
     assert len({each.name for each in plan.subscribers}) == 200
 
 
@@ -100,7 +100,7 @@ def test_javascript_clients_take_each_way_and_over_http_they_speak_json() -> Non
     subscribers = a_plan().subscribers
     clients = [each for each in subscribers if each.kind is Kind.JAVASCRIPT]
     assert [each.transport for each in clients] == ["auto", "sse", "poll", "auto", "sse", "poll"]
-    assert all(each.wire == "json" for each in clients if each.transport != "auto")
+    assert all(each.encoding == "json" for each in clients if each.transport != "auto")
     assert {each.transport for each in subscribers if each.kind is not Kind.JAVASCRIPT} == {"auto"}
 
 

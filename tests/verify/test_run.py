@@ -74,7 +74,7 @@ async def test_other_brokers_are_judged_and_keep_what_they_promise_while_clients
 
 
 def test_the_command_says_what_it_does_not_know() -> None:
-    done = CliRunner().invoke(verify, ["--harm", "flood"])
+    done = CliRunner().invoke(verify, ["--fault", "flood"])
     assert done.exit_code == 2 and "half-open" in done.output
 
 
@@ -83,6 +83,6 @@ async def test_a_node_that_is_there_is_judged_rightly_also_the_second_time() -> 
     """With the same seed, so that subjects, contents and keys would all be those of the first run."""
     async with testing.node() as node:
         for _ in range(2):
-            words = ["--url", node.url, "--seconds", "5", "--seed", "4", "--subscribers", "8", "--harm", "none"]
+            words = ["--url", node.url, "--seconds", "5", "--seed", "4", "--subscribers", "8", "--fault", "none"]
             done = await asyncio.to_thread(CliRunner().invoke, verify, words)
             assert done.exit_code == 0, done.output

@@ -4,12 +4,12 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, w
 
 import { PositionFileInvalid } from "../errors.js";
 
-/** @typedef {import("./store.js").SavedStand} SavedStand */
+/** @typedef {import("./store.js").SavedResumePoint} SavedResumePoint */
 
 /** A file that does not exist is empty; one that cannot be read throws PositionFileInvalid. */
 export class PositionFile {
   #path;
-  /** @type {Map<string, SavedStand>} */
+  /** @type {Map<string, SavedResumePoint>} */
   #saved = new Map();
   #isChanged = false;
 
@@ -37,7 +37,7 @@ export class PositionFile {
 
   /**
    * @param {string} selector
-   * @param {SavedStand} saved
+   * @param {SavedResumePoint} saved
    */
   set(selector, saved) {
     this.#saved.set(selector, saved);

@@ -1,6 +1,6 @@
 // The stands of one client's subscriptions, on their way to the user's store and back.
 
-import { Stand } from "../session/stand.js";
+import { ResumePoint } from "../session/resume_point.js";
 
 /** @typedef {import("../connection.js").Log} Log */
 /** @typedef {import("../subscription.js").Subscription} Subscription */
@@ -35,10 +35,10 @@ export class Places {
    * Where a subscription was left, by this client or an earlier one; throws PositionInvalid.
    * @param {string} selector
    */
-  stand(selector) {
+  resumePoint(selector) {
     if (this.#kept.has(selector)) this.#note(); // an earlier one, that was closed: it is gone on from where it stood
     const saved = this.#store.get(selector);
-    return saved === undefined || saved === null ? undefined : Stand.fromJSON(saved);
+    return saved === undefined || saved === null ? undefined : ResumePoint.fromJSON(saved);
   }
 
   /** @param {Subscription} subscription */
@@ -89,7 +89,7 @@ export class Places {
   #note() {
     for (const [selector, subscription] of this.#kept) {
       if (subscription.hasMoved()) this.#unsaved.add(selector);
-      if (this.#unsaved.has(selector)) this.#put(selector, subscription.stand);
+      if (this.#unsaved.has(selector)) this.#put(selector, subscription.resumePoint);
       this.#unsaved.delete(selector);
       if (subscription.isEnded) this.#kept.delete(selector);
     }
@@ -98,10 +98,10 @@ export class Places {
   /**
    * What leads nowhere, after a gap of the whole pattern, is forgotten: started from, it would only be told again.
    * @param {string} selector
-   * @param {Stand} stand
+   * @param {ResumePoint} resumePoint
    */
-  #put(selector, stand) {
-    if (stand.isSomewhere) this.#store.set(selector, stand.toJSON());
+  #put(selector, resumePoint) {
+    if (resumePoint.isSomewhere) this.#store.set(selector, resumePoint.toJSON());
     else this.#store.delete?.(selector);
   }
 }

@@ -3,7 +3,7 @@
 import { PositionInvalid } from "../errors.js";
 import { pageStorage } from "../platform/browser.js";
 
-/** @typedef {import("./store.js").SavedStand} SavedStand */
+/** @typedef {import("./store.js").SavedResumePoint} SavedResumePoint */
 /** @typedef {{ getItem: (key: string) => string | null, setItem: (key: string, value: string) => void, removeItem: (key: string) => void }} StorageLike */
 
 /** Writes at once: a page may be gone the next moment. Two clients that read the same selectors need two names. */
@@ -24,7 +24,7 @@ export class PositionStorage {
   /**
    * Throws PositionInvalid where something else stands there.
    * @param {string} selector
-   * @returns {SavedStand | undefined}
+   * @returns {SavedResumePoint | undefined}
    */
   get(selector) {
     const text = this.#storage.getItem(this.#prefix + selector);
@@ -38,7 +38,7 @@ export class PositionStorage {
 
   /**
    * @param {string} selector
-   * @param {SavedStand} saved
+   * @param {SavedResumePoint} saved
    */
   set(selector, saved) {
     this.#storage.setItem(this.#prefix + selector, JSON.stringify(saved));

@@ -1,11 +1,11 @@
 // Where stands are kept between runs: anything with `get`, `set` and `delete`, such as a Map; `save` is called when there is news.
 
-/** @typedef {import("../session/stand.js").SavedStand} SavedStand */
+/** @typedef {import("../session/resume_point.js").SavedResumePoint} SavedResumePoint */
 
 /**
  * @typedef {object} PositionStore
- * @property {(selector: string) => SavedStand | undefined} get what was saved last
- * @property {(selector: string, saved: SavedStand) => unknown} set keep this
+ * @property {(selector: string) => SavedResumePoint | undefined} get what was saved last
+ * @property {(selector: string, saved: SavedResumePoint) => unknown} set keep this
  * @property {(selector: string) => unknown} [delete] forget what was saved: a gap of the whole pattern made it nothing
  * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call
  */

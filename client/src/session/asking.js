@@ -1,8 +1,8 @@
 // What was asked and has no answer yet, and what waits to be sent: ids given out, answers brought home.
 
-/** @typedef {import("../wire/command.js").Command} Command */
-/** @typedef {import("../wire/push.js").Refusal} Refusal */
-/** @typedef {import("../wire/push.js").Reply} Reply */
+/** @typedef {import("../codec/command.js").Command} Command */
+/** @typedef {import("../codec/push.js").Refusal} Refusal */
+/** @typedef {import("../codec/push.js").Reply} Reply */
 /** @typedef {(answer: Reply | Refusal) => void} Answered */
 
 /** The commands of one session beside its publishes, which keep a queue of their own. */

@@ -7,8 +7,8 @@
 import { Status } from "../model.js";
 
 /** @typedef {import("../model.js").Item} Item */
-/** @typedef {import("../wire/push.js").Marked} Marked */
-/** @typedef {import("./standing.js").Standing} Standing */
+/** @typedef {import("../codec/push.js").Marked} Marked */
+/** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
 
 const COMPACT_AT = 1_024; // taken entries that are let go of together
 
@@ -23,7 +23,7 @@ export class ItemQueue {
 
   /**
    * @param {number} itemsMax
-   * @param {Standing} handled
+   * @param {PositionTracker} handled
    */
   constructor(itemsMax, handled) {
     this.#itemsMax = itemsMax;
@@ -76,7 +76,7 @@ export class ItemQueue {
     this.#inHand = null;
     if (entry === null) return;
     if (entry.type === "message") this.handled.note(entry);
-    else if (entry.type === "marked") this.handled.mark(entry.mark, entry.node);
+    else if (entry.type === "marked") this.handled.resumeToken(entry.resumeToken, entry.node);
     else if (entry.type === "gap") this.handled.place(entry);
     else if (entry.type === "status") this.handled.joined(isPlaced(entry) ? entry.position : null, entry.count);
   }

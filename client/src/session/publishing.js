@@ -9,8 +9,8 @@ import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../e
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
 /** @typedef {import("../model.js").Published} Published */
-/** @typedef {import("../wire/command.js").Draft} Draft */
-/** @typedef {import("../wire/command.js").Publish} Publish */
+/** @typedef {import("../codec/command.js").Draft} Draft */
+/** @typedef {import("../codec/command.js").Publish} Publish */
 /** @typedef {(outcome: Published | GodwitError) => void} Settle */
 
 /**

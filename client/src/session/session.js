@@ -17,11 +17,11 @@ import { PublishQueue } from "./publishing.js";
 import { Subscriptions } from "./subscriptions.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
-/** @typedef {import("../wire/command.js").Draft} Draft */
-/** @typedef {import("../wire/push.js").Notice} Notice */
-/** @typedef {import("../wire/push.js").Refusal} Refusal */
-/** @typedef {import("../wire/push.js").Reply} Reply */
-/** @typedef {import("../wire/push.js").Told} Told */
+/** @typedef {import("../codec/command.js").Draft} Draft */
+/** @typedef {import("../codec/push.js").Notice} Notice */
+/** @typedef {import("../codec/push.js").Refusal} Refusal */
+/** @typedef {import("../codec/push.js").Reply} Reply */
+/** @typedef {import("../codec/push.js").Told} Told */
 /** @typedef {import("./publishing.js").Settle} Settle */
 /** @typedef {import("./settings.js").Settings} Settings */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */

@@ -9,7 +9,7 @@ const DEFAULTS = Object.freeze({
   publishQueueBytesMax: 16 << 20,
   /** of these on the wire; the server allows 1,000 commands */
   publishInFlightMax: 500,
-  /** positions kept of one pattern, beside its mark */
+  /** positions kept of one pattern, beside its resume token */
   subjectsMax: 4_000,
   /** of one frame received (browsers have a bound of their own) */
   frameBytesMax: 2 << 20,

@@ -12,12 +12,12 @@ import { Gap, Position, Status } from "../model.js";
 /** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Item} Item */
 /** @typedef {import("../model.js").Message} Message */
-/** @typedef {import("../wire/command.js").Choice} Choice */
-/** @typedef {import("../wire/command.js").Subscribe} Subscribe */
-/** @typedef {import("../wire/push.js").Marked} Marked */
-/** @typedef {import("../wire/push.js").Reply} Reply */
+/** @typedef {import("../codec/command.js").Choice} Choice */
+/** @typedef {import("../codec/command.js").Subscribe} Subscribe */
+/** @typedef {import("../codec/push.js").Marked} Marked */
+/** @typedef {import("../codec/push.js").Reply} Reply */
 /** @typedef {import("./item_queue.js").ItemQueue} ItemQueue */
-/** @typedef {import("./standing.js").Standing} Standing */
+/** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
 
 /** The state above, and counts of what was told and dropped. `wake` is called when the queue has something new. */
 export class Subscribing {
@@ -27,7 +27,7 @@ export class Subscribing {
   /** @type {GodwitError | null} why it ended, when it did not end by its own wish */
   error = null;
   wake = () => {};
-  isJoined = false; // nothing published from now on can be lost: a new pattern waits for its first mark
+  isJoined = false; // nothing published from now on can be lost: a new pattern waits for its first resume token
   counts = { joins: 0, gaps: 0, duplicates: 0, missing: 0 };
   /** @type {number | null} */
   #askedId = null;
@@ -35,13 +35,13 @@ export class Subscribing {
   /**
    * @param {string} selector
    * @param {Choice} choice
-   * @param {Standing} standing
+   * @param {PositionTracker} tracker
    * @param {ItemQueue} queue
    */
-  constructor(selector, choice, standing, queue) {
+  constructor(selector, choice, tracker, queue) {
     this.selector = selector;
     this.choice = choice;
-    this.standing = standing;
+    this.tracker = tracker;
     this.queue = queue;
   }
 
@@ -55,9 +55,9 @@ export class Subscribing {
     this.state = "asked";
     this.#askedId = id;
     this.isAside = false;
-    if (!this.standing.stand.canBeAsked) this.#beginAnew();
-    const stand = this.standing.stand.forNode(node);
-    return { verb: "subscribe", id, selector: this.selector, stand, choice: this.choice };
+    if (!this.tracker.resumePoint.canBeAsked) this.#beginAnew();
+    const resumePoint = this.tracker.resumePoint.forNode(node);
+    return { verb: "subscribe", id, selector: this.selector, resumePoint, choice: this.choice };
   }
 
   /**
@@ -68,8 +68,8 @@ export class Subscribing {
     if (!this.isAskedBy(reply.id)) return;
     this.state = "served";
     this.counts.joins++;
-    this.isJoined ||= !this.standing.isPattern || this.standing.stand.isSomewhere;
-    this.standing.joined(reply.outcome === "resync" ? null : reply.position, reply.count); // after a resync the gap says where
+    this.isJoined ||= !this.tracker.isPattern || this.tracker.resumePoint.isSomewhere;
+    this.tracker.joined(reply.outcome === "resync" ? null : reply.position, reply.count); // after a resync the gap says where
     this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));
   }
 
@@ -86,25 +86,25 @@ export class Subscribing {
   /** @param {Message} message */
   message(message) {
     if (this.state !== "served") return;
-    const stand = this.standing.position(message.subject);
-    const verdict = this.standing.judge(message);
+    const resumePoint = this.tracker.position(message.subject);
+    const verdict = this.tracker.judge(message);
     if (verdict === "duplicate") {
       this.counts.duplicates++;
       return;
     }
-    if (verdict === "missing" && stand !== undefined && message.position !== null) {
+    if (verdict === "missing" && resumePoint !== undefined && message.position !== null) {
       this.counts.missing++;
-      this.#put(holeBefore(message, message.position, stand));
+      this.#put(holeBefore(message, message.position, resumePoint));
     }
     this.#put(message);
   }
 
   /** @param {Gap} gap */
   gap(gap) {
-    const refined = this.standing.refine(gap);
+    const refined = this.tracker.refine(gap);
     if (this.state !== "served" || refined === null) return;
     this.counts.gaps++;
-    this.standing.place(refined);
+    this.tracker.place(refined);
     this.#put(refined);
   }
 
@@ -112,7 +112,7 @@ export class Subscribing {
   marked(marked) {
     if (this.state !== "served") return;
     this.isJoined = true;
-    this.standing.mark(marked.mark, marked.node);
+    this.tracker.resumeToken(marked.resumeToken, marked.node);
     this.#put(marked);
   }
 
@@ -155,7 +155,7 @@ export class Subscribing {
   #beginAnew() {
     const gap = new Gap(this.selector, null, null, "unknown", null, this.selector);
     this.counts.gaps++;
-    this.standing.place(gap);
+    this.tracker.place(gap);
     this.#put(gap);
   }
 
@@ -170,9 +170,9 @@ export class Subscribing {
  * What the server should have said and did not: reported, never passed over.
  * @param {Message} message
  * @param {Position} at
- * @param {Position} stand
+ * @param {Position} resumePoint
  */
-function holeBefore(message, at, stand) {
+function holeBefore(message, at, resumePoint) {
   const upto = message.after ?? new Position(at.epoch, at.sequence - 1n);
-  return new Gap(message.subject, upto, stand, "unknown", Number(upto.sequence - stand.sequence), message.pattern);
+  return new Gap(message.subject, upto, resumePoint, "unknown", Number(upto.sequence - resumePoint.sequence), message.pattern);
 }

@@ -9,9 +9,9 @@ import { CommandRefused } from "../errors.js";
 /** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Gap} Gap */
 /** @typedef {import("../model.js").Message} Message */
-/** @typedef {import("../wire/push.js").Ended} Ended */
-/** @typedef {import("../wire/push.js").Marked} Marked */
-/** @typedef {import("../wire/push.js").Refusal} Refusal */
+/** @typedef {import("../codec/push.js").Ended} Ended */
+/** @typedef {import("../codec/push.js").Marked} Marked */
+/** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */
 
 const PUT_OFF_MS = 5_000; // before a refused subscription is asked for again

@@ -31,7 +31,7 @@ export class Watching {
 
   /**
    * @param {number} id
-   * @returns {import("../wire/command.js").Named}
+   * @returns {import("../codec/command.js").Named}
    */
   ask(id) {
     this.#unconfirmed = new Set([...this.#known].filter((selector) => this.#changes.get(selector) ?? true));

@@ -1,7 +1,7 @@
 // A WebSocket link over Node's own sockets (Node 20 has no WebSocket, and no later one can stop reading).
 //
 // Owns the handshake and the socket; framing is frames.js's. Reading stops between two frames when it is paused, so that a
-// slow reader makes the server's log wait and no memory here.
+// slow consumer makes the server's log wait and no memory here.
 
 import { createHash, randomBytes } from "node:crypto";
 import { request as httpRequest } from "node:http";

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Message, Position } from "../../src/model.js";
-import { Stand } from "../../src/session/stand.js";
-import { BinaryWire } from "../../src/wire/binary.js";
-import { Draft } from "../../src/wire/command.js";
-import { JsonWire } from "../../src/wire/json.js";
-import { fromBase64 } from "../../src/wire/base64.js";
-import { sourceOf } from "../../src/wire/source.js";
-import { Writer } from "../../src/wire/values.js";
+import { ResumePoint } from "../../src/session/resume_point.js";
+import { BinaryEncoding } from "../../src/codec/binary.js";
+import { Draft } from "../../src/codec/command.js";
+import { JsonEncoding } from "../../src/codec/json.js";
+import { fromBase64 } from "../../src/codec/base64.js";
+import { sourceOf } from "../../src/codec/source.js";
+import { Writer } from "../../src/codec/values.js";
 import { bytesOf, hexOf, vectors } from "../vectors.js";
 
 const BEYOND_THIS_CLIENT = [
@@ -41,14 +41,14 @@ function plain(told) {
 
 for (const each of of("push", "reply")) {
   test(`both wires say the same: ${each.name}`, () => {
-    const [byJson, ...more] = new JsonWire().decode(each.json);
+    const [byJson, ...more] = new JsonEncoding().decode(each.json);
     assert.equal(more.length, 0);
     assert.ok(byJson);
-    assert.deepEqual(new JsonWire().decode(`[${each.json}, ${each.json} ]`).map(plain), [plain(byJson), plain(byJson)]);
+    assert.deepEqual(new JsonEncoding().decode(`[${each.json}, ${each.json} ]`).map(plain), [plain(byJson), plain(byJson)]);
     if (each.binary === null) return;
-    const wire = new BinaryWire();
-    if ("number" in each) wire.decode(announcement(each));
-    const [byBinary] = wire.decode(bytesOf(each.binary));
+    const encoding = new BinaryEncoding();
+    if ("number" in each) encoding.decode(announcement(each));
+    const [byBinary] = encoding.decode(bytesOf(each.binary));
     if (byJson.type === "reply" && byJson.id === null) byJson.id = 0; // 0 is no id
     assert.deepEqual(plain(byBinary), plain(byJson));
   });
@@ -56,7 +56,7 @@ for (const each of of("push", "reply")) {
 
 for (const each of of("announcement")) {
   test(`an announcement is no message: ${each.name}`, () => {
-    assert.deepEqual(new BinaryWire().decode(bytesOf(each.binary)), []);
+    assert.deepEqual(new BinaryEncoding().decode(bytesOf(each.binary)), []);
   });
 }
 
@@ -64,8 +64,8 @@ for (const each of of("command", "batch")) {
   test(`a command is written so: ${each.name}`, () => {
     const read = [JSON.parse(each.json)].flat();
     const commands = read.map((one, place) => commandOf(one, each.json, each.way === "batch" ? place : null));
-    assert.deepEqual(JSON.parse(new JsonWire().encode(commands)), JSON.parse(each.json));
-    assert.equal(hexOf(new BinaryWire().encode(commands)), each.binary);
+    assert.deepEqual(JSON.parse(new JsonEncoding().encode(commands)), JSON.parse(each.json));
+    assert.equal(hexOf(new BinaryEncoding().encode(commands)), each.binary);
   });
 }
 
@@ -76,7 +76,7 @@ function commandOf(read, text, place) {
     const after = typeof read.after === "string" ? { [read.subscribe]: read.after } : (read.after ?? {});
     const places = Object.entries(after).map(([subject, at]) => [subject, Position.parse(at)]);
     const choice = { last: read.last, snapshot: read.snapshot, onGap: read.on_gap, conflateMs: read.conflate_ms };
-    return { verb: "subscribe", id, selector: read.subscribe, stand: new Stand(new Map(places), read.since), choice };
+    return { verb: "subscribe", id, selector: read.subscribe, resumePoint: new ResumePoint(new Map(places), read.since), choice };
   }
   if ("publish" in read) {
     const { key, reply_to: replyTo, retain, guaranteed, ack } = read;

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Streaming } from "../../src/transport/http/streaming.js";
-import { Wanted, markOf } from "../../src/transport/http/wanted.js";
+import { Wanted, resumeTokenOf } from "../../src/transport/http/wanted.js";
 import { vectors } from "../vectors.js";
 
 const NAMES = { s: "/v/1", e: "7", f: "8", g: "9" };
@@ -60,12 +60,12 @@ for (const script of CASES) {
       const selectors = new URL(target, "http://a").searchParams.getAll("subject");
       const wanted = selectors.map((selector, index) => new Wanted({ id: index + 1, subscribe: selector }));
       const told = await hear(events.map(render).join(""), wanted);
-      const said = events.filter(({ event }) => event !== "mark").map(({ data }) => data);
-      assert.deepEqual(told.filter(({ mark }) => mark === undefined).map(({ id: _, ...data }) => data), said);
+      const said = events.filter(({ event }) => event !== "resume_token").map(({ data }) => data);
+      assert.deepEqual(told.filter(({ resumeToken }) => resumeToken === undefined).map(({ id: _, ...data }) => data), said);
       const last = events.findLast(({ id }) => id)?.id;
       for (const each of wanted) {
         const ats = events.filter(({ data }) => [data.message, data.gap].includes(each.selector)).map(({ data }) => data.at);
-        if (each.isPattern) assert.equal(each.place, markOf(last));
+        if (each.isPattern) assert.equal(each.place, resumeTokenOf(last));
         else if (ats.length > 0) assert.equal(each.place, ats.at(-1) ?? each.place);
         if (wanted.length === 1 && !each.isPattern && last) assert.equal(each.place, last, "the id says where it stands");
       }

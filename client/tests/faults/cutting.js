@@ -85,7 +85,7 @@ const lag = async (place) => {
 };
 
 /** Over HTTP there is one wire. */
-const wayOf = (transport, wire) => ({ transport, wire: transport === "auto" ? wire : "json" });
+const wayOf = (transport, encoding) => ({ transport, encoding: transport === "auto" ? encoding : "json" });
 
 /** What a run that hangs was waiting for: who stands where, and what its client says of itself. */
 function waitsFor({ proxy, ledger, places }) {
@@ -117,9 +117,9 @@ async function play(t, port, random, folder, transport) {
     "saved subject": [SUBJECTS[2], "binary", comeBack(join(folder, "subject.json"), 40)],
     "saved pattern": ["/load/*", "json", comeBack(join(folder, "pattern.json"), 300)],
     "slow pattern": ["/load/*", "binary", lag],
-  }).map(([name, [selector, wire, way]]) => {
+  }).map(([name, [selector, encoding, way]]) => {
     const reader = new Reader(name, ledger, name.startsWith("conflated"));
-    const place = { url: proxy.url, selector, way: wayOf(transport, wire), reader, clients: [], isDone: () => isDone, isOver: () => isOver };
+    const place = { url: proxy.url, selector, way: wayOf(transport, encoding), reader, clients: [], isDone: () => isDone, isOver: () => isOver };
     const ready = new Promise((resolve) => Object.assign(place, { joined: resolve }));
     const heads = () => ledger.heads((subject) => matches(selector, subject));
     return { ...place, name, ready, heads, clients: place.clients, running: way(place) };
@@ -138,7 +138,7 @@ async function play(t, port, random, folder, transport) {
       while (!reader.isAt(near)) await reader.moved.wait();
     }
   };
-  const clients = ["json", "binary"].map((wire) => new Client(proxy.url, { ...wayOf(transport, wire), settings: QUICK, log: silent }));
+  const clients = ["json", "binary"].map((encoding) => new Client(proxy.url, { ...wayOf(transport, encoding), settings: QUICK, log: silent }));
   t.after(() => clients.map((client) => client.close()));
   const publishers = Array.from({ length: 6 }, async (_, number) => {
     for (let count = 0; proxy.cuts < CUTS; count++) {

@@ -82,11 +82,11 @@ export class Reader {
     const { subject, isSnapshot, conflated } = message;
     const sequence = Number(message.position.sequence);
     const after = Number(message.after?.sequence ?? sequence - 1);
-    const stand = this.stands.get(subject) ?? (this.gaps.length > 0 ? after : 0);
+    const resumePoint = this.stands.get(subject) ?? (this.gaps.length > 0 ? after : 0);
     if (!isSnapshot) {
       this.lived.set(subject, (this.lived.get(subject) ?? 0) + (conflated || 1));
-      const isNext = this.isConflated ? after <= stand && stand < sequence : after === stand && sequence === stand + 1;
-      assert.ok(isNext, `${this.name}: ${subject} ${sequence} after ${after} at ${stand}: hole or repeat`);
+      const isNext = this.isConflated ? after <= resumePoint && resumePoint < sequence : after === resumePoint && sequence === resumePoint + 1;
+      assert.ok(isNext, `${this.name}: ${subject} ${sequence} after ${after} at ${resumePoint}: hole or repeat`);
     }
     if (!this.received.has(subject)) this.received.set(subject, new Map());
     this.received.get(subject).set(sequence, message.json());
@@ -96,9 +96,9 @@ export class Reader {
   #gap(gap) {
     this.gaps.push(gap);
     assert.ok(gap.position !== null, `${this.name}: a gap of a whole pattern`);
-    const stand = this.stands.get(gap.subject) ?? 0;
+    const resumePoint = this.stands.get(gap.subject) ?? 0;
     const upto = Number(gap.position.sequence);
-    assert.deepEqual([Number(gap.after?.sequence ?? 0), gap.missed], [stand, upto - stand], `${this.name}: ${gap.subject}`);
+    assert.deepEqual([Number(gap.after?.sequence ?? 0), gap.missed], [resumePoint, upto - resumePoint], `${this.name}: ${gap.subject}`);
     this.stands.set(gap.subject, upto);
     this.missed.set(gap.subject, (this.missed.get(gap.subject) ?? 0) + gap.missed);
   }

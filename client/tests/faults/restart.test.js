@@ -22,11 +22,11 @@ async function next(items, type) {
   }
 }
 
-for (const wire of /** @type {const} */ (["json", "binary"])) {
-  test(`a node that dies and comes back without its messages is a gap of another epoch, then live, on ${wire}`, LIMITS, async () => {
+for (const encoding of /** @type {const} */ (["json", "binary"])) {
+  test(`a node that dies and comes back without its messages is a gap of another epoch, then live, on ${encoding}`, LIMITS, async () => {
     const first = await startNode();
     const proxy = await startProxy(first.port, seeded(1), Infinity);
-    const client = new Client(proxy.url, { wire, settings: QUICK, log: silent });
+    const client = new Client(proxy.url, { encoding, settings: QUICK, log: silent });
     const items = client.subscribe("/a").items();
     await client.publish("/a", 1);
     assert.equal((await next(items, "message")).json(), 1);

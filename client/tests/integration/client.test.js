@@ -30,11 +30,11 @@ after(async () => {
   assert.equal(await node.terminate(), 0);
 });
 
-for (const wire of /** @type {const} */ (["json", "binary"])) {
-  describe(`on the ${wire} wire`, ADMITTED, () => {
+for (const encoding of /** @type {const} */ (["json", "binary"])) {
+  describe(`on the ${encoding} wire`, ADMITTED, () => {
     let client;
     before(() => {
-      client = new Client(node.url, { wire });
+      client = new Client(node.url, { encoding });
     });
     after(() => client.close());
 
@@ -57,7 +57,7 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
     });
 
     test("a pause is no broken connection, and its status says so", async () => {
-      const paused = new Client(node.url, { wire });
+      const paused = new Client(node.url, { encoding });
       const items = paused.subscribe(fresh()).items();
       await items.next();
       paused.pause();
@@ -99,15 +99,15 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
       assert.deepEqual(values(await take(live, 1)), [5]);
     });
 
-    test("a pattern goes on from its mark", async () => {
+    test("a pattern goes on from its resume token", async () => {
       const subject = fresh();
       const subscription = client.subscribe(`${subject}/**`);
       await subscription.joined();
       for (let n = 0; n < 10; n++) await client.publish(`${subject}/${n % 3}`, n);
       assert.deepEqual(values(await take(subscription, 6)), [0, 1, 2, 3, 4, 5]);
       subscription.handled();
-      const other = new Client(node.url, { wire });
-      const rest = await take(other.subscribe(`${subject}/**`, { after: subscription.stand }), 4);
+      const other = new Client(node.url, { encoding });
+      const rest = await take(other.subscribe(`${subject}/**`, { after: subscription.resumePoint }), 4);
       assert.deepEqual(values(rest), [6, 7, 8, 9]);
       await other.close();
     });
@@ -156,7 +156,7 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
 
     test("a request is replied to, and one that nobody answers is late", async () => {
       const subject = fresh();
-      const worker = new Client(node.url, { wire });
+      const worker = new Client(node.url, { encoding });
       const requests = worker.subscribe(subject, { snapshot: false }, (request) => worker.reply(request, request.json() * 2));
       await requests.joined();
       const replies = await Promise.all([0, 1, 2, 3, 4].map((n) => client.request(subject, n)));
@@ -166,9 +166,9 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
     });
 
     test("a watch tells who listens", async () => {
-      const subject = `/w/${wire}`;
+      const subject = `/w/${encoding}`;
       const changes = client.watch(`${subject}/**`)[Symbol.asyncIterator]();
-      const other = new Client(node.url, { wire });
+      const other = new Client(node.url, { encoding });
       const listening = other.subscribe(`${subject}/eu`);
       const next = async () => {
         const { value } = await changes.next();
@@ -196,7 +196,7 @@ for (const wire of /** @type {const} */ (["json", "binary"])) {
         const file = join(folder, `${selector.length}.json`);
         const read = [];
         for (let run = 0; run < 6; run++) {
-          const reader = new Client(node.url, { wire, positions: new PositionFile(file) });
+          const reader = new Client(node.url, { encoding, positions: new PositionFile(file) });
           const subscription = reader.subscribe(selector, { snapshot: false });
           await subscription.joined();
           await client.publish(subject, run);

@@ -161,7 +161,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       worker.close();
     });
 
-    test("a slow reader misses nothing of what is kept, and others go on", async () => {
+    test("a slow consumer misses nothing of what is kept, and others go on", async () => {
       const slow = open(node.url, { transport, settings: { itemsMax: 3 } });
       const subject = fresh();
       const subscription = slow.subscribe(subject);
@@ -181,7 +181,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       });
 
       test("the binary wire is refused at once", () => {
-        assert.throws(() => open(node.url, { transport, wire: "binary" }), /the binary wire needs a WebSocket/);
+        assert.throws(() => open(node.url, { transport, encoding: "binary" }), /the binary encoding needs a WebSocket/);
       });
     }
   });
@@ -201,7 +201,7 @@ describe("by itself", LIMITS, () => {
   test("else events, also of a client that would speak binary; and it remembers", async () => {
     const proxy = await startHttpProxy(node.port);
     for (const upgrades of [1, 1]) {
-      const client = open(proxy.url, { wire: "binary" });
+      const client = open(proxy.url, { encoding: "binary" });
       const subject = fresh();
       const subscription = client.subscribe(subject);
       const items = subscription.items();

@@ -48,9 +48,9 @@ test("a store that fails once is given the position again", LIMITS, async () => 
   let fails = 1;
   const put = new Bell();
   const saved = new Map();
-  const set = (selector, stand) => {
+  const set = (selector, resumePoint) => {
     if (fails-- > 0) throw new Error("the storage is full");
-    saved.set(selector, stand);
+    saved.set(selector, resumePoint);
     put.ring();
   };
   const peer = new Peer();

@@ -1,4 +1,4 @@
-// A node of values only: logs, positions, keys and marks, just enough of the contract to run sessions against.
+// A node of values only: logs, positions, keys and resume tokens, just enough of the contract to run sessions against.
 //
 // It answers commands with what a connection would read, held back in `outbox` so that a test can break the connection
 // between any two of them.
@@ -6,7 +6,7 @@
 import { TextBody } from "../../src/content.js";
 import { Message, Position } from "../../src/model.js";
 import { isPattern, matches } from "../../src/subject.js";
-import { replyOf } from "../../src/wire/push.js";
+import { replyOf } from "../../src/codec/push.js";
 
 const EPOCH = 7;
 
@@ -57,20 +57,20 @@ export class ModelNode {
     return position;
   }
 
-  deliver(mark = false) {
+  deliver(resumeToken = false) {
     for (const [selector, arrival] of this.selectors) {
       for (const message of this.feed.slice(arrival)) this.#send(selector, message);
       this.selectors.set(selector, this.feed.length);
-      if (mark && isPattern(selector)) {
-        this.outbox.push({ type: "marked", mark: `1.${this.feed.length}.0`, pattern: selector, node: null });
+      if (resumeToken && isPattern(selector)) {
+        this.outbox.push({ type: "marked", resumeToken: `1.${this.feed.length}.0`, pattern: selector, node: null });
       }
     }
   }
 
-  #subscribe({ id, selector, stand }) {
-    const start = stand.since === null ? 0 : Number(stand.since.split(".")[1]);
+  #subscribe({ id, selector, resumePoint }) {
+    const start = resumePoint.since === null ? 0 : Number(resumePoint.since.split(".")[1]);
     const isWanted = ({ subject, position }, place) =>
-      matches(selector, subject) && (stand.after.has(subject) ? !position.isAtOrBefore(stand.after.get(subject)) : place >= start);
+      matches(selector, subject) && (resumePoint.after.has(subject) ? !position.isAtOrBefore(resumePoint.after.get(subject)) : place >= start);
     const backlog = this.feed.filter(isWanted);
     const head = this.feed.filter((each) => each.subject === selector).length;
     const position = isPattern(selector) ? null : new Position(EPOCH, head);

@@ -9,7 +9,7 @@ import { Backoff, reconnectWaitMs, wishOf, wordsOf } from "../../src/session/bac
 import { ItemQueue } from "../../src/session/item_queue.js";
 import { ServerList } from "../../src/session/servers.js";
 import { settingsOf } from "../../src/session/settings.js";
-import { Standing } from "../../src/session/standing.js";
+import { PositionTracker } from "../../src/session/position_tracker.js";
 import { STATE_MS, Watching, meets } from "../../src/session/watching.js";
 import { messageOf } from "./model_node.js";
 
@@ -88,7 +88,7 @@ describe("servers", () => {
 
 describe("the item queue", () => {
   const at = (sequence) => new Position(7, sequence);
-  const newQueue = (itemsMax = 4, selector = "/a") => new ItemQueue(itemsMax, new Standing(selector, selector !== "/a", 10));
+  const newQueue = (itemsMax = 4, selector = "/a") => new ItemQueue(itemsMax, new PositionTracker(selector, selector !== "/a", 10));
   const message = (sequence) => messageOf("/a", "1", { position: at(sequence) });
 
   test("an item is handled when the next one is asked for", () => {
@@ -113,14 +113,14 @@ describe("the item queue", () => {
     assert.equal(queue.hasRoom, true);
   });
 
-  test("marks and statuses are folded into their like", () => {
+  test("resume tokens and statuses are folded into their like", () => {
     const queue = newQueue(4, "/a/*");
-    for (const mark of ["1", "2"]) queue.put({ type: "marked", mark, pattern: "/a/*", node: "n" });
+    for (const resumeToken of ["1", "2"]) queue.put({ type: "marked", resumeToken, pattern: "/a/*", node: "n" });
     queue.put(new Status("/a/*", "subscribed", "live", at(3), 5));
     queue.put(new Status("/a/*", "disconnected", null, null, 0, "gone"));
     assert.equal(queue.size, 2);
     const status = queue.take();
-    assert.deepEqual([queue.handled.stand.since, status.state, status.count], ["2", "disconnected", 5]);
+    assert.deepEqual([queue.handled.resumePoint.since, status.state, status.count], ["2", "disconnected", 5]);
   });
 
   test("a join that a resync ends does not take the reader back to where it was to end", () => {

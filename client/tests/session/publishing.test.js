@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../../src/errors.js";
 import { Published } from "../../src/model.js";
 import { ENTRY_BYTES, PublishQueue } from "../../src/session/publishing.js";
-import { Draft } from "../../src/wire/command.js";
+import { Draft } from "../../src/codec/command.js";
 
 const draft = (content = "1", key = "k") => new Draft("/a", "json", content, { key });
 const newQueue = (countMax = 100, bytesMax = 1 << 20, inFlightMax = 10) => new PublishQueue(countMax, bytesMax, inFlightMax);

@@ -11,20 +11,20 @@ import { Position, Published } from "../../src/model.js";
 import { ItemQueue } from "../../src/session/item_queue.js";
 import { Session } from "../../src/session/session.js";
 import { settingsOf } from "../../src/session/settings.js";
-import { Standing } from "../../src/session/standing.js";
+import { PositionTracker } from "../../src/session/position_tracker.js";
 import { Subscribing } from "../../src/session/subscribing.js";
 import { Watching } from "../../src/session/watching.js";
 import { isPattern } from "../../src/subject.js";
-import { Draft } from "../../src/wire/command.js";
-import { replyOf } from "../../src/wire/push.js";
+import { Draft } from "../../src/codec/command.js";
+import { replyOf } from "../../src/codec/push.js";
 import { ModelNode, messageOf } from "./model_node.js";
 
 const newSession = (chosen = {}, canRenew = false) => new Session(settingsOf(chosen), canRenew);
 
 function newSubscribing(selector, itemsMax = 1_000) {
   const many = isPattern(selector);
-  const queue = new ItemQueue(itemsMax, new Standing(selector, many, 100));
-  return new Subscribing(selector, {}, new Standing(selector, many, 100), queue);
+  const queue = new ItemQueue(itemsMax, new PositionTracker(selector, many, 100));
+  return new Subscribing(selector, {}, new PositionTracker(selector, many, 100), queue);
 }
 
 const draft = (subject = "/a/1", key = "k", content = "1") => new Draft(subject, "json", content, { key });
@@ -47,7 +47,7 @@ function taken(core) {
   return items;
 }
 
-const STEPS = ["publish", "foreign", "send", "one", "all", "mark", "cut", "aside", "read"];
+const STEPS = ["publish", "foreign", "send", "one", "all", "resume_token", "cut", "aside", "read"];
 
 test("wherever the connection breaks each message comes once and each publish counts once", () => {
   const lives = fc.tuple(fc.array(fc.constantFrom(...STEPS), { maxLength: 120 }), fc.constantFrom("/a/1", "/a/*", "/**"));
@@ -75,7 +75,7 @@ test("wherever the connection breaks each message comes once and each publish co
           published++;
         } else if (step === "foreign") node.append("/a/1", '"x"');
         else if (["send", "one", "all"].includes(step)) pump(step === "all");
-        else if (step === "mark") node.deliver(true);
+        else if (step === "resume_token") node.deliver(true);
         else if (step === "aside") session.setAside(core);
         else if (step === "cut") {
           node.disconnect();
@@ -127,7 +127,7 @@ describe("what is asked", () => {
     assert.equal(taken(core).length, 2);
     session.takeUp(core);
     const [ask] = session.commands();
-    assert.equal(String(ask.stand.after.get("/a/1")), "7.2");
+    assert.equal(String(ask.resumePoint.after.get("/a/1")), "7.2");
   });
 
   test("a pattern cut in a first join too large to go on from begins anew and says so", () => {
@@ -140,7 +140,7 @@ describe("what is asked", () => {
     session.receive([replyOf(ask.id, "subscribed"), ...first], 1);
     session.lost(2);
     const [again] = connected(session, 3);
-    assert.equal(again.stand.isSomewhere, false);
+    assert.equal(again.resumePoint.isSomewhere, false);
     const items = [];
     for (let item = core.queue.take(); item !== null; item = core.queue.take()) items.push(item);
     assert.deepEqual([items.at(-1).type, items.at(-1).subject, items.at(-1).missed], ["gap", "/a/*", null]);

@@ -11,7 +11,7 @@ let addresses = 0;
 const fresh = () => `ws://n${++addresses}/v1/live`;
 
 /** Ways whose WebSockets open when `isOpen` says so. */
-function make(choice = "auto", wire = "json") {
+function make(choice = "auto", encoding = "json") {
   const sockets = [];
   const platform = {
     open: (_url, _options, events) => {
@@ -20,7 +20,7 @@ function make(choice = "auto", wire = "json") {
       return link;
     },
   };
-  return { ways: new Ways(choice, wire, platform, SETTINGS), sockets };
+  return { ways: new Ways(choice, encoding, platform, SETTINGS), sockets };
 }
 
 test("a WebSocket that is never welcomed is followed by events at once, and these are kept", () => {

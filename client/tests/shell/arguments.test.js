@@ -75,7 +75,7 @@ for (const [method, lists] of Object.entries(BAD)) {
 
 test("the client refuses a wrong token, wire, setting and server", LIMITS, () => {
   const wrong = [[1], ["ws://a", { token: 1 }], ["ws://a", { token: "" }], ["ws://a", { token: SURROGATE }]];
-  wrong.push(["ws://a", { wire: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }]);
+  wrong.push(["ws://a", { encoding: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }]);
   for (const given of wrong) assert.throws(() => new Client(...given), /TypeError|RangeError|Error/);
 });
 

@@ -49,7 +49,7 @@ test("what a link brings that was left is not the next one's", LIMITS, async () 
   await closing;
 });
 
-describe("a slow reader", LIMITS, () => {
+describe("a slow consumer", LIMITS, () => {
   test("makes a link that can stop stop, and misses nothing", async () => {
     const peer = new Peer();
     peer.canPause = true;
@@ -107,7 +107,7 @@ describe("a slow reader", LIMITS, () => {
     for (const n of numbers(30)) peer.append("/a", n);
     await assert.rejects(subscription.done, /enough/);
     assert.deepEqual(seen, numbers(20));
-    assert.equal(String(subscription.stand.after.get("/a")), "7.19", "the one that failed is not handled");
+    assert.equal(String(subscription.resumePoint.after.get("/a")), "7.19", "the one that failed is not handled");
     assert.equal(subscription.isEnded, true);
     await client.close();
   });
@@ -343,7 +343,7 @@ describe("the end", LIMITS, () => {
   test("what cannot be asked is said at once", () => {
     const peer = new Peer();
     assert.throws(() => new Client("http://x"), RangeError);
-    assert.throws(() => open(peer, { wire: "xml" }), RangeError);
+    assert.throws(() => open(peer, { encoding: "xml" }), RangeError);
     assert.throws(() => open(peer, { settings: { itemsMax: 0 } }), RangeError);
   });
 

@@ -20,7 +20,7 @@ export class HttpNode {
   isDown = false;
   isDraining = false;
   isSocketMute = false; // a WebSocket is taken up and never answered; else it is refused
-  keepsMarks = false; // joins of patterns do not come to their end
+  keepsResumeTokens = false; // joins of patterns do not come to their end
   /** @type {(request: string) => Harm | undefined} what becomes of a request */
   harm = () => undefined;
   #feed = [];
@@ -42,7 +42,7 @@ export class HttpNode {
   /** All is well for what is asked from now on. */
   heal() {
     this.harm = () => undefined;
-    this.isDown = this.isDraining = this.isSocketMute = this.keepsMarks = false;
+    this.isDown = this.isDraining = this.isSocketMute = this.keepsResumeTokens = false;
   }
 
   /** How many messages a selector has. */
@@ -123,14 +123,14 @@ export class HttpNode {
         const { subject, content, at } = this.#feed[place];
         for (const wish of wishes) {
           if (!matches(wish.subject, subject) || place < this.#placeOf(wish)) continue;
-          const id = isMany ? (this.keepsMarks ? "" : `id: 1.${place + 1}.0.d\n`) : `id: ${at}\n`;
+          const id = isMany ? (this.keepsResumeTokens ? "" : `id: 1.${place + 1}.0.d\n`) : `id: ${at}\n`;
           const pattern = isPattern(wish.subject) ? { pattern: wish.subject } : {};
           put(`${id}data: ${JSON.stringify({ message: subject, at, time: 1, content, ...pattern })}\n\n`);
         }
       }
     };
     waiting.look();
-    if (isMany && !this.keepsMarks) put(`event: mark\nid: 1.${place}.0.d\ndata: {"mark":"1.${place}.0"}\n\n`);
+    if (isMany && !this.keepsResumeTokens) put(`event: resume_token\nid: 1.${place}.0.d\ndata: {"resume_token":"1.${place}.0"}\n\n`);
     const live = () => this.#open.has(waiting) && (put(":\n\n"), setTimeout(live, PING_MS));
     setTimeout(live, PING_MS);
     answer(new Response(stream, { status: 200, headers: headersOf("/v1/stream") }));

@@ -74,9 +74,9 @@ for (const [way, get] of [["sse", "GET /v1/stream"], ["poll", "GET /v1/messages"
         }
       }
 
-      for (const keepsMarks of selector === "/a" ? [false] : [false, true]) {
-        test(`silence${keepsMarks ? " before a join is complete" : ""}`, LIMITS, async () => {
-          node.keepsMarks = keepsMarks;
+      for (const keepsResumeTokens of selector === "/a" ? [false] : [false, true]) {
+        test(`silence${keepsResumeTokens ? " before a join is complete" : ""}`, LIMITS, async () => {
+          node.keepsResumeTokens = keepsResumeTokens;
           const follower = await serve();
           node.silence();
           await comesBack(follower);

@@ -3,17 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Wanted, gapOf, isRoomFor, markOf, queryOf } from "../../src/transport/http/wanted.js";
+import { Wanted, gapOf, isRoomFor, resumeTokenOf, queryOf } from "../../src/transport/http/wanted.js";
 
-const MARK = "a1.7.99";
+const RESUME_TOKEN = "a1.7.99";
 const want = (subscribe, rest = {}) => new Wanted({ id: 1, subscribe, ...rest });
 
-test("a subject is asked for from its position, a pattern from its mark or its map", () => {
+test("a subject is asked for from its position, a pattern from its resume token or its map", () => {
   const cases = [
     [want("/a/b"), "subject=/a/b"],
     [want("/a b?&é"), "subject=/a%20b%3F%26%C3%A9"],
     [want("/a", { after: "7.42" }), "subject=/a&after=7.42"],
-    [want("/a/**", { since: MARK }), `subject=/a/**&since=${MARK}`],
+    [want("/a/**", { since: RESUME_TOKEN }), `subject=/a/**&since=${RESUME_TOKEN}`],
     [want("/a/*", { after: { "/a/b": "7.1" } }), `subject=/a/*&after=${encodeURIComponent('{"/a/b":"7.1"}').replaceAll("%2F", "/").replaceAll("%3A", ":")}`],
   ];
   for (const [wanted, query] of cases) assert.equal(queryOf([wanted]), query);
@@ -26,11 +26,11 @@ test("its place moves with what it is told, and a gap of a whole pattern takes i
   subject.passed({ message: "/a", at: "7.2" });
   subject.passed({ message: "/a" });
   assert.equal(subject.place, "7.2");
-  const pattern = want("/a/*", { since: MARK });
+  const pattern = want("/a/*", { since: RESUME_TOKEN });
   pattern.passed({ message: "/a/b", at: "7.3", pattern: "/a/*" });
-  assert.equal(pattern.place, MARK, "a pattern's place is a mark");
+  assert.equal(pattern.place, RESUME_TOKEN, "a pattern's place is a resume token");
   pattern.passed({ gap: "/a/b", at: "7.9", pattern: "/a/*" });
-  assert.equal(pattern.place, MARK, "the gap of one subject leaves it");
+  assert.equal(pattern.place, RESUME_TOKEN, "the gap of one subject leaves it");
   pattern.passed({ gap: "/a/*", pattern: "/a/*" });
   assert.equal(pattern.place, null);
 });
@@ -47,9 +47,9 @@ test("a map that is too long to be asked for is left out and owed as a gap", () 
   assert.equal(isRoomFor(Array.from({ length: 400 }, () => want("/a"))), false);
 });
 
-test("an id of several subscriptions holds a mark, one of a subject does not", () => {
-  assert.equal(markOf(`${MARK}.0badcafe`), MARK);
-  for (const id of [null, "", "7.42", MARK, `${MARK}.a.b`]) assert.equal(markOf(id), null);
+test("an id of several subscriptions holds a resume token, one of a subject does not", () => {
+  assert.equal(resumeTokenOf(`${RESUME_TOKEN}.0badcafe`), RESUME_TOKEN);
+  for (const id of [null, "", "7.42", RESUME_TOKEN, `${RESUME_TOKEN}.a.b`]) assert.equal(resumeTokenOf(id), null);
 });
 
 test("subscriptions share a stream where they are served alike, and join together where they begin alike", () => {

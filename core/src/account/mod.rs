@@ -288,14 +288,14 @@ mod tests {
     fn a_full_table_forgets_who_owes_little_and_not_who_owes_much() {
         let accounts = Accounts::default();
         let rate = Rate::per_second(10, 1_000);
-        let culprit = name("culprit");
-        accounts.open(culprit.clone(), 1_000, 0).failures.take(rate, 0, 500);
+        let mutant = name("mutant");
+        accounts.open(mutant.clone(), 1_000, 0).failures.take(rate, 0, 500);
         for number in 0..20_000_u32 {
             let one = accounts.open(name(&format!("stranger-{number}")), 1_000, 0);
             one.connects.take(rate, 0, 1);
         }
         assert!(accounts.len() <= 1_001, "{}", accounts.len());
-        assert!(accounts.find(&culprit).is_some_and(|one| one.failures.wait_ms(rate, 0, 1).is_some()));
+        assert!(accounts.find(&mutant).is_some_and(|one| one.failures.wait_ms(rate, 0, 1).is_some()));
         assert!(accounts.forgiven() > 18_000);
     }
 

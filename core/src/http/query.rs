@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use super::answer::{Refused, malformed};
 use super::head::Head;
+use crate::codec::sse;
 use crate::codes::Code;
 use crate::command::{Ack, Publish, Refusal, Subscribe};
 use crate::json::{self, Members};
-use crate::limits::{KEY_BYTES_MAX, Limits, MARK_BYTES_MAX};
-use crate::position::{Mark, Position};
+use crate::limits::{KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX};
+use crate::position::{Position, ResumeToken};
 use crate::subject::Selector;
-use crate::wire::sse;
 
 use super::content::read_content;
 
@@ -277,15 +277,19 @@ fn window(value: &str, limits: &Limits) -> Result<u32, Refusal> {
     })
 }
 
-/// `after` is a position, or for a pattern a JSON object of them; `since` is a mark or an event's id.
+/// `after` is a position, or for a pattern a JSON object of them; `since` is a resume token or an event's id.
 fn place(of: &mut Subscribe<'_>, name: &str, value: &str, limits: &Limits) -> Result<(), Refusal> {
     let bad = || Refusal::new(Code::PositionInvalid, "a position is EPOCH.SEQUENCE");
     if name == "since" {
-        if value.len() > MARK_BYTES_MAX {
-            return Err(Refusal::new(Code::ResumeTokenInvalid, format!("a mark has at most {MARK_BYTES_MAX} bytes")));
+        if value.len() > RESUME_TOKEN_BYTES_MAX {
+            return Err(Refusal::new(
+                Code::ResumeTokenInvalid,
+                format!("a resume token has at most {RESUME_TOKEN_BYTES_MAX} bytes"),
+            ));
         }
-        let mark = sse::parse_id(value).map(|(mark, _)| mark).or(Mark::parse(value)).unwrap_or(NOWHERE);
-        return set(&mut of.since, name, mark);
+        let resume_token =
+            sse::parse_id(value).map(|(resume_token, _)| resume_token).or(ResumeToken::parse(value)).unwrap_or(NOWHERE);
+        return set(&mut of.since, name, resume_token);
     }
     if !value.starts_with('{') {
         return set(&mut of.after, name, Position::parse(value).ok_or_else(bad)?);
@@ -301,13 +305,13 @@ fn place(of: &mut Subscribe<'_>, name: &str, value: &str, limits: &Limits) -> Re
     Ok(())
 }
 
-/// The mark of another run: whoever comes with it gets a gap.
-const NOWHERE: Mark = Mark { run: 0, arrival: 0, time_ms: 0 };
+/// The resume token of another run: whoever comes with it gets a gap.
+const NOWHERE: ResumeToken = ResumeToken { run: 0, arrival: 0, time_ms: 0 };
 
 /// Places subscriptions where the last event's id says. One that is none of ours places all of them nowhere: the client is
 /// told that it was not recovered, never given what it cannot have missed.
 fn resume(subscribes: &mut [Subscribe<'_>], id: &[u8]) {
-    let text = std::str::from_utf8(id).ok().filter(|text| text.len() <= MARK_BYTES_MAX);
+    let text = std::str::from_utf8(id).ok().filter(|text| text.len() <= RESUME_TOKEN_BYTES_MAX);
     if let ([only], Some(at)) = (&mut *subscribes, text.and_then(Position::parse))
         && matches!(Selector::parse(&only.selector), Ok(Selector::Subject(_)))
     {
@@ -317,16 +321,16 @@ fn resume(subscribes: &mut [Subscribe<'_>], id: &[u8]) {
     let known = text.and_then(sse::parse_id);
     let selectors: Vec<String> = subscribes.iter().map(|subscribe| subscribe.selector.to_string()).collect();
     for subscribe in subscribes {
-        let mark = match known {
-            Some((mark, digest)) => match sse::covers(digest, &selectors, &subscribe.selector) {
-                Some(true) => mark,
+        let resume_token = match known {
+            Some((resume_token, digest)) => match sse::covers(digest, &selectors, &subscribe.selector) {
+                Some(true) => resume_token,
                 // It was not listened to when the id was given: it begins as the query says.
                 Some(false) => continue,
                 None => NOWHERE,
             },
             None => NOWHERE,
         };
-        (subscribe.since, subscribe.after) = (Some(mark), None);
+        (subscribe.since, subscribe.after) = (Some(resume_token), None);
         subscribe.after_each.clear();
     }
 }

@@ -8,9 +8,9 @@ use super::answer::{Refused, malformed, refuse, refuse_with};
 use super::extensions::{self, Deflate};
 use super::head::{Framing, Head, Method};
 use super::query::find_token;
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::mqtt::{Version, Writer};
-use crate::wire::Wire;
 
 /// RFC 6455, 1.3.
 const ACCEPT_SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

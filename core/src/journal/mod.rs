@@ -67,14 +67,14 @@ pub struct AccessRow {
     pub kind: AccessKind,
     pub peer: Peer,
     pub address: SocketAddr,
-    pub wire: &'static str,
+    pub protocol: &'static str,
     pub selector: Option<Arc<str>>,
     pub outcome: Option<Outcome>,
-    /// Where the client said it stood: the text of a position or a mark.
+    /// Where the client said it stood: the text of a position or a resume token.
     pub at: Option<Box<str>>,
     pub code: Option<u16>,
     pub reason: Option<Box<str>>,
-    pub lived_ms: Option<u64>,
+    pub duration_ms: Option<u64>,
 }
 
 /// What a row of deliveries covers. `from` is none where a client confirms everything up to `to`.
@@ -122,11 +122,11 @@ pub struct LatencyRow {
     pub buckets: Box<[u64]>,
 }
 
-/// One indicator of `/v1/stats`; the server makes these.
+/// One metric of `/v1/stats`; the server makes these.
 #[derive(Clone, Debug)]
 pub struct StatsRow {
     pub time_ms: u64,
-    pub indicator: Box<str>,
+    pub metric: Box<str>,
     pub scope: Box<str>,
     pub label: Box<str>,
     pub window: Box<str>,
@@ -175,7 +175,7 @@ impl LatencyRow {
 
 impl StatsRow {
     pub fn cost_bytes(&self) -> usize {
-        size_of::<Self>() + self.indicator.len() + self.scope.len() + self.label.len() + self.window.len()
+        size_of::<Self>() + self.metric.len() + self.scope.len() + self.label.len() + self.window.len()
     }
 }
 

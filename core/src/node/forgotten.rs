@@ -1,5 +1,5 @@
-//! Which subjects were forgotten, and up to which arrival they had messages: a mark before that is lost for the patterns that
-//! hold the subject, and for no others. Bounded: where the oldest no longer stand here, a mark before them is lost for all.
+//! Which subjects were forgotten, and up to which arrival they had messages: a resume token before that is lost for the patterns that
+//! hold the subject, and for no others. Bounded: where the oldest no longer stand here, a resume token before them is lost for all.
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) struct Forgotten {
     names: VecDeque<(u64, Arc<str>)>,
     /// The highest arrival here.
     newest: u64,
-    /// A mark before it is lost whatever the pattern.
+    /// A resume token before it is lost whatever the pattern.
     base: u64,
 }
 
@@ -27,7 +27,7 @@ impl Forgotten {
         self.names.push_back((last_arrival, subject));
     }
 
-    /// Nobody knows what there was up to this arrival: a mark before it is lost whatever the pattern.
+    /// Nobody knows what there was up to this arrival: a resume token before it is lost whatever the pattern.
     pub(super) fn raise(&mut self, arrival: u64) {
         self.base = self.base.max(arrival);
         self.newest = self.newest.max(arrival);

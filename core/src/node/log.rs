@@ -1,9 +1,9 @@
 //! One subject's bounded log: the latest messages without a hole, where numbering stands, the snapshot beside them, and who
 //! listens. Owns what is kept and what of it can be served; limits are told from outside, so that all logs share them.
-//! Messages are numbered on over all reigns of the log (`sequence`); what a client sees is a position in one of them.
-mod reigns;
+//! Messages are numbered on over all runs of the log (`sequence`); what a client sees is a position in one of them.
+mod runs;
 
-pub(super) use reigns::{Change, Known};
+pub(super) use runs::{Change, Known};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) struct Log {
     pub(super) epoch: u64,
     /// The feed's last arrival when the log began: only later ones can be its own.
     pub(super) since_arrival: u64,
-    /// Reigns before this one that the journal remembers.
-    past: Option<Box<reigns::Past>>,
+    /// Runs before this one that the journal remembers.
+    past: Option<Box<runs::Past>>,
     /// The last number that was given; 0 none.
     sequence: u64,
     /// Arrival of the last message; 0 none.

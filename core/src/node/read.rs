@@ -8,7 +8,7 @@ use super::room::is_expired;
 use super::snapshot::Snapshot;
 use crate::command::GapReason;
 use crate::message::{LogId, Message};
-use crate::position::{Mark, Now, Position};
+use crate::position::{Now, Position, ResumeToken};
 use crate::subject::Pattern;
 
 /// The end of a log.
@@ -64,8 +64,8 @@ pub struct Read {
 }
 
 impl Hole {
-    /// Another reign numbers what follows; nothing is missing, as far as the journal lost nothing.
-    fn reign(change: &Change) -> Self {
+    /// Another run numbers what follows; nothing is missing, as far as the journal lost nothing.
+    fn run(change: &Change) -> Self {
         let (reason, missed) = (GapReason::Epoch, (!change.is_torn).then_some(0));
         Self { missed, after: Some(change.after), at: change.at, number: change.number, reason }
     }
@@ -103,14 +103,14 @@ impl Node {
         }
     }
 
-    /// What a position means in a log; `E.0` of any reign that the journal knows is what the log had when it began, unless the subject may
+    /// What a position means in a log; `E.0` of any run that the journal knows is what the log had when it began, unless the subject may
     /// have had messages since that only the journal has.
     pub(super) fn know(&self, log: &Log, at: Position) -> Known {
         let known = log.find(at);
         if known != Known::Other || at.sequence > 0 {
             return known;
         }
-        let told = self.reigns.begin_of(at.epoch).filter(|told| *told >= self.unread);
+        let told = self.runs.begin_of(at.epoch).filter(|told| *told >= self.unread);
         let told = told.filter(|told| !self.forgotten.has(&log.subject, *told));
         told.map_or(known, |told| Known::Number { number: log.number_at(told), told })
     }
@@ -122,7 +122,7 @@ impl Node {
 
     /// An arrival before which nothing follows a position: its run began with it.
     pub fn sure_of(&self, at: Position) -> u64 {
-        self.reigns.sure_of(at.epoch)
+        self.runs.sure_of(at.epoch)
     }
 
     /// Whether a position lies beyond what the journal holds of its epoch: what it saw there nobody else ever will.
@@ -130,7 +130,7 @@ impl Node {
         self.names.get(log).is_some_and(|log| matches!(self.know(log, at), Known::Beyond { .. }))
     }
 
-    /// The reign in which a subject that is not there yet would begin now.
+    /// The run in which a subject that is not there yet would begin now.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -247,9 +247,9 @@ impl Node {
         match change {
             None => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true },
             Some(change) if out.len() == out_before => {
-                Read { reached: change.arrival, hole: Some(Hole::reign(&change)), is_done: change.arrival >= whole }
+                Read { reached: change.arrival, hole: Some(Hole::run(&change)), is_done: change.arrival >= whole }
             }
-            // The change of reign is told alone, by the next reading.
+            // The change of run is told alone, by the next reading.
             Some(_) => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: false },
         }
     }
@@ -275,31 +275,31 @@ impl Node {
         Some((Hole { missed, after, at, number: last, reason }, end))
     }
 
-    /// The arrival that a mark of `pattern` stands for, if everything after it is still known: kept, or missing and told.
-    pub fn place_mark(&self, mark: Mark, pattern: &Pattern) -> Result<u64, GapReason> {
-        if mark.run != self.run {
+    /// The arrival that a resume token of `pattern` stands for, if everything after it is still known: kept, or missing and told.
+    pub fn place_resume_token(&self, resume_token: ResumeToken, pattern: &Pattern) -> Result<u64, GapReason> {
+        if resume_token.run != self.run {
             // Of an earlier run the journal holds everything up to some arrival, or knows nothing.
-            if self.reigns.last_of(mark.run).is_none_or(|last| mark.arrival > last) {
+            if self.runs.last_of(resume_token.run).is_none_or(|last| resume_token.arrival > last) {
                 return Err(GapReason::Epoch);
             }
-        } else if mark.arrival > self.index.head() {
+        } else if resume_token.arrival > self.index.head() {
             return Err(GapReason::Ahead);
         }
-        if self.forgotten.concerns(pattern, mark.arrival) {
+        if self.forgotten.concerns(pattern, resume_token.arrival) {
             return Err(GapReason::Expired);
         }
-        if mark.arrival < self.index.gone() {
+        if resume_token.arrival < self.index.gone() {
             return Err(GapReason::Overrun);
         }
-        Ok(mark.arrival)
+        Ok(resume_token.arrival)
     }
 
     /// The same for one subject that is being listened to, and how many of its kept messages are behind it. What is no longer
     /// kept is found when the log is read.
-    pub fn place_subject_mark(&self, mark: Mark, log: LogId) -> Result<(u64, u64), GapReason> {
+    pub fn place_subject_resume_token(&self, resume_token: ResumeToken, log: LogId) -> Result<(u64, u64), GapReason> {
         let Some(found) = self.names.get(log) else { return Err(GapReason::Unknown) };
         let subject = Pattern::parse(&found.subject).map_err(|_| GapReason::Unknown)?;
-        let arrival = self.place_mark(mark, &subject)?;
+        let arrival = self.place_resume_token(resume_token, &subject)?;
         let behind = found.number().saturating_sub(found.base() + found.count_until(arrival) as u64);
         Ok((arrival, behind))
     }
@@ -311,8 +311,8 @@ impl Node {
         if number >= found.number() { found.at() } else { found.position(number) }
     }
 
-    /// The mark of who has been sent everything up to `arrival`.
-    pub fn mark(&self, arrival: u64) -> Mark {
-        Mark { run: self.run, arrival, time_ms: self.time_ms }
+    /// The resume token of who has been sent everything up to `arrival`.
+    pub fn resume_token(&self, arrival: u64) -> ResumeToken {
+        ResumeToken { run: self.run, arrival, time_ms: self.time_ms }
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Counts {
 pub struct Totals {
     pub epoch: u64,
     pub arrival: u64,
-    /// A mark before it is lost: too many subjects were forgotten since.
+    /// A resume token before it is lost: too many subjects were forgotten since.
     pub oldest_resumable_arrival: u64,
     pub subjects: u64,
     pub patterns: u64,

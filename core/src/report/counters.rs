@@ -17,7 +17,7 @@ pub struct WireCounters {
     /// Gauge.
     pub subscriptions: u64,
     /// Gauge: connections whose socket takes nothing now.
-    pub slow_readers: u64,
+    pub slow_consumers: u64,
     pub connects: u64,
     pub disconnects: u64,
     /// Publishes that were allowed.

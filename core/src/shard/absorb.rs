@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Shard, encode, lock};
-use crate::cursor::Stand;
+use crate::codec::Wire;
+use crate::cursor::CursorState;
 use crate::message::Message;
 use crate::node::{Entry, Node};
-use crate::wire::Wire;
 
 const DRAIN_ENTRIES: usize = 1024;
 /// Drains in one turn.
@@ -134,7 +134,7 @@ impl Shard {
         let standard = stream.standard;
         let Some(&cursor_id) = stream.cursors.first() else { return };
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
-        if cursor.stand != Stand::Current {
+        if cursor.stand != CursorState::Current {
             return;
         }
         let is_free = self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked && !c.is_sending);
@@ -142,7 +142,7 @@ impl Shard {
             cursor.standard = standard;
             self.singles.push(Single { connection: cursor.connection, cursor: cursor_id, entry });
         } else {
-            cursor.stand = Stand::Behind(message.arrival - 1);
+            cursor.stand = CursorState::Behind(message.arrival - 1);
             cursor.sequence = message.sequence.saturating_sub(1);
             let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
             self.note_late(cursor_id);

@@ -6,14 +6,14 @@ use super::encode::{self, Item, Told};
 use super::gap::Missing;
 use super::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use super::{Outlet, Shard, lock};
+use crate::codec::Wire;
 use crate::conflation::{Conflation, Part};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::journal::Place;
 use crate::message::{LogId, Message};
 use crate::node::{Found, Node, Stride, Way};
 use crate::stream::Source;
 use crate::subject::Pattern;
-use crate::wire::Wire;
 
 /// What one step of a pattern's catch-up looks at.
 const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES };
@@ -66,21 +66,21 @@ impl Shard {
         let Some(source) = self.streams.get(stream_id).map(|stream| stream.source.clone()) else { return 0 };
         let stand = self.cursors.get(id).map_or(stand, |cursor| cursor.stand);
         match (stand, source) {
-            (Stand::Joining, source) if self.is_client(socket) => {
+            (CursorState::Joining, source) if self.is_client(socket) => {
                 self.continue_retained(id, &source, &mut node);
                 self.make_ready(socket);
                 self.settings.limits.reply_buffer_bytes_max
             }
-            (Stand::Reading(_), source) => {
+            (CursorState::Reading(_), source) => {
                 self.read_on(id, &source, &mut node);
                 0
             }
-            (Stand::Joining, Source::Pattern(pattern)) => {
+            (CursorState::Joining, Source::Pattern(pattern)) => {
                 self.continue_join(id, &pattern, &mut node);
                 self.make_ready(socket);
                 self.settings.limits.reply_buffer_bytes_max
             }
-            (Stand::Behind(from), source) => {
+            (CursorState::Behind(from), source) => {
                 if self.awaits_window(id) {
                     self.await_window(id);
                     return 0;
@@ -109,7 +109,10 @@ impl Shard {
     fn queue_unless_at_head(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
         let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
-        if matches!(cursor.stand, Stand::Behind(_) | Stand::Joining) && !is_blocked && !self.awaits_window(id) {
+        if matches!(cursor.stand, CursorState::Behind(_) | CursorState::Joining)
+            && !is_blocked
+            && !self.awaits_window(id)
+        {
             self.queue_behind(id);
         }
     }
@@ -133,10 +136,10 @@ impl Shard {
             here = window.place_behind(here, cursor.sequence);
         }
         let is_known = stream.wire != Wire::Binary || window.is_in_newest(here.place);
-        if cursor.job.is_some() || cursor.owes_mark || !is_known || is_merged && is_apart {
+        if cursor.job.is_some() || cursor.owes_resume_token || !is_known || is_merged && is_apart {
             return false;
         }
-        cursor.stand = Stand::Live(here.place);
+        cursor.stand = CursorState::Live(here.place);
         cursor.reads_back = false;
         let lost = cursor.lost_to(here.standard);
         cursor.standard = here.standard;
@@ -162,7 +165,7 @@ impl Shard {
     /// A cursor to which everything handed out has been sent: if that is all there is, it is at the head from now on.
     pub(super) fn arrive(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
-        let Stand::Behind(from) = cursor.stand else { return };
+        let CursorState::Behind(from) = cursor.stand else { return };
         if from >= self.reach(cursor.stream) && self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked) {
             if self.awaits_window(id) { self.await_window(id) } else { self.enter_head(id) }
         }
@@ -177,7 +180,7 @@ impl Shard {
         if conflation.is_none_or(|conflation| conflation.is_empty()) {
             return self.enter_head(id);
         }
-        (cursor.stand, cursor.sequence) = (Stand::Behind(arrived), number);
+        (cursor.stand, cursor.sequence) = (CursorState::Behind(arrived), number);
         self.arrive(id);
     }
 
@@ -190,16 +193,16 @@ impl Shard {
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let lost = cursor.lost_to(stream.standard);
         cursor.standard = stream.standard;
-        cursor.stand = stream.window.as_ref().map_or(Stand::Current, |window| Stand::Live(window.head()));
-        let (socket, owes_mark) = (cursor.connection, std::mem::take(&mut cursor.owes_mark));
+        cursor.stand = stream.window.as_ref().map_or(CursorState::Current, |window| CursorState::Live(window.head()));
+        let (socket, owes_resume_token) = (cursor.connection, std::mem::take(&mut cursor.owes_resume_token));
         if stream.window.is_some()
             && let Some(connection) = self.connections.get_mut(socket)
         {
             encode::announce_newest(stream, &mut connection.private);
         }
         self.tell_dropped(id, lost);
-        if owes_mark {
-            self.tell_mark(id, reach);
+        if owes_resume_token {
+            self.tell_resume_token(id, reach);
         }
         self.make_ready(socket);
     }
@@ -224,7 +227,7 @@ impl Shard {
         }
         let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(read.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Behind(reached);
+            cursor.stand = CursorState::Behind(reached);
             cursor.sequence = messages.last().map_or(cursor.sequence, |message| message.sequence);
         }
         (self.buffer(), messages)
@@ -288,7 +291,7 @@ impl Shard {
         frames.private = frames.bytes.len();
         let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(walk.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Behind(reached);
+            cursor.stand = CursorState::Behind(reached);
             messages.retain(|message| {
                 if cursor.merges(message.log, message.sequence) {
                     frames.passed.push(Passed { cursor: id, arrival: message.arrival, sequence: 0 });
@@ -309,7 +312,7 @@ impl Shard {
         self.counters.catch_up_messages += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
         let mut note = |bytes: &Vec<u8>, arrival: u64, sequence: u64, messages: u32| {
-            let before = Stand::Behind(arrival.saturating_sub(1));
+            let before = CursorState::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
             frames.notes.push(Note {
                 end: bytes.len(),

@@ -8,13 +8,13 @@ use super::http::Exchange;
 use super::mqtt::Mqtt;
 use super::outbound::Rest;
 use crate::account::{Member, Purse};
+use crate::codec::Wire;
 use crate::cursor::NONE;
 use crate::position::Moment;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
 use crate::websocket::Reader;
-use crate::wire::Wire;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

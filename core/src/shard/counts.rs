@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::connection::Connection;
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::command::GapReason;
 use crate::report::{Counters, WireCounters};
-use crate::wire::Wire;
 
 impl Counters {
     /// The counters of a connection's kind.
@@ -57,11 +57,11 @@ impl Counters {
     pub(super) fn count_opened(&mut self, connection: &mut Connection, wire: Wire) {
         let before = self.of(connection);
         before.connections -= 1;
-        before.slow_readers -= u64::from(connection.is_blocked);
+        before.slow_consumers -= u64::from(connection.is_blocked);
         connection.counted = self.wires.place(wire.name());
         let counters = self.of(connection);
         counters.connections += 1;
-        counters.slow_readers += u64::from(connection.is_blocked);
+        counters.slow_consumers += u64::from(connection.is_blocked);
         counters.connects += 1;
     }
 
@@ -71,7 +71,7 @@ impl Counters {
         Arc::make_mut(&mut self.codes).closes.add(code);
         let counters = self.of(connection);
         counters.connections -= 1;
-        counters.slow_readers -= u64::from(connection.is_blocked);
+        counters.slow_consumers -= u64::from(connection.is_blocked);
         counters.disconnects += 1;
         counters.connects += u64::from(connection.counted == 0);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::mqtt;
+use crate::codec::{self, Wire};
 use crate::command::{MessageView, Push};
 use crate::conflation::Part;
 use crate::message::{Kind, LogId, Message};
@@ -10,7 +11,6 @@ use crate::position::Position;
 use crate::settings::Settings;
 use crate::stream::{Number, Source, Stream};
 use crate::websocket::Deflater;
-use crate::wire::{self, Wire};
 
 /// Times further than this from the base time would need more than three bytes.
 const BASE_TIME_REACH_MS: u64 = 1 << 20;
@@ -86,7 +86,7 @@ pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
         pattern: stream.pattern(),
         is_snapshot: item.is_snapshot,
     };
-    wire::push(stream.wire, out, &Push::Message(view));
+    codec::push(stream.wire, out, &Push::Message(view));
 }
 
 /// Makes sure that the item's subject has a number whose base time is near. True: its announcement is a new one.
@@ -117,7 +117,7 @@ fn announce(stream: &Stream, number: &Number, out: &mut Vec<u8>) {
         base_time_ms: number.base_time_ms,
         pattern: stream.pattern(),
     };
-    wire::push(stream.wire, out, &push);
+    codec::push(stream.wire, out, &push);
 }
 
 /// Where a frame is made before it goes anywhere, and what compresses it: once, for all that read its stream.

@@ -1,17 +1,17 @@
-//! What is missing, said exactly: gaps with the snapshot that mends them, standard messages lost, marks. Owns the pushes
+//! What is missing, said exactly: gaps with the snapshot that mends them, standard messages lost, resume tokens. Owns the pushes
 //! that are one client's own and where its cursor stands after them.
 use std::sync::Arc;
 
 use super::Shard;
 use super::encode::{self, Item, Told};
 use super::mqtt;
+use crate::codec::{self, Wire, sse};
 use crate::command::{GapReason, Push};
-use crate::cursor::{Skip, Stand};
+use crate::cursor::{CursorState, Skip};
 use crate::message::LogId;
 use crate::node::{Hole, Node};
-use crate::position::{Mark, Position};
+use crate::position::{Position, ResumeToken};
 use crate::stream::Source;
-use crate::wire::{self, Wire, sse};
 
 /// A gap of one subject as a client is told it.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl Missing {
         number.checked_sub(self.from?)
     }
 
-    /// Nothing is missing before what is kept: another reign numbers it, and that is told.
+    /// Nothing is missing before what is kept: another run numbers it, and that is told.
     fn is_whole(&self) -> bool {
         self.from == Some(self.oldest_number)
     }
@@ -85,7 +85,7 @@ impl Shard {
         self.tell(id, &bytes);
         match oldest {
             Some(arrival) => {
-                self.stand(id, Stand::Behind(arrival));
+                self.stand(id, CursorState::Behind(arrival));
                 if let Some(cursor) = self.cursors.get_mut(id) {
                     cursor.sequence = missing.oldest_number;
                 }
@@ -141,7 +141,7 @@ impl Shard {
             // With the snapshot behind it, the client stands there only once it has that.
             sse::put_id(out, at);
         }
-        wire::push(stream.wire, out, &gap);
+        codec::push(stream.wire, out, &gap);
         mqtt::put_gap(self.connections.get(cursor.connection), &gap, out);
         self.counters.count_gap(self.connections.get(cursor.connection), missing.reason);
         self.note_gap(id, missing.from, missing.after, number, at);
@@ -197,7 +197,7 @@ impl Shard {
         true
     }
 
-    /// Standard messages that a slow reader lost.
+    /// Standard messages that a slow consumer lost.
     pub(super) fn tell_dropped(&mut self, id: u32, lost: u32) {
         if lost == 0 {
             return;
@@ -210,18 +210,18 @@ impl Shard {
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();
         let dropped = Push::Dropped { selector: &stream.name, count: u64::from(lost) };
-        wire::push(stream.wire, &mut bytes, &dropped);
+        codec::push(stream.wire, &mut bytes, &dropped);
         mqtt::put_gap(self.connections.get(cursor.connection), &dropped, &mut bytes);
         self.tell(id, &bytes);
     }
 
     /// A wildcard subscription has been sent everything up to `arrival`.
-    pub(super) fn tell_mark(&mut self, id: u32, arrival: u64) {
-        let mark = Mark { run: self.settings.run, arrival, time_ms: self.mark_ms };
+    pub(super) fn tell_resume_token(&mut self, id: u32, arrival: u64) {
+        let resume_token = ResumeToken { run: self.settings.run, arrival, time_ms: self.resume_token_ms };
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();
-        wire::push(stream.wire, &mut bytes, &Push::Mark { mark, pattern: &stream.name });
+        codec::push(stream.wire, &mut bytes, &Push::ResumeToken { resume_token, pattern: &stream.name });
         self.tell(id, &bytes);
     }
 
@@ -242,7 +242,7 @@ impl Shard {
         self.make_ready(socket);
     }
 
-    pub(super) fn stand(&mut self, id: u32, stand: Stand) {
+    pub(super) fn stand(&mut self, id: u32, stand: CursorState) {
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = stand;
         }

@@ -8,13 +8,13 @@ use super::connection::{Connection, Parked, Phase};
 use super::mqtt::Mqtt;
 use super::session::Step;
 use super::{Outlet, Shard};
+use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
 use crate::mqtt::{Version, Writer};
 use crate::position::Moment;
 use crate::report::Report;
 use crate::websocket::{self, Event};
-use crate::wire::{self, Wire};
 
 /// Refused commands that the server is told of in a second.
 const REFUSALS_TOLD_PER_S: u32 = 8;
@@ -200,7 +200,7 @@ impl Shard {
             return;
         }
         let settings = std::sync::Arc::clone(&self.settings);
-        let mut commands = match wire::commands(wire, payload, &settings.limits) {
+        let mut commands = match codec::commands(wire, payload, &settings.limits) {
             Ok(commands) => commands,
             Err(refusal) => {
                 self.refuse(socket, &Id::None, &refusal);
@@ -293,7 +293,7 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(socket)
             && connection.phase == Phase::Open
         {
-            wire::reply(connection.wire, &mut connection.private, id, reply);
+            codec::reply(connection.wire, &mut connection.private, id, reply);
             self.make_ready(socket);
         }
     }

@@ -6,13 +6,13 @@ use super::Shard;
 use super::encode::{self, Item, Told};
 use super::gap::{Gone, Missing};
 use super::mqtt;
+use crate::codec;
 use crate::command::{GapReason, Push};
-use crate::cursor::{Job, Join, Plan, Skip, Stand};
+use crate::cursor::{CursorState, Job, Join, Plan, Skip};
 use crate::message::LogId;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::subject::Pattern;
-use crate::wire;
 
 impl Shard {
     /// Begins a join at the head of the stream.
@@ -21,8 +21,8 @@ impl Shard {
         if let Some(cursor) = self.cursors.get_mut(id) {
             let join = Join { bound, plan, done: None, inner: None };
             cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
-            cursor.stand = Stand::Joining;
-            cursor.owes_mark = true;
+            cursor.stand = CursorState::Joining;
+            cursor.owes_resume_token = true;
         }
         self.begin_pattern_range(id, bound);
         self.queue_behind(id);
@@ -51,7 +51,7 @@ impl Shard {
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
         let gap = Push::PatternGap { pattern: &stream.name, reason };
-        wire::push(stream.wire, &mut bytes, &gap);
+        codec::push(stream.wire, &mut bytes, &gap);
         let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
         mqtt::put_gap(connection, &gap, &mut bytes);
         self.counters.count_gap(connection, reason);
@@ -98,7 +98,7 @@ impl Shard {
     fn finish_join(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         let Some(join) = cursor.job.as_mut().and_then(|job| job.join.take()) else { return };
-        cursor.stand = Stand::Behind(join.bound);
+        cursor.stand = CursorState::Behind(join.bound);
         cursor.settle(join.bound);
         self.queue_behind(id);
     }
@@ -147,7 +147,7 @@ impl Shard {
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return true };
         let gap =
             Push::Gap { subject: &subject, after: Some(after), at, reason, missed: None, pattern: stream.pattern() };
-        wire::push(stream.wire, out, &gap);
+        codec::push(stream.wire, out, &gap);
         self.counters.gaps += 1;
         true
     }

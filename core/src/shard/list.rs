@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::{Shard, lock};
-use crate::cursor::{Cursor, Stand};
-use crate::report::{ConnectionId, ConnectionList, ConnectionRow, Report, STANDS_MAX, StandRow};
+use crate::cursor::{Cursor, CursorState};
+use crate::report::{ConnectionId, ConnectionList, ConnectionRow, Report, STANDS_MAX, SubscriptionRow};
 use crate::stream::Source;
 
 /// Places looked at in one turn; a place is some 200 ns where something is searched for.
@@ -45,13 +45,13 @@ impl Shard {
 
     fn row(&self, socket: u32) -> Option<ConnectionRow> {
         let connection = self.connections.get(socket)?;
-        let (mut behind, mut behind_bytes, mut behind_arrivals) = (0, 0, 0);
+        let (mut behind, mut lag_bytes, mut lag_arrivals) = (0, 0, 0);
         let mut id = connection.first_cursor;
         while let Some(cursor) = self.cursors.get(id) {
             let (is_behind, bytes, arrivals) = self.distance(cursor);
             behind += u32::from(is_behind);
-            behind_bytes += bytes;
-            behind_arrivals = arrivals.max(behind_arrivals);
+            lag_bytes += bytes;
+            lag_arrivals = arrivals.max(lag_arrivals);
             id = cursor.next;
         }
         let access = connection.access.as_ref();
@@ -60,12 +60,12 @@ impl Shard {
             address: connection.peer.address(),
             identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
             client: connection.client().cloned().unwrap_or_else(|| "".into()),
-            wire: connection.wire.name(),
+            protocol: connection.wire.name(),
             connected_ms: connection.since.age_ms(self.now.mono_ms),
             subscriptions: connection.cursors,
             behind,
-            behind_bytes,
-            behind_arrivals,
+            lag_bytes,
+            lag_arrivals,
             stands: Vec::new(),
         })
     }
@@ -73,27 +73,29 @@ impl Shard {
     /// Whether a cursor is not at the head, by how many encoded bytes, and by how many of the node's messages.
     fn distance(&self, cursor: &Cursor) -> (bool, u64, u64) {
         match cursor.stand {
-            Stand::Current => (false, 0, 0),
-            Stand::Live(place) => {
+            CursorState::Current => (false, 0, 0),
+            CursorState::Live(place) => {
                 let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
                 let bytes = window.map_or(0, |window| window.head().saturating_sub(place));
                 (bytes > 0, bytes, 0)
             }
-            Stand::Behind(arrival) | Stand::Reading(arrival) => (true, 0, self.arrived.saturating_sub(arrival)),
-            Stand::Joining => (true, 0, 0),
+            CursorState::Behind(arrival) | CursorState::Reading(arrival) => {
+                (true, 0, self.arrived.saturating_sub(arrival))
+            }
+            CursorState::Joining => (true, 0, 0),
         }
     }
 
-    fn stands(&self, socket: u32) -> Vec<StandRow> {
+    fn stands(&self, socket: u32) -> Vec<SubscriptionRow> {
         let mut stands = Vec::new();
         let mut id = self.connections.get(socket).map_or(crate::cursor::NONE, |found| found.first_cursor);
         while let Some(cursor) = self.cursors.get(id).filter(|_| stands.len() < STANDS_MAX) {
             id = cursor.next;
             let Some(stream) = self.streams.get(cursor.stream) else { continue };
-            let (is_behind, behind_bytes, behind_arrivals) = self.distance(cursor);
-            let behind_messages = match &stream.source {
+            let (is_behind, lag_bytes, lag_arrivals) = self.distance(cursor);
+            let lag_messages = match &stream.source {
                 _ if !is_behind => Some(0),
-                Source::Subject(_) if cursor.sequence > 0 && !matches!(cursor.stand, Stand::Reading(_)) => {
+                Source::Subject(_) if cursor.sequence > 0 && !matches!(cursor.stand, CursorState::Reading(_)) => {
                     let node = lock(&self.node);
                     let head = node.find(&stream.name).map(|log| node.head(log).number);
                     head.map(|head| head.saturating_sub(cursor.sequence))
@@ -101,21 +103,21 @@ impl Shard {
                 _ => None,
             };
             let stand = match cursor.stand {
-                Stand::Current | Stand::Live(_) => "live",
-                Stand::Behind(_) => "behind",
-                Stand::Reading(_) => "reading",
-                Stand::Joining => "joining",
+                CursorState::Current | CursorState::Live(_) => "live",
+                CursorState::Behind(_) => "behind",
+                CursorState::Reading(_) => "reading",
+                CursorState::Joining => "joining",
             };
             let conflate_ms = stream.conflate_ms;
             let selector = Arc::clone(&stream.name);
-            stands.push(StandRow { selector, stand, behind_bytes, behind_arrivals, behind_messages, conflate_ms });
+            stands.push(SubscriptionRow { selector, stand, lag_bytes, lag_arrivals, lag_messages, conflate_ms });
         }
         stands
     }
 }
 
 fn is_found(row: &ConnectionRow, search: &str, text: &mut String) -> bool {
-    if row.identity.contains(search) || row.client.contains(search) || row.wire == search {
+    if row.identity.contains(search) || row.client.contains(search) || row.protocol == search {
         return true;
     }
     text.clear();

@@ -96,8 +96,8 @@ pub struct Shard {
     bounds: Bounds,
     accounts: Arc<Accounts>,
     now: Now,
-    /// The time that marks carry: the wall clock's, but it never runs backwards.
-    mark_ms: u64,
+    /// The time that resume tokens carry: the wall clock's, but it never runs backwards.
+    resume_token_ms: u64,
     connections: Slab<Connection>,
     cursors: Slab<Cursor>,
     streams: Streams,
@@ -177,7 +177,7 @@ impl Shard {
             doors,
             accounts,
             now: Now::default(),
-            mark_ms: 0,
+            resume_token_ms: 0,
             connections: Slab::default(),
             cursors: Slab::default(),
             streams: Streams::default(),
@@ -228,7 +228,7 @@ impl Shard {
             ledger.begin();
         }
         self.now = now;
-        self.mark_ms = self.mark_ms.max(now.wall_ms);
+        self.resume_token_ms = self.resume_token_ms.max(now.wall_ms);
     }
 
     /// The same time in µs, modulo 2³²: what is accepted in this turn counts from it.

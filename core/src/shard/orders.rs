@@ -9,6 +9,7 @@ use crate::account::Bounds;
 use crate::codes::Code;
 use std::sync::Arc;
 
+use crate::codec::Wire;
 use crate::command::Push;
 use crate::cursor::NONE;
 use crate::message::LogId;
@@ -17,7 +18,6 @@ use crate::report::{Order, Report};
 use crate::rights::{Action, Verdict};
 use crate::settings::Settings;
 use crate::subject::Selector;
-use crate::wire::Wire;
 
 /// When to look again whether somebody else has left.
 const QUOTA_AFTER_MS: u32 = 5_000;

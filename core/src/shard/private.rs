@@ -3,11 +3,11 @@
 use super::connection::{Close, Phase};
 use super::ledger::{brief, is_refusal};
 use super::{Outlet, Shard};
+use crate::codec::{Wire, sse};
 use crate::codes::Code;
 use crate::cursor::NONE;
 use crate::report::Report;
 use crate::websocket::{self, Event};
-use crate::wire::{Wire, sse};
 
 /// Bytes of a half-received message that a connection holds while it closes: a close frame is small.
 const CLOSING_BYTES_MAX: usize = 1024;
@@ -201,8 +201,8 @@ impl Shard {
         self.counters.count_ended(&connection, code);
         // Whoever is asked about it no longer needs to answer.
         if connection.is_asking || (connection.is_announced && self.settings.reports_sessions) {
-            let lived_ms = connection.since.age_ms(self.now.mono_ms);
-            self.report(Report::Disconnected { connection: connection_id, code, lived_ms });
+            let duration_ms = connection.since.age_ms(self.now.mono_ms);
+            self.report(Report::Disconnected { connection: connection_id, code, duration_ms });
         }
         out.close(socket);
     }

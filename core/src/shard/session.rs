@@ -164,7 +164,7 @@ impl Shard {
             identity: Arc::clone(&access.identity),
             client: connection.client().cloned().unwrap_or_else(|| Arc::from("")),
             address: connection.peer.address(),
-            wire: connection.wire.name(),
+            protocol: connection.wire.name(),
         };
         self.report(report);
     }

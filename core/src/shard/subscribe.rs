@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::join::placed;
 use super::{Shard, lock};
+use crate::codec::Wire;
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
-use crate::cursor::{Cursor, NONE, Plan, Skip, Stand};
+use crate::cursor::{Cursor, CursorState, NONE, Plan, Skip};
 use crate::journal::Range;
 use crate::node::{Node, Place};
 use crate::position::Position;
 use crate::report::Report;
 use crate::stream::{Source, Variant};
 use crate::subject::{Pattern, Selector};
-use crate::wire::Wire;
 
 impl Shard {
     /// Executes a subscribe that rights allow.
@@ -103,10 +103,10 @@ impl Shard {
         pattern: &Pattern,
         node: &mut Node,
     ) {
-        let mark = command.since.map(|mark| self.place_pattern(cursor, mark, pattern, node));
-        let (outcome, plan, gap) = match mark {
+        let resume_token = command.since.map(|resume_token| self.place_pattern(cursor, resume_token, pattern, node));
+        let (outcome, plan, gap) = match resume_token {
             Some(Ok(_)) => (Outcome::Recovered, None, None),
-            // The map may hold only what came after the mark: what else the client had is unknown here, so all of it is told.
+            // The map may hold only what came after the resume token: what else the client had is unknown here, so all of it is told.
             Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
             None if !command.after_each.is_empty() => {
                 let positions: HashMap<Box<str>, Position> =
@@ -124,9 +124,11 @@ impl Shard {
         self.reply(socket, id, &Reply::Subscribed { selector: text, at: None, outcome, count: None });
         self.report_subscribed(socket, text, outcome, None, place_of(command));
         // What is told below belongs to the range.
-        if let (Some(mark), Some(Ok(arrival)), Some(name)) = (command.since, mark, self.stream_name(cursor)) {
+        if let (Some(resume_token), Some(Ok(arrival)), Some(name)) =
+            (command.since, resume_token, self.stream_name(cursor))
+        {
             self.begin_pattern_range(cursor, arrival);
-            self.confirm(socket, &name, Range::Pattern { run: mark.run, from: None, to: mark.arrival });
+            self.confirm(socket, &name, Range::Pattern { run: resume_token.run, from: None, to: resume_token.arrival });
         } else {
             self.begin_pattern_range(cursor, self.arrived);
         }
@@ -135,7 +137,7 @@ impl Shard {
             self.skip_known(cursor, command, pattern, node);
         }
         if let Some(cursor) = self.cursors.get_mut(cursor) {
-            cursor.owes_mark = true;
+            cursor.owes_resume_token = true;
         }
         match plan {
             Some(plan) => self.begin_join(cursor, plan),
@@ -147,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// Beside a mark that is served, positions say which subjects the client knows further than that.
+    /// Beside a resume token that is served, positions say which subjects the client knows further than that.
     fn skip_known(&mut self, cursor: u32, command: &Subscribe<'_>, pattern: &Pattern, node: &mut Node) {
         let mut told = Vec::new();
         for (subject, at) in &command.after_each {
@@ -162,7 +164,7 @@ impl Shard {
             let arrival = match place {
                 Place::Served { arrival, .. } => arrival,
                 Place::Gap { oldest_arrival, reason: GapReason::Expired | GapReason::Overrun, .. } => oldest_arrival,
-                // Another reign's: the mark alone says what is owed.
+                // Another run's: the resume token alone says what is owed.
                 Place::Gap { .. } => continue,
             };
             if let (Some(cursor), Some(number)) = (self.cursors.get_mut(cursor), node.number(log, *at)) {
@@ -204,7 +206,7 @@ impl Shard {
             self.open_window(stream_id);
         }
         let next = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
-        let mut cursor = Cursor::new(stream_id, socket, next, Stand::Behind(self.arrived));
+        let mut cursor = Cursor::new(stream_id, socket, next, CursorState::Behind(self.arrived));
         cursor.gap_from_oldest = gap_from_oldest;
         let id = self.cursors.insert(cursor);
         if let (Some(stream), Some(cursor)) = (self.streams.get_mut(stream_id), self.cursors.get_mut(id)) {
@@ -333,5 +335,5 @@ impl Shard {
 /// Where a client says that it stands, as text; of a map only that there is one.
 pub(super) fn place_of(command: &Subscribe<'_>) -> Option<Box<str>> {
     let after = command.after.map(|at| at.to_string());
-    after.or_else(|| command.since.map(|mark| mark.to_string())).map(String::into_boxed_str)
+    after.or_else(|| command.since.map(|resume_token| resume_token.to_string())).map(String::into_boxed_str)
 }

@@ -1,4 +1,4 @@
-//! What happens by the clock, in small portions: silent and half-done connections, streams nobody listens to, marks, ages
+//! What happens by the clock, in small portions: silent and half-done connections, streams nobody listens to, resume tokens, ages
 //! in the node. Owns the pace: a sweep every quarter of a second looks at an eighth of what there is; where there is very
 //! much, smaller sweeps come sooner, so that no message waits long for one.
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::connection::Phase;
 use super::mqtt::put_notice;
 use super::{Outlet, Shard, lock};
+use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::Push;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::node::Overdue;
-use crate::position::Mark;
+use crate::position::ResumeToken;
 use crate::report::Report;
 use crate::stream::{Source, Stream};
 use crate::websocket;
-use crate::wire::{self, Wire};
 
 const SWEEP_INTERVAL_MS: u64 = 250;
 /// Tokens that end sooner than this are ended to the millisecond. A connection is looked at every two seconds.
@@ -29,7 +29,7 @@ const SIZE: u32 = 8_192;
 const DOUBLINGS_MAX: u32 = 4;
 /// Pieces of the node's sweep done in one of ours, each its own section under the lock.
 const NODE_SWEEPS: u32 = 2;
-/// A mark is told at least so often (in mark intervals) when only other subjects' messages arrived.
+/// A resume token is told at least so often (in resume token intervals) when only other subjects' messages arrived.
 const QUIET_INTERVALS: u64 = 30;
 
 impl Shard {
@@ -94,17 +94,17 @@ impl Shard {
         let now_ns = self.now_ns();
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.release_details(now_ns);
-        let lived_ms = connection.since.age_ms(now_ms);
+        let duration_ms = connection.since.age_ms(now_ms);
         let silent_ms = connection.heard.age_ms(now_ms);
         match connection.phase {
-            Phase::Http => self.look_at_request(socket, lived_ms, silent_ms, out),
+            Phase::Http => self.look_at_request(socket, duration_ms, silent_ms, out),
             Phase::Closing => {
                 let deadline_ms = connection.details().close.as_ref().map_or(0, |close| close.deadline_ms);
                 if now_ms >= deadline_ms && !connection.is_sending {
                     self.forget(socket, Code::GoingAway as u16, out);
                 }
             }
-            Phase::Open if connection.access.is_none() && lived_ms >= handshake_ms && !connection.is_asking => {
+            Phase::Open if connection.access.is_none() && duration_ms >= handshake_ms && !connection.is_asking => {
                 self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             }
             Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
@@ -119,7 +119,7 @@ impl Shard {
                 if connection.mqtt.is_some() {
                     self.hold_stands_again(socket);
                     self.save_session(socket);
-                } else if lived_ms >= handshake_ms {
+                } else if duration_ms >= handshake_ms {
                     self.announce_silent(socket);
                 }
                 let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -189,7 +189,7 @@ impl Shard {
                 self.close_window(id);
             }
             self.note_dealt(id);
-            self.mark(id);
+            self.note_progress(id);
         }
     }
 
@@ -211,10 +211,10 @@ impl Shard {
     }
 
     /// Tells a pattern's listeners how far they are, if that is news.
-    fn mark(&mut self, id: u32) {
-        let interval_ms = self.settings.limits.mark_interval_ms;
+    fn note_progress(&mut self, id: u32) {
+        let interval_ms = self.settings.limits.resume_token_interval_ms;
         let reach = self.reach(id);
-        let (now, run, mark_ms) = (self.now, self.settings.run, self.mark_ms);
+        let (now, run, resume_token_ms) = (self.now, self.settings.run, self.resume_token_ms);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let since_ms = now.mono_ms.saturating_sub(stream.marked_ms) + SWEEP_INTERVAL_MS;
         let is_due = if stream.used_ms > stream.marked_ms || stream.used_ms == now.mono_ms {
@@ -231,17 +231,17 @@ impl Shard {
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
             self.press.frame.clear();
-            let mark = Mark { run, arrival: reach, time_ms: mark_ms };
-            wire::push(stream.wire, &mut self.press.frame, &Push::Mark { mark, pattern: &stream.name });
-            window.append_mark(&self.press.frame, reach, stream.standard);
+            let resume_token = ResumeToken { run, arrival: reach, time_ms: resume_token_ms };
+            codec::push(stream.wire, &mut self.press.frame, &Push::ResumeToken { resume_token, pattern: &stream.name });
+            window.append_resume_token(&self.press.frame, reach, stream.standard);
             self.appended(id);
         } else if let Some(&cursor_id) = stream.cursors.first()
-            && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == Stand::Current)
+            && self.cursors.get(cursor_id).is_some_and(|cursor| cursor.stand == CursorState::Current)
             && !self.singles.iter().any(|single| single.cursor == cursor_id)
         {
             let socket = self.cursors.get(cursor_id).map_or(0, |cursor| cursor.connection);
             if self.connections.get(socket).is_some_and(|c| !c.is_blocked) {
-                self.tell_mark(cursor_id, reach);
+                self.tell_resume_token(cursor_id, reach);
             }
         }
     }

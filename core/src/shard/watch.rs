@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::session::Step;
 use super::{Shard, lock};
+use crate::codec;
 use crate::codes::Code;
 use crate::command::{Id, Push, Refusal, Reply};
 use crate::rights::{Action, Verdict};
 use crate::subject::{Pattern, Selector};
-use crate::wire;
 
 /// State rows told in one step.
 const STATE_ROWS: usize = 256;
@@ -18,11 +18,11 @@ const STATE_ROWS: usize = 256;
 pub(super) struct Watch {
     socket: u32,
     pattern: Pattern,
-    stand: WatchStand,
+    stand: WatchProgress,
 }
 
 #[derive(Debug, PartialEq)]
-enum WatchStand {
+enum WatchProgress {
     /// Changes are told as they come.
     Current,
     /// The state is being told: selectors up to this one have been.
@@ -45,7 +45,7 @@ impl Shard {
         }
         let node = Arc::clone(&self.node);
         lock(&node).watch(self.index, &pattern);
-        self.watches.push(Watch { socket, pattern, stand: WatchStand::State(None) });
+        self.watches.push(Watch { socket, pattern, stand: WatchProgress::State(None) });
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.is_watching = true;
         }
@@ -94,19 +94,19 @@ impl Shard {
         let mut told = Vec::new();
         for watch in &mut self.watches {
             let is_told_before = match &watch.stand {
-                WatchStand::Current => true,
-                WatchStand::State(done) => done.as_ref().is_some_and(|done| selector <= done),
+                WatchProgress::Current => true,
+                WatchProgress::State(done) => done.as_ref().is_some_and(|done| selector <= done),
             };
             if !is_told_before || !concerns(&watch.pattern, selector) {
                 continue;
             }
             let Some(connection) = self.connections.get_mut(watch.socket) else { continue };
             if connection.private.len() > bytes_max {
-                watch.stand = WatchStand::State(None);
+                watch.stand = WatchProgress::State(None);
                 continue;
             }
             let push = Push::Interest { selector, has_subscribers };
-            wire::push(connection.wire, &mut connection.private, &push);
+            codec::push(connection.wire, &mut connection.private, &push);
             told.push(watch.socket);
         }
         told.into_iter().for_each(|socket| self.make_ready(socket));
@@ -115,7 +115,7 @@ impl Shard {
     /// Changes of interest were lost with the feed: every watch is told the state again.
     pub(super) fn restate_watches(&mut self) {
         for watch in &mut self.watches {
-            watch.stand = WatchStand::State(None);
+            watch.stand = WatchProgress::State(None);
         }
         let sockets: Vec<u32> = self.watches.iter().map(|watch| watch.socket).collect();
         sockets.into_iter().for_each(|socket| self.make_ready(socket));
@@ -123,7 +123,7 @@ impl Shard {
 
     /// The connection's private bytes have left: its watches may be told more of the state in the next turn.
     pub(super) fn owe_state(&mut self, socket: u32) {
-        if self.watches.iter().any(|watch| watch.socket == socket && watch.stand != WatchStand::Current) {
+        if self.watches.iter().any(|watch| watch.socket == socket && watch.stand != WatchProgress::Current) {
             self.stating.push(socket);
         }
     }
@@ -136,20 +136,20 @@ impl Shard {
 
     fn continue_watches(&mut self, socket: u32) {
         let node = Arc::clone(&self.node);
-        let owed = |w: &Watch| w.socket == socket && w.stand != WatchStand::Current;
+        let owed = |w: &Watch| w.socket == socket && w.stand != WatchProgress::Current;
         let Some(index) = self.watches.iter().position(owed) else { return };
         let mut rows = Vec::new();
         let mut held = lock(&node);
         self.absorb_all(&mut held);
         let Some(watch) = self.watches.get_mut(index) else { return };
-        let WatchStand::State(done) = &watch.stand else { return };
+        let WatchProgress::State(done) = &watch.stand else { return };
         let next = held.interest_state(&watch.pattern, done.as_deref(), STATE_ROWS, &mut rows);
         drop(held);
-        watch.stand = next.map_or(WatchStand::Current, |selector| WatchStand::State(Some(selector)));
+        watch.stand = next.map_or(WatchProgress::Current, |selector| WatchProgress::State(Some(selector)));
         if let Some(connection) = self.connections.get_mut(socket) {
             for selector in &rows {
                 let push = Push::Interest { selector, has_subscribers: true };
-                wire::push(connection.wire, &mut connection.private, &push);
+                codec::push(connection.wire, &mut connection.private, &push);
             }
         }
         self.make_ready(socket);

@@ -2,11 +2,11 @@
 mod conflate;
 
 use super::{Shard, encode};
-use crate::cursor::{Cursor, Stand};
+use crate::codec::Wire;
+use crate::cursor::{Cursor, CursorState};
 use crate::node::{Entry, Lost};
 use crate::stream::Stream;
 use crate::window::Window;
-use crate::wire::Wire;
 
 impl Shard {
     /// Gives a stream a window from here on. Frames that were noted for its only cursor this turn become its first.
@@ -38,9 +38,9 @@ impl Shard {
         }
         for &cursor in &stream.cursors {
             if let Some(cursor) = self.cursors.get_mut(cursor)
-                && cursor.stand == Stand::Current
+                && cursor.stand == CursorState::Current
             {
-                cursor.stand = Stand::Live(0);
+                cursor.stand = CursorState::Live(0);
             }
         }
         if !noted.is_empty() {
@@ -61,7 +61,7 @@ impl Shard {
         let mut moved = Vec::new();
         for &cursor_id in &stream.cursors {
             let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
-            if let Stand::Live(place) = cursor.stand
+            if let CursorState::Live(place) = cursor.stand
                 && place < front
                 && fall(cursor, &window, place, is_conflated)
             {
@@ -88,9 +88,9 @@ impl Shard {
         let mut moved = Vec::new();
         for &cursor_id in &stream.cursors {
             let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
-            let Stand::Live(place) = cursor.stand else { continue };
+            let CursorState::Live(place) = cursor.stand else { continue };
             if place >= window.head() {
-                cursor.stand = Stand::Current;
+                cursor.stand = CursorState::Current;
             } else if fall(cursor, &window, place, is_conflated) {
                 moved.push(cursor_id);
             }
@@ -116,9 +116,9 @@ impl Shard {
         let head = stream.window.as_ref().map_or(0, |w| w.head());
         for &cursor in &stream.cursors {
             if let Some(cursor) = self.cursors.get_mut(cursor)
-                && cursor.stand == Stand::Current
+                && cursor.stand == CursorState::Current
             {
-                cursor.stand = Stand::Live(head);
+                cursor.stand = CursorState::Live(head);
             }
         }
     }
@@ -152,8 +152,8 @@ impl Shard {
             stream.conflation.iter_mut().for_each(|conflation| conflation.clear());
             for cursor_id in stream.cursors.clone() {
                 let Some(cursor) = self.cursors.get_mut(cursor_id) else { continue };
-                if matches!(cursor.stand, Stand::Current | Stand::Live(_)) {
-                    cursor.stand = Stand::Behind(reach);
+                if matches!(cursor.stand, CursorState::Current | CursorState::Live(_)) {
+                    cursor.stand = CursorState::Behind(reach);
                     cursor.sequence = 0;
                     self.queue_behind(cursor_id);
                 }
@@ -173,7 +173,7 @@ fn fall(cursor: &mut Cursor, window: &Window, place: u64, is_conflated: bool) ->
             cursor.skip_sent(log, sequence, before.arrival);
         }
     }
-    cursor.stand = Stand::Behind(here.arrival);
+    cursor.stand = CursorState::Behind(here.arrival);
     cursor.sequence = here.sequence;
     cursor.standard = here.standard;
     true

@@ -1,4 +1,4 @@
-//! How many messages lie between two places: frames, but for marks, and what frames were merged of.
+//! How many messages lie between two places: frames, but for resume tokens, and what frames were merged of.
 use super::{Segment, Window};
 
 impl Window {
@@ -33,8 +33,8 @@ impl Window {
     #[inline]
     pub fn messages(&self, from: u64, to: u64) -> u64 {
         let Some((segment, frames)) = self.between_places(from, to) else { return 0 };
-        let marks = segment.asides.iter().filter(|frame| frames.contains(frame)).count();
-        (frames.len() - marks.min(frames.len())) as u64
+        let resume_tokens = segment.asides.iter().filter(|frame| frames.contains(frame)).count();
+        (frames.len() - resume_tokens.min(frames.len())) as u64
     }
 
     /// How many messages more those frames were made of.

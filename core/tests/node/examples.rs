@@ -93,14 +93,14 @@ fn a_key_makes_one_message_of_a_repeated_publish() {
 fn a_forgotten_subject_returns_in_a_new_epoch() {
     let mut node = new_node(|settings| settings.limits.snapshot_age_ms_max = 1_000);
     publish(&mut node, "/a", draft("1"), at_ms(0));
-    let mark = node.mark(0);
+    let resume_token = node.resume_token(0);
     for ms in [1, 1_000_000, 2_000_000] {
         while node.sweep(at_ms(ms)) {}
     }
     assert_eq!(node.totals().subjects, 0);
     // A pattern that does not hold what was forgotten has lost nothing.
-    assert_eq!(node.place_mark(mark, &pattern("/b/**")), Ok(0));
-    assert!(node.place_mark(mark, &pattern("/**")).is_err());
+    assert_eq!(node.place_resume_token(resume_token, &pattern("/b/**")), Ok(0));
+    assert!(node.place_resume_token(resume_token, &pattern("/**")).is_err());
     let again = publish(&mut node, "/a", draft("1"), at_ms(2_000_001));
     assert_eq!(again, Outcome::Published { at: Some(position(8, 1)), is_duplicate: false });
 }

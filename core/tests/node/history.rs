@@ -112,7 +112,7 @@ impl World {
             Step::Walk { pattern: which, share } => {
                 let after = (self.arrivals as f64 * share) as u64;
                 let pattern = pattern(PATTERNS[which]);
-                if self.node.place_mark(self.node.mark(after), &pattern).is_err() {
+                if self.node.place_resume_token(self.node.resume_token(after), &pattern).is_err() {
                     assert!(self.is_lost(&pattern, after));
                 } else {
                     let until = self.node.arrival();

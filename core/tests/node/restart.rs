@@ -1,5 +1,5 @@
 //! A node that comes back from its journal, against a list of what was published: any number of runs, each ended in order or cut off
-//! with its last rows lost. Whoever stood at or before what the journal holds is sent exactly the rest, told that a reign ended
+//! with its last rows lost. Whoever stood at or before what the journal holds is sent exactly the rest, told that a run ended
 //! with nothing missed, and goes on; whoever saw more than the disk did is told that it cannot be known; no position comes twice.
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use godwit_core::command::{Ack, GapReason};
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::Kind;
-use godwit_core::node::{Found, Node, Outcome, Place, Progress, Reign, Stride, Way};
-use godwit_core::position::{Mark, Position};
+use godwit_core::node::{Found, Node, Outcome, PastRun, Place, Progress, Stride, Way};
+use godwit_core::position::{Position, ResumeToken};
 use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
 
@@ -29,14 +29,14 @@ struct Run {
 #[derive(Default)]
 struct Book {
     rows: Vec<KeptMessage>,
-    reigns: Vec<Reign>,
+    runs: Vec<PastRun>,
     given: HashSet<(u8, Position)>,
     /// Everything that was ever published and kept, by subject, in order.
     kept: HashMap<u8, Vec<Position>>,
     /// Positions that only memory had.
     unkept: Vec<(u8, Position)>,
-    /// Marks that a pattern's subscriber was given, and how many kept messages it had been sent; none: more than were kept.
-    marks: Vec<(Mark, Option<usize>)>,
+    /// Resume tokens that a pattern's subscriber was given, and how many kept messages it had been sent; none: more than were kept.
+    resume_tokens: Vec<(ResumeToken, Option<usize>)>,
 }
 
 fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
@@ -54,7 +54,7 @@ fn begin(book: &Book, run: u64) -> Node {
         settings.journal = Some(JournalSettings::default());
         settings.limits.log_messages_max = 6;
     });
-    node.begin_restore(book.reigns.clone());
+    node.begin_restore(book.runs.clone());
     book.rows.iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
     let restored = node.finish_restore(at_ms(0));
     assert_eq!((restored.rows, restored.passed_over, restored.holes), (book.rows.len() as u64, 0, 0));
@@ -86,13 +86,13 @@ fn live(book: &mut Book, node: &mut Node, number: u64, run: &Run) {
         } else {
             book.unkept.push((subject, at));
         }
-        book.marks.push((node.mark(row.message.arrival), (index < kept).then_some(before + index + 1)));
+        book.resume_tokens.push((node.resume_token(row.message.arrival), (index < kept).then_some(before + index + 1)));
     }
     let last = rows.get(kept.wrapping_sub(1)).map_or(began, |row| row.message.arrival);
-    if let Some(reign) = book.reigns.last_mut() {
-        reign.epoch_end = node.epoch();
+    if let Some(run) = book.runs.last_mut() {
+        run.epoch_end = node.epoch();
     }
-    book.reigns.push(Reign { run: number, epoch: node.epoch(), epoch_end: u64::MAX, began, last });
+    book.runs.push(PastRun { run: number, epoch: node.epoch(), epoch_end: u64::MAX, began, last });
 }
 
 /// A gap as it is told: after what, at what, and how many are missing.
@@ -144,7 +144,7 @@ fn check_subject(book: &Book, node: &Node, subject: u8) {
             assert_eq!((after, missed), (Some(*at), Some((oldest - index - 1) as u64)));
             stand = to;
         }
-        // Between what is sent, every change of reign is told, with nothing missed.
+        // Between what is sent, every change of run is told, with nothing missed.
         for (after, to, missed) in gaps {
             assert_eq!(missed, Some(0), "{after:?} to {to}");
             assert!(after.unwrap().epoch < to.epoch && to.sequence == 0 && to.epoch > stand.epoch, "{stand} {to}");
@@ -158,14 +158,14 @@ fn check_subject(book: &Book, node: &Node, subject: u8) {
     }
 }
 
-fn check_marks(book: &Book, node: &Node) {
+fn check_resume_tokens(book: &Book, node: &Node) {
     let every = pattern("/**");
-    for (mark, sent) in &book.marks {
+    for (resume_token, sent) in &book.resume_tokens {
         let Some(sent) = sent else {
-            assert_eq!(node.place_mark(*mark, &every), Err(GapReason::Epoch), "{mark}");
+            assert_eq!(node.place_resume_token(*resume_token, &every), Err(GapReason::Epoch), "{resume_token}");
             continue;
         };
-        let mut from = node.place_mark(*mark, &every).unwrap();
+        let mut from = node.place_resume_token(*resume_token, &every).unwrap();
         let mut found = Found::default();
         while from < node.arrival() {
             let stride = Stride { entries_max: 7, bytes_max: 300 };
@@ -176,7 +176,7 @@ fn check_marks(book: &Book, node: &Node) {
         let Found { messages: got, holes } = found;
         let missed: u64 = holes.iter().map(|(_, _, hole)| hole.missed.unwrap()).sum();
         let total: usize = book.kept.values().map(Vec::len).sum();
-        assert_eq!(got.len() as u64 + missed, (total - sent) as u64, "after {mark}");
+        assert_eq!(got.len() as u64 + missed, (total - sent) as u64, "after {resume_token}");
         assert!(got.is_sorted_by_key(|message| message.arrival));
     }
 }
@@ -197,14 +197,14 @@ proptest! {
             let number = index as u64 + 1;
             let mut node = begin(&book, number);
             (0..3).for_each(|subject| check_subject(&book, &node, subject));
-            check_marks(&book, &node);
+            check_resume_tokens(&book, &node);
             live(&mut book, &mut node, number, run);
         }
     }
 }
 
 #[test]
-fn an_empty_place_of_a_known_reign_means_what_it_follows() {
+fn an_empty_place_of_a_known_run_means_what_it_follows() {
     let mut book = Book::default();
     let mut node = begin(&book, 1);
     live(&mut book, &mut node, 1, &Run { publishes: vec![0, 0, 0], lost: None });
@@ -224,7 +224,7 @@ fn an_empty_place_of_a_known_reign_means_what_it_follows() {
     let log = node.find(SUBJECTS[0]).unwrap();
     let mut messages = Vec::new();
     node.read(log, 7, node.arrival(), &mut messages, 1 << 20);
-    assert_eq!(messages.last().unwrap().after(), Some(position(100, 3)), "the first of a reign says what it follows");
+    assert_eq!(messages.last().unwrap().after(), Some(position(100, 3)), "the first of a run says what it follows");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn what_a_run_lost_behind_its_last_message_cannot_be_known() {
         (settings.run, settings.epoch) = (2, 200);
         settings.journal = Some(JournalSettings::default());
     });
-    node.begin_restore(book.reigns.clone());
+    node.begin_restore(book.runs.clone());
     let lost = book.rows[2].arrival; // after this the first subject has one more, the second none
     node.restore_hole(1, lost + 1);
     book.rows[..3].iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
@@ -269,7 +269,7 @@ fn keys_and_snapshots_come_back() {
     let mut rows = Vec::new();
     node.take_rows(&mut rows);
     book.rows.extend(rows.iter().enumerate().map(|(offset, row)| keep(row, 1, offset as u64)));
-    book.reigns.push(Reign { run: 1, epoch: node.epoch(), epoch_end: u64::MAX, began: 1, last: node.arrival() });
+    book.runs.push(PastRun { run: 1, epoch: node.epoch(), epoch_end: u64::MAX, began: 1, last: node.arrival() });
     let mut node = begin(&book, 2);
     let snapshot = node.snapshot(node.find("/a/1").unwrap(), at_ms(1)).unwrap();
     assert_eq!((snapshot.content(), snapshot.kind()), (&br#"{"x":1,"y":2}"#[..], Kind::Json));

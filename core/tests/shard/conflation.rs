@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::ledger::{deliveries, journaling};
 use crate::world::{Place, World};
 use godwit_core::journal::{DeliveryRow, Range, Rows};
-use godwit_core::position::{Mark, Position};
+use godwit_core::position::{Position, ResumeToken};
 use godwit_core::subject::Pattern;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ struct Reader {
     conflate_ms: u64,
     is_binary: bool,
     stands: BTreeMap<String, Position>,
-    mark: Option<String>,
-    /// Resumed by a mark alone, with these places: what lies between that and them comes again.
+    resume_token: Option<String>,
+    /// Resumed by a resume token alone, with these places: what lies between that and them comes again.
     again: BTreeMap<String, Position>,
     /// It wanted nothing of what there was: a subject begins with its next message.
     begins_anywhere: bool,
@@ -39,8 +39,8 @@ impl Reader {
                 if !self.is_pattern() && value["outcome"] == "live" {
                     self.stands.insert(self.selector.into(), parse(&value["at"]));
                 }
-            } else if let Some(mark) = value["mark"].as_str() {
-                self.mark = Some(mark.to_owned());
+            } else if let Some(resume_token) = value["resume_token"].as_str() {
+                self.resume_token = Some(resume_token.to_owned());
             } else if value["message"].is_string() {
                 self.take(&value)?;
             } else {
@@ -95,7 +95,7 @@ impl Life {
     fn new(is_pending: bool, window_bytes_max: usize) -> Self {
         let mut settings = journaling();
         settings.limits.stream_window_bytes_max = window_bytes_max;
-        settings.limits.mark_interval_ms = 100;
+        settings.limits.resume_token_interval_ms = 100;
         let mut world = World::new(settings, 2, is_pending);
         let publisher = world.connect(0);
         Self { world, publisher, readers: Vec::new(), rows: Vec::new(), pad_max: 1, published: Vec::new() }
@@ -115,14 +115,14 @@ impl Life {
     fn join(&mut self, which: usize, conflate_ms: u64, is_binary: bool, shard: usize, wants_snapshot: bool) {
         let selector = SELECTORS[which % SELECTORS.len()];
         let place = self.world.connect_on(shard, if is_binary { "binary" } else { "json" });
-        let (stands, mark) = (BTreeMap::new(), None);
+        let (stands, resume_token) = (BTreeMap::new(), None);
         let reader = Reader {
             place,
             selector,
             conflate_ms,
             is_binary,
             stands,
-            mark,
+            resume_token,
             again: BTreeMap::new(),
             begins_anywhere: false,
         };
@@ -160,8 +160,8 @@ impl Life {
                 Some(at) => command["after"] = json!(at.to_string()),
                 None => reader.stands.clear(),
             }
-        } else if let Some(mark) = &reader.mark {
-            command["since"] = json!(mark);
+        } else if let Some(resume_token) = &reader.resume_token {
+            command["since"] = json!(resume_token);
             if is_exact {
                 let map: HashMap<&String, String> = reader.stands.iter().map(|(s, at)| (s, at.to_string())).collect();
                 command["after"] = json!(map);
@@ -308,8 +308,12 @@ fn who_joins_a_pattern_amid_a_window_hears_at_once_that_the_join_is_complete() {
     world.ask(first, r#"{"id":1,"subscribe":"/*","conflate_ms":60000}"#);
     world.ask(publisher, r#"{"publish":"/a","content":1}"#);
     let heard = world.ask(second, r#"{"id":1,"subscribe":"/*","conflate_ms":60000}"#);
-    let mark = heard.last().and_then(|last| last["mark"].as_str()).expect("the join's mark");
-    assert_eq!(Mark::parse(mark).map(|mark| mark.arrival), Some(1), "it has the first in a snapshot");
+    let resume_token = heard.last().and_then(|last| last["resume_token"].as_str()).expect("the join's resume token");
+    assert_eq!(
+        ResumeToken::parse(resume_token).map(|resume_token| resume_token.arrival),
+        Some(1),
+        "it has the first in a snapshot"
+    );
     world.advance(60_000);
     world.turn_all();
     let heard = world.heard(second);

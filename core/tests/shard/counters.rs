@@ -95,13 +95,13 @@ proptest! {
         prop_assert_eq!(counters.gaps, gaps);
         prop_assert_eq!(counters.gap_reasons.iter().sum::<u64>(), gaps);
         prop_assert_eq!(counters.wires.each().map(|(_, wire)| wire.bytes_out).sum::<u64>(), counters.bytes_out);
-        prop_assert_eq!(wire(&world, "json").slow_readers + wire(&world, "binary").slow_readers, 0);
+        prop_assert_eq!(wire(&world, "json").slow_consumers + wire(&world, "binary").slow_consumers, 0);
         for (place, _) in readers {
             world.gone(place);
         }
         world.gone(publisher);
         for (name, wire) in world.shard(0).counters().wires.each() {
-            let gauges = (wire.connections, wire.subscriptions, wire.slow_readers);
+            let gauges = (wire.connections, wire.subscriptions, wire.slow_consumers);
             prop_assert_eq!(gauges, (0, 0, 0), "{}", name);
             prop_assert_eq!(wire.connects, wire.disconnects, "{}", name);
         }
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn refusals_are_counted_by_code_and_wire_and_a_slow_reader_while_it_is_one() {
+fn refusals_are_counted_by_code_and_wire_and_a_slow_consumer_while_it_is_one() {
     let mut world = World::new(open_settings(), 1, false);
     let (publisher, reader) = (world.connect(0), world.connect_on(0, "binary"));
     world.ask(publisher, r#"{"publish":"/$node/x/now","content":1}"#);
@@ -127,14 +127,14 @@ fn refusals_are_counted_by_code_and_wire_and_a_slow_reader_while_it_is_one() {
     world.turn(0);
     world.socket(reader).room = 0;
     world.ask(publisher, r#"{"publish":"/a","content":2}"#);
-    assert_eq!((wire(&world, "binary").slow_readers, wire(&world, "json").slow_readers), (1, 0));
+    assert_eq!((wire(&world, "binary").slow_consumers, wire(&world, "json").slow_consumers), (1, 0));
     world.give_room(reader, 10_000);
     world.turn(0);
-    assert_eq!(wire(&world, "binary").slow_readers, 0);
+    assert_eq!(wire(&world, "binary").slow_consumers, 0);
     world.socket(reader).room = 0;
     world.ask(publisher, r#"{"publish":"/a","content":3}"#);
     world.gone(reader);
-    assert_eq!((wire(&world, "binary").slow_readers, wire(&world, "binary").connections), (0, 0));
+    assert_eq!((wire(&world, "binary").slow_consumers, wire(&world, "binary").connections), (0, 0));
     assert_eq!(by_code(&world.shard(0).counters().codes.closes), [(1001, 1)]);
 }
 

@@ -227,7 +227,7 @@ fn a_conflated_subscription_needs_only_the_last() {
 }
 
 #[test]
-fn a_mark_from_before_memory_is_served_for_a_subject_and_a_pattern() {
+fn a_resume_token_from_before_memory_is_served_for_a_subject_and_a_pattern() {
     let each = [("json", "/a", 3), ("json", "/*", 3), ("binary", "/*", 3), ("json", "/*", 10), ("json", "/*", 38)];
     for (wire, selector, known) in each {
         let (mut world, mut past, publisher) = aged(5, 20);
@@ -237,7 +237,7 @@ fn a_mark_from_before_memory_is_served_for_a_subject_and_a_pattern() {
         }
         let mut command = json!({"id": 1, "subscribe": selector, "since": "a1.3.0"});
         if known > 3 {
-            command["after"] = json!({"/a": format!("7.{known}")}); // further than the mark
+            command["after"] = json!({"/a": format!("7.{known}")}); // further than the resume token
         }
         let (_, heard) = subscribe(&mut world, &mut past, wire, &command);
         let of_a: Vec<Value> = heard.iter().filter(|value| value["message"] == "/a").cloned().collect();

@@ -73,7 +73,7 @@ fn history_gives_the_last_messages_then_live() {
 }
 
 #[test]
-fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
+fn a_pattern_joins_with_snapshots_in_name_order_and_a_resume_token_that_resumes() {
     both(|is_pending| {
         let mut world = World::new(open_settings(), 2, is_pending);
         let (publisher, reader) = (world.connect(0), world.connect(1));
@@ -84,7 +84,8 @@ fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
         let names: Vec<&str> = heard.iter().filter_map(|m| m["message"].as_str()).collect();
         assert_eq!(names, ["/p/a", "/p/b", "/p/c/d"]);
         assert!(heard[0].get("at").is_none());
-        let mark = heard.last().unwrap()["mark"].as_str().expect("the first mark ends the join").to_owned();
+        let resume_token =
+            heard.last().unwrap()["resume_token"].as_str().expect("the first resume token ends the join").to_owned();
         publish(&mut world, publisher, "/p/a", &json!(1));
         publish(&mut world, publisher, "/q/a", &json!(2));
         publish(&mut world, publisher, "/p/z", &json!(3));
@@ -93,12 +94,12 @@ fn a_pattern_joins_with_snapshots_in_name_order_and_a_mark_that_resumes() {
         assert_eq!(live.iter().map(|m| &m["content"]).collect::<Vec<_>>(), [&json!(1), &json!(3)]);
         assert!(live.iter().all(|m| m["pattern"] == "/p/**"));
         let again = world.connect(1);
-        let heard = world.ask(again, &json!({"id": 1, "subscribe": "/p/**", "since": mark}).to_string());
+        let heard = world.ask(again, &json!({"id": 1, "subscribe": "/p/**", "since": resume_token}).to_string());
         assert_eq!(heard[0]["outcome"], "recovered");
         let contents: Vec<&Value> =
             heard.iter().filter(|m| m.get("message").is_some()).map(|m| &m["content"]).collect();
         assert_eq!(contents, [&json!(1), &json!(3)]);
-        assert!(heard.last().unwrap().get("mark").is_some());
+        assert!(heard.last().unwrap().get("resume_token").is_some());
     });
 }
 
@@ -112,7 +113,10 @@ fn a_pattern_is_told_of_its_places_in_subjects_that_are_not_there() {
             json!({"/a/here": "7.1", "/a/gone": "6.12", "/a/later": "7.3", "/a/empty": "7.0", "/b/other": "6.4"});
         let asked = json!({"id": 1, "subscribe": "/a/*", "after": after}).to_string();
         let mut heard = world.ask(reader, &asked);
-        assert!(heard.last().is_some_and(|last| last["mark"].is_string()), "the join is complete after the gaps");
+        assert!(
+            heard.last().is_some_and(|last| last["resume_token"].is_string()),
+            "the join is complete after the gaps"
+        );
         heard.sort_by_key(|one| one["gap"].to_string());
         let gaps: Vec<_> = heard.iter().filter(|one| one["gap"].is_string()).collect();
         let told = |gap: &Value| [&gap["gap"], &gap["after"], &gap["at"], &gap["reason"]].map(Value::clone);
@@ -131,7 +135,7 @@ fn a_pattern_is_told_of_its_places_in_subjects_that_are_not_there() {
 }
 
 #[test]
-fn a_mark_of_another_run_is_a_gap_of_the_pattern_also_beside_positions_of_some_subjects() {
+fn a_resume_token_of_another_run_is_a_gap_of_the_pattern_also_beside_positions_of_some_subjects() {
     both(|is_pending| {
         let mut world = World::new(open_settings(), 1, is_pending);
         let (publisher, reader) = (world.connect(0), world.connect(0));
@@ -143,7 +147,7 @@ fn a_mark_of_another_run_is_a_gap_of_the_pattern_also_beside_positions_of_some_s
         assert_eq!((&heard[1]["gap"], &heard[1]["at"]), (&json!("/a/*"), &Value::Null));
         let snapshots: Vec<_> = heard.iter().filter(|one| one["snapshot"] == true).map(|one| &one["message"]).collect();
         assert_eq!(snapshots, [&json!("/a/known"), &json!("/a/other")]);
-        assert!(heard.last().is_some_and(|last| last["mark"].is_string()));
+        assert!(heard.last().is_some_and(|last| last["resume_token"].is_string()));
     });
 }
 
@@ -169,7 +173,7 @@ fn conflation_merges_a_window_and_counts() {
 }
 
 #[test]
-fn a_slow_reader_gets_a_gap_not_a_hole() {
+fn a_slow_consumer_gets_a_gap_not_a_hole() {
     both(|is_pending| {
         let mut settings = open_settings();
         settings.limits.log_messages_max = 4;

@@ -121,7 +121,7 @@ fn held_frames_leave_together() {
 }
 
 #[test]
-fn a_slow_reader_can_ask_for_merged_messages() {
+fn a_slow_consumer_can_ask_for_merged_messages() {
     let mut settings = open_settings();
     let slow =
         PatternSettings { pattern: "/m/**".into(), conflate_when_slow: Some(true), ..PatternSettings::default() };

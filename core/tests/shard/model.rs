@@ -88,7 +88,7 @@ impl Life {
             is_binary,
             has_resumed: false,
             stands: HashMap::new(),
-            mark: None,
+            resume_token: None,
             begins_anywhere: selector.contains('*'),
             allows_repeats: false,
             is_subscribed: false,
@@ -117,8 +117,11 @@ impl Life {
         let client = &mut self.clients[index];
         client.is_binary = is_binary;
         client.place = place;
-        let is_resume =
-            if client.is_pattern { client.mark.is_some() } else { client.stands.contains_key(&client.selector) };
+        let is_resume = if client.is_pattern {
+            client.resume_token.is_some()
+        } else {
+            client.stands.contains_key(&client.selector)
+        };
         if client.is_pattern {
             client.allows_repeats = is_resume;
         }

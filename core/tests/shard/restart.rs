@@ -6,7 +6,7 @@ use crate::http::{answer, field, get};
 use crate::world::{World, open_settings};
 use godwit_core::journal::KeptMessage;
 use godwit_core::message::Kind;
-use godwit_core::node::Reign;
+use godwit_core::node::PastRun;
 use godwit_core::position::Position;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn restarted() -> World {
     let now = world.now;
     {
         let mut node = world.node.lock().unwrap();
-        node.begin_restore(vec![Reign { run: RUN, epoch: 7, epoch_end: u64::MAX, began: 1, last: 6 }]);
+        node.begin_restore(vec![PastRun { run: RUN, epoch: 7, epoch_end: u64::MAX, began: 1, last: 6 }]);
         for sequence in 1..=5 {
             let mut kept = KeptMessage::new(RUN, sequence, Arc::from("/a"), Position { epoch: 7, sequence });
             (kept.arrival, kept.time_ms, kept.is_retained) = (sequence + 1, now.wall_ms, true);
@@ -50,7 +50,7 @@ fn told<'a>(heard: &'a [Value], what: &str) -> Vec<(&'a Value, &'a Value)> {
 }
 
 #[test]
-fn a_pattern_that_goes_over_the_end_of_a_reign_has_the_right_positions_on_either_wire() {
+fn a_pattern_that_goes_over_the_end_of_a_run_has_the_right_positions_on_either_wire() {
     for wire in ["json", "binary"] {
         let mut world = restarted();
         let heard = ask(&mut world, wire, &json!({"id": 1, "subscribe": "/**", "since": format!("{RUN:x}.4.0")}));
@@ -73,7 +73,7 @@ fn who_saw_more_than_the_journal_is_told_and_sent_nothing_twice() {
 }
 
 #[test]
-fn beside_a_mark_that_is_served_a_place_beyond_the_journal_is_told() {
+fn beside_a_resume_token_that_is_served_a_place_beyond_the_journal_is_told() {
     for on_gap in ["snapshot", "oldest"] {
         let mut world = restarted();
         let since = format!("{RUN:x}.4.0");
@@ -90,8 +90,8 @@ fn restarted_often(runs: u64) -> World {
     let world = World::new(open_settings(), 1, false);
     let now = world.now;
     let mut node = world.node.lock().unwrap();
-    let reign = |n| Reign { run: RUN + n, epoch: 7 + n, epoch_end: 8 + n, began: 1 + 3 * n, last: 3 + 3 * n };
-    node.begin_restore((0..runs + 10).map(reign).collect());
+    let run = |n| PastRun { run: RUN + n, epoch: 7 + n, epoch_end: 8 + n, began: 1 + 3 * n, last: 3 + 3 * n };
+    node.begin_restore((0..runs + 10).map(run).collect());
     for n in 0..runs {
         for sequence in [1, 2] {
             let at = Position { epoch: 7 + n, sequence };
@@ -107,7 +107,7 @@ fn restarted_often(runs: u64) -> World {
 }
 
 #[test]
-fn pages_and_places_go_on_over_any_number_of_reigns_that_are_kept() {
+fn pages_and_places_go_on_over_any_number_of_runs_that_are_kept() {
     let runs = 40;
     let mut world = restarted_often(runs);
     let all: Vec<String> = (0..runs).flat_map(|n| [format!("{}.1", 7 + n), format!("{}.2", 7 + n)]).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::world::past::Past;
 use crate::world::{World, open_settings};
 use godwit_core::journal::KeptMessage;
-use godwit_core::node::Reign;
+use godwit_core::node::PastRun;
 use godwit_core::position::Position;
 use godwit_core::settings::JournalSettings;
 use serde_json::{Value, json};
@@ -37,10 +37,10 @@ fn begin(newest: Option<Position>, lost: Option<(u64, u64)>) -> (World, Past) {
     settings.journal = Some(JournalSettings::default());
     (settings.run, settings.epoch) = (RUN + 3, 10);
     let world = World::new(settings, 1, false);
-    let reign = |run: u64, began, last| Reign { run: RUN + run, epoch: 7 + run, epoch_end: 8 + run, began, last };
+    let run = |run: u64, began, last| PastRun { run: RUN + run, epoch: 7 + run, epoch_end: 8 + run, began, last };
     {
         let mut node = world.node.lock().unwrap();
-        node.begin_restore(vec![reign(0, 1, 3), reign(1, 4, 4), reign(2, 5, 7)]);
+        node.begin_restore(vec![run(0, 1, 3), run(1, 4, 4), run(2, 5, 7)]);
         lost.into_iter().for_each(|(run, arrival)| node.restore_hole(RUN + run, arrival));
         node.restore_part();
         node.restore_snapshot(rows()[2].clone(), newest, world.now);

@@ -44,8 +44,8 @@ fn positions(range: std::ops::RangeInclusive<u64>) -> Vec<String> {
 fn what_is_read_back_ends_where_messages_may_be_seen() {
     for command in [
         json!({"id": 1, "subscribe": "/a", "after": "7.2"}),
-        json!({"id": 1, "subscribe": "/a", "since": "MARK"}),
-        json!({"id": 1, "subscribe": "/*", "since": "MARK"}),
+        json!({"id": 1, "subscribe": "/a", "since": "RESUME_TOKEN"}),
+        json!({"id": 1, "subscribe": "/*", "since": "RESUME_TOKEN"}),
     ] {
         for page_max in [3, 100] {
             let mut world = world();
@@ -53,7 +53,8 @@ fn what_is_read_back_ends_where_messages_may_be_seen() {
             publish(&mut world, publisher, 2);
             sync(&mut world, 2);
             let heard = world.ask(first, r#"{"id":1,"subscribe":"/*"}"#);
-            let mark = heard.iter().find_map(|value| value["mark"].as_str()).expect("a mark").to_owned();
+            let resume_token =
+                heard.iter().find_map(|value| value["resume_token"].as_str()).expect("a resume token").to_owned();
             world.gone(first);
             publish(&mut world, publisher, 18);
             sync(&mut world, 20);
@@ -62,7 +63,7 @@ fn what_is_read_back_ends_where_messages_may_be_seen() {
             let mut past = Past { page_max, ..Past::default() };
             past.note(&world);
             let reader = world.connect(0);
-            world.say(reader, &command.to_string().replace("MARK", &mark));
+            world.say(reader, &command.to_string().replace("RESUME_TOKEN", &resume_token));
             world.turn(0);
             past.serve(&mut world);
             assert_eq!(ats(&world.heard(reader)), positions(3..=20), "{command}");

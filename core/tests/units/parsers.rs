@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use godwit_core::codec::varint::{self, Values};
+use godwit_core::codec::{self, Wire};
 use godwit_core::codes::Code;
 use godwit_core::command::{Command, MessageView, Push};
 use godwit_core::http::{read_head, upgrade};
@@ -11,8 +13,6 @@ use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::Position;
 use godwit_core::websocket::{Event, Reader, frame};
-use godwit_core::wire::varint::{self, Values};
-use godwit_core::wire::{self, Wire};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -133,7 +133,7 @@ fn unhex(text: &str) -> Vec<u8> {
 
 fn drain_commands(wire: Wire, payload: &[u8]) {
     let limits = Limits { commands_in_flight_max: 8, ..Limits::default() };
-    if let Ok(mut commands) = wire::commands(wire, payload, &limits) {
+    if let Ok(mut commands) = codec::commands(wire, payload, &limits) {
         let mut count = 0;
         while let Some((_, command)) = commands.next() {
             count += 1;
@@ -287,7 +287,7 @@ proptest! {
             is_snapshot: false,
         };
         let mut out = Vec::new();
-        wire::push(Wire::Json, &mut out, &Push::Message(view));
+        codec::push(Wire::Json, &mut out, &Push::Message(view));
         let header = match out[1] { 127 => 10, 126 => 4, _ => 2 };
         let read: Value = serde_json::from_slice(&out[header..]).unwrap_or_default();
         prop_assert_eq!(read["message"].as_str(), Some(subject.as_str()));
@@ -304,8 +304,8 @@ proptest! {
             object["retain"] = retain.into();
         }
         let text = object.to_string();
-        let mut commands = wire::commands(Wire::Json, text.as_bytes(), &Limits::default());
-        let Ok(Some((_, Ok(Command::Publish(publish))))) = commands.as_mut().map(wire::Commands::next) else {
+        let mut commands = codec::commands(Wire::Json, text.as_bytes(), &Limits::default());
+        let Ok(Some((_, Ok(Command::Publish(publish))))) = commands.as_mut().map(codec::Commands::next) else {
             panic!("{text}");
         };
         prop_assert_eq!(publish.subject, subject);

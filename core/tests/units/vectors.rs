@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
+use godwit_core::codec::{self, Wire};
 use godwit_core::codes::Code;
 use godwit_core::command::{Ack, GapReason, Id, MessageView, Outcome, Push, Reply};
 use godwit_core::json::{self, Members};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
-use godwit_core::position::{Mark, Position};
+use godwit_core::position::{Position, ResumeToken};
 use godwit_core::subject::{Pattern, check_subject};
-use godwit_core::wire::{self, Wire};
 use serde_json::Value;
 
 const CODEC: &str = include_str!("../../../protocol/vectors/codec.json");
@@ -161,18 +161,18 @@ fn compare_message(case: &Value, object: &Object<'_>) {
         pattern: pattern.as_deref(),
         is_snapshot: object.is_true("snapshot"),
     };
-    compare(case, |wire, out| wire::push(wire, out, &Push::Message(view)));
+    compare(case, |wire, out| codec::push(wire, out, &Push::Message(view)));
     // The position before is not written when the sequence says it.
     if view.after.is_none() && view.at.is_some_and(|at| at.sequence > 0) {
         let after = view.at.map(|at| Position { sequence: at.sequence - 1, ..at });
-        compare(case, |wire, out| wire::push(wire, out, &Push::Message(MessageView { after, ..view })));
+        compare(case, |wire, out| codec::push(wire, out, &Push::Message(MessageView { after, ..view })));
     }
 }
 
 fn compare_notice(case: &Value, object: &Object<'_>) {
     let pattern = object.text("pattern");
     let named = |key| object.must(key);
-    let name = ["gap", "dropped", "mark", "interest", "ended"].into_iter().find_map(|key| object.text(key));
+    let name = ["gap", "dropped", "resume_token", "interest", "ended"].into_iter().find_map(|key| object.text(key));
     let (name, why) = (name.unwrap_or_default(), object.text("reason").unwrap_or_default());
     let push = if object.raw("gap").is_some() {
         match object.position("at") {
@@ -188,9 +188,9 @@ fn compare_notice(case: &Value, object: &Object<'_>) {
         }
     } else if object.raw("dropped").is_some() {
         Push::Dropped { selector: &name, count: object.number("count").unwrap_or(0) }
-    } else if object.raw("mark").is_some() {
-        let mark = Mark::parse(&name).unwrap_or_else(|| panic!("{name}"));
-        Push::Mark { mark, pattern: pattern.as_deref().unwrap_or("") }
+    } else if object.raw("resume_token").is_some() {
+        let resume_token = ResumeToken::parse(&name).unwrap_or_else(|| panic!("{name}"));
+        Push::ResumeToken { resume_token, pattern: pattern.as_deref().unwrap_or("") }
     } else if object.raw("interest").is_some() {
         Push::Interest { selector: &name, has_subscribers: object.is_true("subscribers") }
     } else if object.raw("ended").is_some() {
@@ -200,7 +200,7 @@ fn compare_notice(case: &Value, object: &Object<'_>) {
     } else {
         Push::TokenExpiring { in_ms: object.number("in_ms").unwrap_or(0) }
     };
-    compare(case, |wire, out| wire::push(wire, out, &push));
+    compare(case, |wire, out| codec::push(wire, out, &push));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn announcements_are_written_as_the_vectors_say() {
             base_time_ms: case["base_time"].as_u64().unwrap_or(0),
             pattern: (!pattern.is_empty()).then_some(pattern),
         };
-        compare(&case, |wire, out| wire::push(wire, out, &push));
+        compare(&case, |wire, out| codec::push(wire, out, &push));
     }
 }
 
@@ -251,13 +251,13 @@ fn replies_are_written_as_the_vectors_say() {
             "unwatched" => Reply::Unwatched { pattern: &subject },
             _ => Reply::Error { code: code(&object), reason: why },
         };
-        compare(&case, |wire, out| wire::reply(wire, out, &id, &reply));
+        compare(&case, |wire, out| codec::reply(wire, out, &id, &reply));
     }
 }
 
 /// What a payload asks for: ids and commands as they print, or the code of a refusal.
 fn understood(wire: Wire, payload: &[u8]) -> Vec<(Id, Result<String, Code>)> {
-    let mut commands = match wire::commands(wire, payload, &Limits::default()) {
+    let mut commands = match codec::commands(wire, payload, &Limits::default()) {
         Ok(commands) => commands,
         Err(refusal) => return vec![(Id::None, Err(refusal.code))],
     };

@@ -56,7 +56,7 @@ pub(crate) fn the_node_itself_publishes_and_says_what_it_refuses(driver: &str) {
     let mut client = node.client();
     client.send(r#"{"id":1,"subscribe":"/**"}"#);
     client.read();
-    assert!(client.read().contains("mark"));
+    assert!(client.read().contains("resume_token"));
     let mut publications = node.engine.publications();
     publications.push("/a", b"{\"x\":1}", Kind::Json, true);
     publications.push("/a", b"{\"x\"", Kind::Json, true);
@@ -111,7 +111,7 @@ pub(crate) fn a_connection_is_shown_with_where_it_stands(driver: &str) {
     assert!(rows[0].stands.is_empty(), "a list does not tell them");
     let mut stands = node.engine.connection(rows[0].connection).unwrap().stands;
     stands.sort_by(|a, b| a.selector.cmp(&b.selector));
-    let told: Vec<_> = stands.iter().map(|s| (&*s.selector, s.stand, s.behind_bytes, s.conflate_ms)).collect();
+    let told: Vec<_> = stands.iter().map(|s| (&*s.selector, s.stand, s.lag_bytes, s.conflate_ms)).collect();
     assert_eq!(told, [("/a", "live", 0, 0), ("/b/**", "live", 0, 500)]);
     assert!(node.engine.connection(ConnectionId::new(1, 4_000_000, 9)).is_none(), "another has its place");
     assert!(node.engine.connection(ConnectionId::new(63, 1, 0)).is_none(), "there is no such shard");

@@ -18,7 +18,7 @@ use crate::encode::table::{Value, add_to_sum};
 pub(crate) fn decode_schema(bytes: &[u8]) -> Option<SchemaRef> {
     let message = root_as_message(bytes.get(8..)?).ok()?;
     let schema = catch_unwind(AssertUnwindSafe(|| try_fb_to_schema(message.header_as_schema()?).ok())).ok()??;
-    let is_ours = schema.field_with_name("offset").is_ok_and(|field| *field.data_type() == DataType::Int64)
+    let is_ours = schema.field_with_name("journal_offset").is_ok_and(|field| *field.data_type() == DataType::Int64)
         && schema.fields().last().is_some_and(|field| field.name() == "crc" && *field.data_type() == DataType::Int64)
         && schema.fields().iter().all(|field| is_known(field.data_type()));
     is_ours.then(|| SchemaRef::new(schema))
@@ -59,7 +59,7 @@ fn is_in_bounds(description: &[u8], body_bytes: usize) -> bool {
 
 /// The offsets of a batch's rows.
 pub(crate) fn offsets(batch: &RecordBatch) -> Option<&[i64]> {
-    Some(batch.column_by_name("offset")?.as_primitive_opt::<Int64Type>()?.values())
+    Some(batch.column_by_name("journal_offset")?.as_primitive_opt::<Int64Type>()?.values())
 }
 
 /// Which rows fit their checksums; none: all do.

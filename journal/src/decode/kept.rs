@@ -43,7 +43,7 @@ impl<'a> Messages<'a> {
         Some(Self {
             run: text("run")?,
             tenant: text("tenant")?,
-            offset: number("offset")?,
+            offset: number("journal_offset")?,
             time: batch.column_by_name("time")?.as_primitive_opt::<TimestampMicrosecondType>()?,
             subject: text("subject")?,
             epoch: number("epoch")?,

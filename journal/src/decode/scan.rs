@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::encode::rows::{Origin, Row};
     use crate::encode::table::Table;
-    use crate::reigns::ReignRow;
+    use crate::runs::RunRow;
 
     /// Room that rows are written over between the first look and the next.
     #[derive(Debug)]
@@ -215,10 +215,10 @@ mod tests {
 
     #[test]
     fn what_is_written_while_somebody_looks_is_not_damaged() {
-        let mut table = Table::new(Stream::Reigns).unwrap();
+        let mut table = Table::new(Stream::Runs).unwrap();
         let origin = Origin { node: "n1".into(), run: "1".into() };
         let mut frame_of = |offset, bytes| {
-            let row = ReignRow { reason: Some("x".repeat(bytes)), ..ReignRow::new("lost", 1, 1) };
+            let row = RunRow { reason: Some("x".repeat(bytes)), ..RunRow::new("lost", 1, 1) };
             row.write(&mut table, &origin, offset);
             table.take().unwrap()
         };
@@ -231,7 +231,7 @@ mod tests {
         let file = Written { bytes, from, was_read: AtomicBool::new(false) };
         let limit = u64::MAX;
         let wanted = Wanted {
-            stream: Stream::Reigns,
+            stream: Stream::Runs,
             limit,
             first: 0,
             next: limit,

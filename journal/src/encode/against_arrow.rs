@@ -139,11 +139,11 @@ proptest! {
 
 #[test]
 fn rows_that_lack_a_field_are_no_batch_and_leave_nothing_behind() {
-    let mut table = Table::new(Stream::Reigns).unwrap();
+    let mut table = Table::new(Stream::Runs).unwrap();
     table.put("node");
     assert!(table.take().is_none());
     let row = [Held::Text("n".into()), Held::Text("r".into()), Held::Text(String::new()), Held::Number(1)];
-    let rest = Stream::Reigns.fields()[4..].split_last().unwrap().1.iter();
+    let rest = Stream::Runs.fields()[4..].split_last().unwrap().1.iter();
     let rest = rest.map(|field| match field.kind {
         _ if field.is_nullable => Held::Null,
         Type::String => Held::Text("x".into()),
@@ -156,5 +156,5 @@ fn rows_that_lack_a_field_are_no_batch_and_leave_nothing_behind() {
     }
     table.end();
     bytes.extend(table.take().unwrap());
-    assert!(bytes == of_arrow(Stream::Reigns, &rows));
+    assert!(bytes == of_arrow(Stream::Runs, &rows));
 }

@@ -4,7 +4,7 @@ use godwit_core::journal::{AccessRow, DeliveryRow, LatencyRow, MessageRow, Range
 use godwit_core::message::{Kind, NO_EXPIRY};
 
 use crate::encode::table::Table;
-use crate::reigns::ReignRow;
+use crate::runs::RunRow;
 
 /// What every row of this run begins with.
 #[derive(Clone, Debug)]
@@ -102,13 +102,13 @@ impl Row for AccessRow {
         table.put(&*self.peer.identity);
         table.put(&*self.peer.client);
         table.put(self.address.to_string().as_str());
-        table.put(self.wire);
+        table.put(self.protocol);
         table.put(self.selector.as_deref());
         table.put(self.outcome.map(godwit_core::command::Outcome::name));
         table.put(self.at.as_deref());
         table.put(self.code.map(u64::from));
         table.put(self.reason.as_deref());
-        table.put(self.lived_ms);
+        table.put(self.duration_ms);
     }
 }
 
@@ -184,7 +184,7 @@ impl Row for StatsRow {
     }
 
     fn fill(&self, table: &mut Table) {
-        table.put(&*self.indicator);
+        table.put(&*self.metric);
         table.put(&*self.scope);
         table.put(&*self.label);
         table.put(&*self.window);
@@ -196,7 +196,7 @@ impl Row for StatsRow {
     }
 }
 
-impl Row for ReignRow {
+impl Row for RunRow {
     fn time_us(&self) -> u64 {
         self.time_ms.saturating_mul(1_000)
     }

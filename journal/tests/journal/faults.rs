@@ -59,7 +59,7 @@ fn rows_of_a_failed_sync_are_written_again_to_a_new_segment() {
     drop(journal);
     let (journal, past) = open(&after, 2);
     assert_eq!(arrivals(&journal), (1..=20).collect::<Vec<_>>());
-    assert_eq!(past.reigns[0].holes, []);
+    assert_eq!(past.runs[0].holes, []);
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     wait_until("all is written", || journal.queue().bytes() == 0);
     assert!(journal.close(1002));
     let (_, past) = open(&disk.cut_power(0), 2);
-    let holes = &past.reigns[0].holes;
+    let holes = &past.runs[0].holes;
     let is_told = |arrival: u64| holes.iter().any(|(from, to)| (*from..=*to).contains(&arrival));
     assert!((1..=1002).all(|arrival| kept.contains(&arrival) || is_told(arrival)), "{holes:?}");
-    assert_eq!(past.reigns[0].ended, Some(1002));
+    assert_eq!(past.runs[0].ended, Some(1002));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn promises_of_a_disk_that_has_errors_are_refused_none_that_was_kept_is_lost_and
         assert!(journal.close(last));
         let (journal, past) = open(&disk.cut_power(0), 2);
         assert_eq!(arrivals(&journal), (1..=last).collect::<Vec<_>>(), "{good} bytes");
-        assert_eq!((&past.reigns[0].holes[..], past.reigns[0].ended), (&[][..], Some(last)));
+        assert_eq!((&past.runs[0].holes[..], past.runs[0].ended), (&[][..], Some(last)));
     }
 }
 

@@ -32,7 +32,7 @@ fn load(journal: &Journal) -> Vec<(String, u64, String)> {
 fn what_was_synced_comes_back_in_order_in_the_next_run() {
     let folder = Folder::new();
     let (journal, past) = open(&folder, 0xa1);
-    assert!(past.reigns.is_empty() && past.follows.is_none() && past.said.is_empty(), "{past:?}");
+    assert!(past.runs.is_empty() && past.follows.is_none() && past.said.is_empty(), "{past:?}");
     let mut expected = Vec::new();
     for arrival in 1..=1000 {
         let (subject, sequence) = (format!("/s/{}", arrival % 7), arrival / 7 + 1);
@@ -51,8 +51,8 @@ fn what_was_synced_comes_back_in_order_in_the_next_run() {
     assert_eq!(load(&journal), expected);
     let follows = past.follows.unwrap();
     assert_eq!((follows.run, follows.arrival, follows.is_clean), (0xa1, 1001, true));
-    assert_eq!(past.reigns.len(), 1);
-    assert_eq!(past.reigns[0].ended, Some(1001));
+    assert_eq!(past.runs.len(), 1);
+    assert_eq!(past.runs[0].ended, Some(1001));
     assert!(past.said.is_empty(), "{past:?}");
     assert!(journal.reader().holes(Stream::Messages).is_empty());
     assert_eq!(journal.reader().span(Stream::Messages), (0, 1001));
@@ -224,9 +224,6 @@ fn the_files_of_an_earlier_version_are_read() {
     assert_eq!((odd.content(), odd.key.as_deref(), odd.is_mqtt), (&b"{\"number\":5}"[..], Some(&b"key-5"[..]), false));
     assert_eq!((even.expiry_s, even.is_mqtt, even.is_retained, &*even.publisher), (60, true, true, "alice"));
     assert_eq!((even.tenant.as_deref(), even.epoch, even.sequence, even.run), (Some("acme"), 5, 6, 0xa1));
-    assert_eq!(
-        past.reigns.iter().map(|reign| (reign.run, reign.ended)).collect::<Vec<_>>(),
-        [(0xa1, Some(20)), (0xa2, None)]
-    );
+    assert_eq!(past.runs.iter().map(|run| (run.run, run.ended)).collect::<Vec<_>>(), [(0xa1, Some(20)), (0xa2, None)]);
     assert_eq!(past.follows.map(|follows| (follows.run, follows.arrival)), Some((0xa2, 30)));
 }

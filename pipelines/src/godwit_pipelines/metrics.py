@@ -36,18 +36,18 @@ _FIGURES = {
     "busy_seconds": ("counter", "Time spent in batches."),
     "failures": ("counter", "Times that the query ended with an error."),
     "late_rows": ("counter", "Rows, or sums of rows, that came too late to be counted."),
-    "ahead_rows": ("counter", "Rows whose time is more than a day from now, which are not counted."),
+    "future_rows": ("counter", "Rows whose time is more than a day from now, which are not counted."),
     "running": ("gauge", "1 while the query runs."),
     "batch_seconds": ("gauge", "How long the last batch took."),
     "rows_per_second": ("gauge", "Rows of the last batch in each second that it took."),
-    "behind_rows": ("gauge", "Rows of the journals that are there and not yet taken in."),
+    "lag_rows": ("gauge", "Rows of the journals that are there and not yet taken in."),
     "last_batch_timestamp_seconds": ("gauge", "When the last batch began."),
     "state_rows": ("gauge", "Rows that the query remembers between batches."),
     "state_bytes": ("gauge", "Memory that these rows take."),
 }
 _ROUNDS = {
-    "rounds": ("counter", "Rounds that the job has finished."),
-    "found": (
+    "job_runs": ("counter", "Rounds that the job has finished."),
+    "problems": (
         "gauge",
         "What the last round found that must not be: faults that nobody was told of, rows that are missing.",
     ),
@@ -96,11 +96,11 @@ class Figures(StreamingQueryListener):
             figures["busy_seconds"] += seconds
             figures["batch_seconds"] = seconds
             figures["rows_per_second"] = rows / seconds if seconds else 0
-            figures["behind_rows"] = behind(progress)
+            figures["lag_rows"] = behind(progress)
             figures["last_batch_timestamp_seconds"] = datetime.fromisoformat(progress["timestamp"]).timestamp()
             states = progress.get("stateOperators", [])
             figures["late_rows"] += late_rows(progress)
-            figures["ahead_rows"] += ahead_rows(progress)
+            figures["future_rows"] += future_rows(progress)
             figures["state_rows"] = sum(state.get("numRowsTotal", 0) for state in states)
             figures["state_bytes"] = sum(state.get("memoryUsedBytes", 0) for state in states)
         self._write()
@@ -109,8 +109,8 @@ class Figures(StreamingQueryListener):
         """A round of a job that works on tables as they stand has ended."""
         with self.lock:
             figures = self.rounds.setdefault(job, dict.fromkeys(_ROUNDS, 0.0))
-            figures["rounds"] += 1
-            figures |= {"found": found, "round_seconds": seconds, "last_round_timestamp_seconds": time.time()}
+            figures["job_runs"] += 1
+            figures |= {"problems": found, "round_seconds": seconds, "last_round_timestamp_seconds": time.time()}
         self._write()
 
     def text(self) -> str:
@@ -154,7 +154,7 @@ def late_rows(progress: dict[str, Any]) -> int:
     return sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in progress.get("stateOperators", []))
 
 
-def ahead_rows(progress: dict[str, Any]) -> int:
+def future_rows(progress: dict[str, Any]) -> int:
     """What a batch left out because its time is more than a day from now."""
     observed = progress.get("observedMetrics") or {}
     return sum(int(told["rows"]) for name, told in observed.items() if name.split()[0] == AHEAD)

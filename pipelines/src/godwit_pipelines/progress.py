@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors, words
-from .metrics import ahead_rows, behind, late_rows, lost_rows, rows_taken
+from .metrics import behind, future_rows, late_rows, lost_rows, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -114,7 +114,7 @@ class Counted:
             self.last = told["batchId"]
             self.rows += rows_taken(told)
             self.late += late_rows(told)
-            self.ahead += ahead_rows(told)
+            self.ahead += future_rows(told)
             self.lost += lost_rows(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)

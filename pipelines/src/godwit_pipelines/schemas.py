@@ -27,12 +27,12 @@ def _field(name: str, kind: DataType, is_nullable: bool, comment: str) -> Struct
 MESSAGES = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("subject", StringType(), False, "What it was published on."),
-        _field("epoch", LongType(), False, "The reign that numbered it."),
+        _field("epoch", LongType(), False, "The run that numbered it."),
         _field("sequence", LongType(), False, "Its number in the subject and epoch, from 1; with `epoch` its position."),
         _field("arrival", LongType(), False, "Its number in the node's order of acceptance in this run; standard messages take numbers too, so that some are missing here."),
         _field("kind", StringType(), False, "What the content is: json, text or bytes."),
@@ -51,22 +51,22 @@ MESSAGES = StructType(
 ACCESS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("kind", StringType(), False, "What happened: connected, refused, subscribed, unsubscribed or disconnected."),
         _field("connection", LongType(), False, "The connection, unique in this run; 0 where there never was one."),
         _field("identity", StringType(), False, "Who it is; empty: nobody in particular."),
         _field("client", StringType(), False, "The name that the client gave itself; empty: none."),
         _field("address", StringType(), False, "Where it came from, HOST:PORT."),
-        _field("wire", StringType(), False, "What it speaks: json, binary, sse, http, mqtt3 or mqtt5; empty where it did not come so far. A connection that makes requests may speak another later."),
+        _field("protocol", StringType(), False, "What it speaks: json, binary, sse, http, mqtt3 or mqtt5; empty where it did not come so far. A connection that makes requests may speak another later."),
         _field("selector", StringType(), True, "The subject or pattern of a subscription."),
         _field("outcome", StringType(), True, "How the subscription began: snapshot, recovered, history, live or resync. MQTT: recovered also where a session goes on, or where this one goes back to send what another one of its client was to send."),
-        _field("at", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a mark RUN.ARRIVAL.TIME; null: it named no place, or one for each of several subjects."),
+        _field("resumed_from", StringType(), True, "Where the client said it stood when it subscribed: a position EPOCH.SEQUENCE, or a resume token RUN.ARRIVAL.TIME; null: it named no place, or one for each of several subjects."),
         _field("code", IntegerType(), True, "The code of the refusal or the close."),
         _field("reason", StringType(), True, "What was said beside the code, by whoever ended it; 256 bytes at most."),
-        _field("lived_ms", LongType(), True, "How long a connection that ended had lived, or up to a tenth of a second less. Unit: ms."),
+        _field("duration_ms", LongType(), True, "How long a connection that ended had lived, or up to a tenth of a second less. Unit: ms."),
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )
@@ -75,9 +75,9 @@ ACCESS = StructType(
 DELIVERIES = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("connection", LongType(), False, "The connection, as in access. Below 0: the group of a shared subscription, a number of its own in this run as long as it has members, or sessions that are away. Its rows are written by whichever core looks first: they are in the order of their ranges, not of `offset`."),
         _field("identity", StringType(), False, "Who it is; of a group empty."),
@@ -89,7 +89,7 @@ DELIVERIES = StructType(
         _field("to_sequence", LongType(), True, "The last sequence of a subject's range, inclusive; null for a pattern."),
         _field("from_arrival", LongType(), True, "The first arrival of a pattern's range; null for a subject, and where a row is `confirmed`."),
         _field("to_arrival", LongType(), True, "The last arrival of a pattern's range, inclusive: everything that the pattern matches up to here was handed over or told as a gap."),
-        _field("mark_run", StringType(), True, "The run that a pattern's arrivals are numbered in; null for a subject."),
+        _field("arrival_run", StringType(), True, "The run that a pattern's arrivals are numbered in; null for a subject."),
         _field("count", LongType(), False, "Messages of the range that were handed over, each counted once; a merged message counts as one. A standard message has no place in a range and is not counted."),
         _field("bytes", LongType(), False, "Bytes of their frames; of a group of their contents. Unit: bytes."),
         _field("conflated", LongType(), False, "Messages of the range that were merged into later ones, that the client said it has, or that it is not to have (MQTT: its own, expired, too large for it, sent for another of its subscriptions; of a group what the member that it was dealt to is not to have). Of a subject without unknown gaps: count + conflated + gap_count = to_sequence - from_sequence + 1. Of a pattern without gaps count + conflated is what the range holds, but where a merged message came whole because the logs had let go of a part, or came again after a short write: then it may be more. Who left in the midst of a window has no row for what it was handed of that window."),
@@ -104,9 +104,9 @@ DELIVERIES = StructType(
 LATENCY = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("selector", StringType(), False, "The subject or pattern that was listened to."),
         _field("period_ms", LongType(), False, "The length of the period, which ends at `time`. Unit: ms."),
@@ -120,14 +120,14 @@ LATENCY = StructType(
 STATS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
-        _field("indicator", StringType(), False, "Which figure, by its name in /v1/stats."),
-        _field("scope", StringType(), False, "Of what: node, shards, wires, codes or reasons."),
-        _field("label", StringType(), False, "Of which one: the shard's number, the wire's name, the code, the reason; empty for the node."),
-        _field("window", StringType(), False, "now, or one of the twelve windows: 1min, 5min, … 15mo."),
+        _field("metric", StringType(), False, "Which figure, by its name in /v1/stats."),
+        _field("scope", StringType(), False, "Of what: node, shards, protocols, codes or reasons."),
+        _field("label", StringType(), False, "Of which one: the shard's number, the protocol's name, the code, the reason; empty for the node."),
+        _field("window_name", StringType(), False, "now, or one of the twelve windows: 1min, 5min, … 15mo."),
         _field("covered_s", DoubleType(), False, "How much of the window is known; 0 for now. Unit: s."),
         _field("value", DoubleType(), True, "The value of the last second; only of the window now."),
         _field("max", DoubleType(), True, "The largest value of one second in the window; null for now."),
@@ -136,14 +136,14 @@ STATS = StructType(
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )
-"""The indicators of /v1/stats: one row for each indicator, scope and window."""
+"""The metrics of /v1/stats: one row for each metric, scope and window."""
 
-REIGNS = StructType(
+RUNS = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("kind", StringType(), False, "began, ended (the run stopped in order and lost nothing), or lost (rows were dropped while the disk failed and the queue was full)."),
         _field("epoch", LongType(), False, "The epoch that the run began with."),
@@ -163,9 +163,9 @@ REIGNS = StructType(
 FEEDBACK = StructType(
     [
         _field("node", StringType(), False, "The node that wrote the row."),
-        _field("run", StringType(), False, "The node's run, in hexadecimal as marks carry it: a number for each start."),
-        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, reigns)."),
-        _field("offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
+        _field("run", StringType(), False, "The node's run, in hexadecimal as resume tokens carry it: a number for each start."),
+        _field("tenant", StringType(), False, "Whose row it is, by a claim of the identity: of a message its publisher's, of access and deliveries the connection's; empty where there is none, and in streams that are the whole node's (latency, stats, runs)."),
+        _field("journal_offset", LongType(), False, "The row's number in this stream on this node, from 0; it rises and is never given twice."),
         _field("time", TimestampType(), False, "When it happened by the node's wall clock; of a message, when it was accepted. Of access and deliveries microseconds keep the order of a connection's rows: a subscription is later than all that was handed over under the one before it, and never later than what is handed over under it, unless the clock is set back by more than a second."),
         _field("event", StringType(), False, "The event's own name, by which a repeat is known."),
         _field("subject", StringType(), False, "The message's subject."),
@@ -191,7 +191,7 @@ SCHEMAS: dict[str, StructType] = {
     "deliveries": DELIVERIES,
     "latency": LATENCY,
     "stats": STATS,
-    "reigns": REIGNS,
+    "runs": RUNS,
     "feedback": FEEDBACK,
 }
 """By the stream's name."""

@@ -27,7 +27,7 @@ class Cost(NamedTuple):
 
 NODE_GAUGES = ("subjects", "messages", "message_bytes", "snapshot_bytes", "feed_entries")
 NODE_COUNTERS = {"accepted": "published_per_s", "feed_overruns": "feed_falls_per_s"}
-SHARD_GAUGES = ("connections", "subscriptions", "window_bytes", "held_bytes", "slow_readers")
+SHARD_GAUGES = ("connections", "subscriptions", "window_bytes", "held_bytes", "slow_consumers")
 SHARD_COUNTERS = {
     "accepted": "connects_per_s",
     "disconnected": "disconnects_per_s",
@@ -109,7 +109,7 @@ def _read_shard(shard: Mapping[str, Any], name: str) -> float:
     """A shard's own figure, or the sum of those of its wires."""
     if name in shard:
         return _read(shard, name)
-    return _add(tuple(_read(wire, name) for wire in (shard.get("wires") or {}).values()))
+    return _add(tuple(_read(protocol, name) for protocol in (shard.get("protocols") or {}).values()))
 
 
 def _count_shard(shard: Mapping[str, Any]) -> array[float]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..config import Address, Config
 from ..engine import Engine
-from ..monitoring.figures import Figure
 from ..monitoring.health import Health
+from ..monitoring.metric_specs import MetricSpec
 from ..monitoring.monitor import Monitor
 
 
@@ -30,7 +30,7 @@ class NodeView:
     read_config: Callable[[], Config]
     describe: Callable[[], dict[str, Any]]
     describe_troubles: Callable[[], dict[str, str]]
-    count: Callable[[], Mapping[Figure, float]]
+    count: Callable[[], Mapping[MetricSpec, float]]
     monitor: Monitor
     limits: Mapping[str, int]
     read_refusals: Callable[[], list[dict[str, Any]]]

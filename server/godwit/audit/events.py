@@ -20,7 +20,7 @@ class AccessEvent:
     identity: str = ""
     client: str = ""
     address: str = ""
-    wire: str = ""
+    protocol: str = ""
     selector: str = ""
     code: int = 0
     reason: str = ""

@@ -31,7 +31,7 @@ _GONE = (
 )
 _HELD = ("subjects", "messages", "message_bytes", "snapshots", "snapshot_bytes")
 _ACCESS = {
-    "connected": ("connection", "identity", "client", "address", "wire"),
+    "connected": ("connection", "identity", "client", "address", "protocol"),
     "subscribed": ("connection", "selector"),
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code"),

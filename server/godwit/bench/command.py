@@ -16,7 +16,10 @@ from .targets import RIVALS, TARGETS, BenchFailed, Target
 @click.command()
 @click.argument("load", type=click.Choice(list(LOADS)))
 @click.option(
-    "--against", default=None, help="Servers beside this node, with commas; default: the floor. `rivals`: all found."
+    "--compare",
+    "against",
+    default=None,
+    help="Servers beside this node, with commas; default: the baseline. `rivals`: all found.",
 )
 @click.option("--server", default="godwit", type=click.Choice(list(TARGETS)), help="The server to measure.")
 @click.option("--rounds", default=3, type=click.IntRange(1, 100), help="Interleaved rounds.")
@@ -36,7 +39,7 @@ def bench(
     is_tls: bool,
     file: Path | None,
 ) -> None:
-    """Measure this node under a LOAD, interleaved with a floor and with rivals that are found here."""
+    """Measure this node under a LOAD, interleaved with a baseline and with rivals that are found here."""
     if is_tls:
         server, against = "godwit-tls", against or "godwit"
     outcome = measure(LOADS[load], server, against, rounds, driver, size)
@@ -61,7 +64,7 @@ def measure(
 
 
 def choose_targets(load: Load, against: str | None) -> list[Target]:
-    """The servers named, or the load's own floor; rivals that are not here are left out, a floor that is not is an error."""
+    """The servers named, or the load's own baseline; rivals that are not here are left out, a baseline that is not is an error."""
     names = load.against if against is None else tuple(name for name in against.split(",") if name)
     chosen = []
     for name in names:
@@ -93,6 +96,6 @@ def describe_outcome(outcome: Outcome) -> str:
     figures = dict.fromkeys(figure for server in servers.values() for figure in server["median"])
     for figure in figures:
         cells = "".join(f"{server['median'].get(figure, float('nan')):>{width},.3f}" for server in servers.values())
-        ratio = next(iter(outcome["against_floor"].values()), {}).get(figure)
-        lines.append(f"{figure:<28}{cells}" + (f"   {ratio:.2f} x the floor" if ratio is not None else ""))
+        ratio = next(iter(outcome["against_baseline"].values()), {}).get(figure)
+        lines.append(f"{figure:<28}{cells}" + (f"   {ratio:.2f} x the baseline" if ratio is not None else ""))
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
 """The door to the native load generator: a plan goes in, its result comes out, progress is shown meanwhile.
 
-Shapes are those of swarm/src/plan.rs and swarm/src/swarm.rs, as plain JSON values.
+Shapes are those of loadgen/src/plan.rs and loadgen/src/loadgen.rs, as plain JSON values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from godwit._engine import Swarm
+from godwit._engine import LoadGenerator
 
 Plan = dict[str, Any]
 RunResult = dict[str, Any]
@@ -21,16 +21,16 @@ LOOK_EVERY_SECONDS = 0.2
 
 def run_plan(plan: Plan, show: Show) -> RunResult:
     """Runs a plan to its end; ^C stops the load first. Raises ValueError where the plan cannot be."""
-    swarm = Swarm(json.dumps(plan))
-    swarm.start()
+    loadgen = LoadGenerator(json.dumps(plan))
+    loadgen.start()
     try:
-        while not (progress := json.loads(swarm.progress()))["is_over"]:
+        while not (progress := json.loads(loadgen.progress()))["is_over"]:
             show(_describe(progress))
             time.sleep(LOOK_EVERY_SECONDS)
     except BaseException:
-        swarm.stop()
+        loadgen.stop()
         raise
-    result: RunResult = json.loads(swarm.result())
+    result: RunResult = json.loads(loadgen.result())
     return result
 
 

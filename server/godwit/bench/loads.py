@@ -23,7 +23,7 @@ class Load:
     shapes: Callable[[float], list[Shape]]
     """Takes the share of the full size, 1.0 or less."""
     figures: Callable[[list[dict[str, Any]], list[Shape]], Figures]
-    against: tuple[str, ...] = ("floor",)
+    against: tuple[str, ...] = ("baseline",)
     shards: int = 1
     is_one_frame_a_send: bool = False
     """Paced so that every message leaves alone; where a busy machine made a server merge, the round says nothing."""
@@ -252,7 +252,7 @@ LOADS = {
             "1 publisher with 64 publishes in flight to 1,000 subscribers",
             _saturated,
             _figures_of("saturated"),
-            ("floor-merge",),
+            ("baseline-merge",),
         ),
         Load("publish", "4 publishers, 2,000 acknowledged publishes in flight", _publish, _publish_figures),
         Load("post", "16 publishers, each waits for its answer before it publishes again", _post, _publish_figures),

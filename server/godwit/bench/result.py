@@ -1,4 +1,4 @@
-"""A load's outcome as data: what was measured, where, with which settings, medians and ratios against the floor.
+"""A load's outcome as data: what was measured, where, with which settings, medians and ratios against the baseline.
 
 No host name and no path is kept: results are published."""
 
@@ -45,7 +45,7 @@ def find_commit() -> str:
     git = ["git", "-C", str(find_repository())]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
-        parts = ("core", "journal", "engine", "bridge", "swarm", "server")
+        parts = ("core", "journal", "engine", "bridge", "loadgen", "server")
         files = ["status", "--porcelain", "--untracked-files=no", *parts]
         status = subprocess.run([*git, *files], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -55,7 +55,9 @@ def find_commit() -> str:
 
 def build_outcome(load: Load, measured: Mapping[str, Measured], driver: str, size: float) -> Outcome:
     """The JSON value of one load."""
-    floor = next((name for name in ("floor", "floor-merge") if name in load.against and name in measured), None)
+    baseline = next(
+        (name for name in ("baseline", "baseline-merge") if name in load.against and name in measured), None
+    )
     return {
         "load": load.name,
         "sentence": load.sentence,
@@ -71,7 +73,7 @@ def build_outcome(load: Load, measured: Mapping[str, Measured], driver: str, siz
             "runs": [shape.plan() for shape in load.shapes(size)],
         },
         "servers": {name: _build_server(found) for name, found in measured.items()},
-        "against_floor": _build_ratios(measured, floor) if floor else {},
+        "against_baseline": _build_ratios(measured, baseline) if baseline else {},
     }
 
 
@@ -85,21 +87,21 @@ def _build_server(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _build_ratios(measured: Mapping[str, Measured], floor: str) -> dict[str, dict[str, float]]:
-    """Each figure over the floor's of the same round; the median of those."""
-    base = measured[floor].figures
+def _build_ratios(measured: Mapping[str, Measured], baseline: str) -> dict[str, dict[str, float]]:
+    """Each figure over the baseline's of the same round; the median of those."""
+    base = measured[baseline].figures
     return {
         name: {
             figure: statistics.median(
-                mine[figure] / floors[figure]
-                for mine, floors in zip(found.figures, base, strict=True)
-                if floors.get(figure)
+                mine[figure] / baselines[figure]
+                for mine, baselines in zip(found.figures, base, strict=True)
+                if baselines.get(figure)
             )
             for figure in found.figures[0]
-            if all(floors.get(figure) for floors in base)
+            if all(baselines.get(figure) for baselines in base)
         }
         for name, found in measured.items()
-        if name != floor
+        if name != baseline
     }
 
 

@@ -71,7 +71,7 @@ def run_rounds(
 
 
 def _has_merged(figures: dict[str, Figures], targets: Sequence[Target]) -> bool:
-    """Whether this node or the floor did. A rival that merges at this pace does so in every round: it would never be over."""
+    """Whether this node or the baseline did. A rival that merges at this pace does so in every round: it would never be over."""
     return any(
         value > MERGED_MAX
         for target in targets
@@ -115,7 +115,7 @@ def _fit(plan: dict[str, Any], target: Target) -> None:
             {**step, "ahead_max": step["in_flight"], "in_flight": 0} if step.get("in_flight") else step
             for step in plan["steps"]
         ]
-    if target.name == "floor" or (target.program and not target.name.startswith("floor")):
+    if target.name == "baseline" or (target.program and not target.name.startswith("baseline")):
         plan["steps"] = [
             {**step, "messages": int(step["messages"] * SLOW_SHARE)} if step.get("ahead_max") else step
             for step in plan["steps"]

@@ -1,6 +1,6 @@
 """One run of a load as the generator takes it: how many connect, and what they do, step by step. Pure values.
 
-Shapes of steps are those of swarm/src/plan.rs.
+Shapes of steps are those of loadgen/src/plan.rs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Shape:
     """Of the node; 0: as many as the load says."""
 
     def plan(self) -> dict[str, Any]:
-        """The part of swarm/src/plan.rs that the load decides."""
+        """The part of loadgen/src/plan.rs that the load decides."""
         return {name: getattr(self, name) for name in PLANNED}
 
 

@@ -79,24 +79,24 @@ class Target:
     has_tls: bool = False
 
     def is_ours(self) -> bool:
-        """This node, or the floor it is measured against."""
-        return self.name.startswith(("godwit", "floor"))
+        """This node, or the baseline it is measured against."""
+        return self.name.startswith(("godwit", "baseline"))
 
     def is_here(self) -> bool:
         return (not self.program or shutil.which(self.program) is not None) and os.path.exists(self.file or "/")
 
 
 def find_repository() -> Path:
-    """The working copy this package runs from; the floor's source lies there."""
+    """The working copy this package runs from; the baseline's source lies there."""
     return Path(__file__).resolve().parents[3]
 
 
-def _floor(*mode: str) -> Callable[[Path, int, Order], list[str]]:
+def _baseline(*mode: str) -> Callable[[Path, int, Order], list[str]]:
     def command(directory: Path, port: int, order: Order) -> list[str]:
-        source = find_repository() / "benchmarks" / "floor" / "floor.c"
-        program = directory / "floor"
+        source = find_repository() / "benchmarks" / "baseline" / "baseline.c"
+        program = directory / "baseline"
         if not source.exists():
-            raise BenchFailed(f"the floor's source is not here: {source.name} comes with the repository")
+            raise BenchFailed(f"the baseline's source is not here: {source.name} comes with the repository")
         subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)
         return [str(program), "0", *mode]
 
@@ -189,8 +189,8 @@ TARGETS = {
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),
         Target("godwit-mqtt-qos1", "mqtt-qos1", _godwit, says_address=True, door="mqtt"),
-        Target("floor", "floor", _floor(), program="cc", says_address=True),
-        Target("floor-merge", "floor", _floor("merge"), program="cc", says_address=True),
+        Target("baseline", "baseline", _baseline(), program="cc", says_address=True),
+        Target("baseline-merge", "baseline", _baseline("merge"), program="cc", says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
         Target("mosquitto-qos1", "mqtt-qos1", _mosquitto, program="mosquitto"),
         Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, has_workers=True, subject_publishers=True),

@@ -119,7 +119,7 @@ def _describe(file: Mapping[str, Any]) -> str:
 def find_journal(directory: Path) -> Path:
     """The journal of a data directory, or the directory itself where it is one."""
     for found in (directory / "journal", directory):
-        if any((found / stream).is_dir() for stream in ("messages", "reigns")):
+        if any((found / stream).is_dir() for stream in ("messages", "runs")):
             return found
     raise _no_journal(directory)
 

@@ -43,7 +43,7 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--identity", help="Whoever is this is closed and refused.")
 @click.option("--token-id", help="Whoever shows the token with this id (jti) is closed and refused.")
 @click.option("--until", "until_ms", type=int, metavar="UNIX_MS", help="Until then; without it until it is lifted.")
-@click.option("--lift", is_flag=True, help="Take the revocation back.")
+@click.option("--undo", "lift", is_flag=True, help="Take the revocation back.")
 @click.option("--list", "is_list", is_flag=True, help="Print what is revoked.")
 def revoke(
     admin: str | None,

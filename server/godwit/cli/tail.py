@@ -23,14 +23,14 @@ from .client_options import client_options, read_ca_file, read_servers, read_tok
 from .lines import write_json, write_pretty
 
 if TYPE_CHECKING:
-    from ..client import Stand, Subscription
+    from ..client import ResumePoint, Subscription
 
 
 @click.command()
 @client_options
 @click.argument("pattern")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line, as the JSON wire writes it.")
-@click.option("--since", metavar="MARK", help="A pattern: go on after this mark.")
+@click.option("--since", metavar="TOKEN", help="A pattern: go on after this resume token.")
 @click.option(
     "--after", multiple=True, metavar="[SUBJECT=]POSITION", help="Go on after this position; may be repeated."
 )
@@ -88,7 +88,7 @@ async def run_tail(
             await showing
         subscription.handled()
         if not count and not positions:
-            _say_how_to_go_on(pattern, subscription.stand)
+            _say_how_to_go_on(pattern, subscription.resume_point)
 
 
 async def _show(subscription: Subscription, write: Any, count: int | None) -> None:
@@ -100,9 +100,9 @@ async def _show(subscription: Subscription, write: Any, count: int | None) -> No
                 return
 
 
-def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> Stand:
-    """Where to go on: a mark, positions by subject, or one position of a single subject; raises ConfigInvalid."""
-    from ..client import Stand
+def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> ResumePoint:
+    """Where to go on: a resume token, positions by subject, or one position of a single subject; raises ConfigInvalid."""
+    from ..client import ResumePoint
 
     try:
         is_many = is_pattern(check_pattern(pattern))
@@ -118,10 +118,10 @@ def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> Stand
         raise ConfigInvalid("--after", error.text, "is no position", hint="such as 7.42") from error
     if since is not None and not is_many:
         raise ConfigInvalid("--since", since, "is for a pattern; a single subject goes on with --after")
-    return Stand(positions, since)
+    return ResumePoint(positions, since)
 
 
-def _say_how_to_go_on(pattern: str, stand: Stand) -> None:
+def _say_how_to_go_on(pattern: str, stand: ResumePoint) -> None:
     if stand.since is not None:
         where = f"--since {shlex.quote(stand.since)}"
     elif pattern in stand.after:

@@ -65,7 +65,9 @@ def keys(folder: Path, algorithm: str) -> None:
     metavar="PATTERN",
     help="Neither, unless a more specific pattern allows it; may be repeated.",
 )
-@click.option("--lives", default="1h", metavar="TIME", help="How long it is valid, such as 30s, 15m, 1h, 7d (1h).")
+@click.option(
+    "--ttl", "lives", default="1h", metavar="TIME", help="How long it is valid, such as 30s, 15m, 1h, 7d (1h)."
+)
 @click.option("--audience", help="The claim aud.")
 @click.option("--token-id", help="The claim jti, which a revocation can name; else one is made.")
 @click.option(
@@ -135,7 +137,7 @@ def read_duration_s(text: str) -> int:
     """30s, 15m, 1h or 7d in seconds; raises ConfigInvalid."""
     found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", text, re.ASCII)
     if found is None:
-        raise ConfigInvalid("--lives", text, "must be a number and s, m, h or d, such as 15m")
+        raise ConfigInvalid("--ttl", text, "must be a number and s, m, h or d, such as 15m")
     return int(found[1]) * UNITS_S[found[2]]
 
 

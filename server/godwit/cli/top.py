@@ -24,7 +24,7 @@ from .operator import admin_options, call
 Tree = Mapping[str, Any]
 COLUMNS = {
     "connections": "connections",
-    "slow": "slow_readers",
+    "slow": "slow_consumers",
     "connects/s": "connects_per_second",
     "ends/s": "disconnects_per_second",
     "in/s": "messages_in_per_second",
@@ -37,7 +37,7 @@ COLUMNS = {
     "lost place/s": "resynced_per_second",
     "cores": "cpu",
 }
-"""Column → indicator."""
+"""Column → metric."""
 ROWS = {
     "connections": "connections",
     "connects a second": "connects_per_second",
@@ -50,13 +50,13 @@ ROWS = {
     "gaps a second": "gaps_per_second",
     "recovered a second": "recovered_per_second",
     "could not recover a second": "resynced_per_second",
-    "slow readers": "slow_readers",
+    "slow consumers": "slow_consumers",
     "log bytes": "message_bytes",
     "memory bytes": "memory_bytes",
     "cores used": "cpu",
 }
-"""Row → indicator, with a window."""
-ALARMING = {"slow_readers", "publishes_refused_per_second", "gaps_per_second", "resynced_per_second"}
+"""Row → metric, with a window."""
+ALARMING = {"slow_consumers", "publishes_refused_per_second", "gaps_per_second", "resynced_per_second"}
 UNITS = ("", "k", "M", "G", "T")
 LABEL_CHARACTERS = len("shard 99")
 NUMBER_CHARACTERS = len("0.00123")
@@ -75,7 +75,7 @@ NUMBER_CHARACTERS = len("0.00123")
 def top(
     admin: str | None, token_file: Path | None, window: str | None, interval: float, once: bool, is_json: bool
 ) -> None:
-    """Watch what a node does: connections, messages, gaps, slow readers, by shard and wire."""
+    """Watch what a node does: connections, messages, gaps, slow consumers, by shard and wire."""
 
     def look() -> Tree:
         return call(admin, token_file, "GET", "/v1/stats" + (f"?windows={window}" if window else ""))
@@ -154,14 +154,14 @@ def _draw_scopes(now: Tree, columns: list[str]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     scopes = {"node": now["node"]}
     scopes |= {f"shard {name}": scope for name, scope in now["shards"].items()}
-    scopes |= {name: scope for name, scope in now["wires"].items() if any(scope.values())}
+    scopes |= {name: scope for name, scope in now["protocols"].items() if any(scope.values())}
     for name, scope in scopes.items():
         table.add_row(name, *(_draw_value(COLUMNS[column], scope.get(COLUMNS[column])) for column in columns))
     return table
 
 
-def _draw_value(indicator: str, value: float | None) -> Text:
-    return Text(write_number(value), style="yellow" if value and indicator in ALARMING else "")
+def _draw_value(metric: str, value: float | None) -> Text:
+    return Text(write_number(value), style="yellow" if value and metric in ALARMING else "")
 
 
 def _draw_window(now: Tree, name: str, window: Tree) -> Table:
@@ -171,9 +171,9 @@ def _draw_window(now: Tree, name: str, window: Tree) -> Table:
     table.add_column("")
     for column in ("now", "mean", "max", "deviation"):
         table.add_column(column, justify="right")
-    for row, indicator in ROWS.items():
-        found = window["node"].get(indicator, {})
-        values = (now.get(indicator), found.get("mean"), found.get("max"), found.get("deviation"))
+    for row, metric in ROWS.items():
+        found = window["node"].get(metric, {})
+        values = (now.get(metric), found.get("mean"), found.get("max"), found.get("deviation"))
         table.add_row(row, *map(write_number, values))
     return table
 
@@ -182,9 +182,9 @@ def _draw_codes(codes: Tree) -> Text | None:
     from ..codes import CODES
 
     said = [
-        f"{CODES[int(code)].name if int(code) in CODES else 'other'} {indicator.removesuffix('_per_second')} {write_number(rate)}/s"
+        f"{CODES[int(code)].name if int(code) in CODES else 'other'} {metric.removesuffix('_per_second')} {write_number(rate)}/s"
         for code, scope in codes.items()
-        for indicator, rate in scope.items()
+        for metric, rate in scope.items()
         if rate
     ]
     return Text("\n" + "   ".join(said), style="yellow") if said else None

@@ -16,6 +16,7 @@ server's log waits.
 from ..errors import CommandRefused, GodwitError, PositionFileInvalid, PositionInvalid, SessionClosed, SubjectInvalid
 from ..model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position, Published
 from .client import Client
+from .codec.command import JsonText
 from .errors import (
     AnswerLost,
     ClientClosed,
@@ -28,10 +29,9 @@ from .errors import (
 )
 from .items import Dropped, Item, Status
 from .positions import PositionFile
+from .resume_point import ResumePoint
 from .settings import Settings
-from .stand import Stand
 from .subscription import Subscription, Watch
-from .wire.command import JsonText
 
 __all__ = [
     "Ack",
@@ -58,9 +58,9 @@ __all__ = [
     "PublishQueueFull",
     "Published",
     "ReplyTimeout",
+    "ResumePoint",
     "SessionClosed",
     "Settings",
-    "Stand",
     "Status",
     "SubjectInvalid",
     "Subscription",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from ..errors import PositionInvalid
 from ..model import Position
 from ..subject import check_subject
-from .stand import Stand
+from .resume_point import ResumePoint
 
 KEY_BYTES_MAX = 256
 NEVER_MS = 1 << 31  # a longer time never ends
@@ -57,12 +57,12 @@ def seconds_of(name: str, value: object) -> float | None:
     return None if value >= NEVER_MS else value / 1000
 
 
-def stand_of(selector: str, after: object) -> Stand | None:
+def resume_point_of(selector: str, after: object) -> ResumePoint | None:
     """What `after` of a subscribe says: a stand, a position of the selector, or positions by subject."""
-    if after is None or isinstance(after, Stand):
+    if after is None or isinstance(after, ResumePoint):
         return after
     if isinstance(after, Position):
-        return Stand({selector: after})
+        return ResumePoint({selector: after})
     if not isinstance(after, Mapping):
         raise TypeError(f"after is {_shown(after)}: expected a Stand, a Position, or a mapping of subject to Position")
     for subject, position in after.items():
@@ -71,7 +71,7 @@ def stand_of(selector: str, after: object) -> Stand | None:
         check_subject(subject)
         if not isinstance(position, Position):
             raise PositionInvalid(f"after[{subject!r}] = {_shown(position)}")
-    return Stand(dict(after))
+    return ResumePoint(dict(after))
 
 
 def _shown(value: object) -> str:

@@ -18,23 +18,23 @@ from typing import Literal
 from ..errors import GodwitError
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
-from .arguments import KEY_BYTES_MAX, check_choice, check_count, check_flag, check_text, seconds_of, stand_of
+from .arguments import KEY_BYTES_MAX, check_choice, check_count, check_flag, check_text, resume_point_of, seconds_of
 from .backoff import words_of
+from .codec.command import Choice, Draft, content_of
+from .codec.encodings import ENCODINGS, EncodingName
 from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
 from .item_queue import ItemQueue
+from .position_tracker import PositionTracker
 from .positions import SavedPositions
 from .requests import Requests
+from .resume_point import ResumePoint
 from .servers import ServerList
 from .session import Phase, Session
 from .settings import Settings
-from .stand import Stand
-from .standing import Standing
 from .subscribing import Subscribing
 from .subscription import Subscription, Watch
 from .watching import Watching
-from .wire.command import Choice, Draft, content_of
-from .wire.speak import WIRES, WireName
 
 log = logging.getLogger("godwit.client")
 
@@ -53,14 +53,14 @@ class Client:
         servers: str | Sequence[str | tuple[str, float]],
         *,
         token: str | Callable[[], Awaitable[str]] | None = None,
-        wire: WireName = "json",
+        encoding: EncodingName = "json",
         positions: MutableMapping[str, object] | None = None,
         settings: Settings | None = None,
         ca_file: str | Path | None = None,
     ) -> None:
         if token is not None and not callable(token):
             check_text("token", token)
-        check_choice("wire", wire, tuple(WIRES))
+        check_choice("encoding", encoding, tuple(ENCODINGS))
         if positions is not None and not isinstance(positions, MutableMapping):
             raise TypeError(f"positions is {positions!r:.80}: expected a mapping, such as a PositionFile")
         if settings is not None and not isinstance(settings, Settings):
@@ -70,7 +70,7 @@ class Client:
         self._token = token
         self._saved = None if positions is None else SavedPositions(positions)
         self._session = Session(self._settings, can_renew=callable(token))
-        self._connection = Connection(self._session, WIRES[wire], self._current_token, make_tls(ca_file))
+        self._connection = Connection(self._session, ENCODINGS[encoding], self._current_token, make_tls(ca_file))
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stirred = asyncio.Event()  # closed: stop waiting for the next try
@@ -115,7 +115,7 @@ class Client:
         self,
         selector: str,
         *,
-        after: Stand | Position | Mapping[str, Position] | None = None,
+        after: ResumePoint | Position | Mapping[str, Position] | None = None,
         last: int | None = None,
         snapshot: bool = True,
         on_gap: Literal["snapshot", "oldest"] = "snapshot",
@@ -133,10 +133,10 @@ class Client:
         check_choice("on_gap", on_gap, ("snapshot", "oldest"))
         if conflate_ms is not None:
             check_count("conflate_ms", conflate_ms, 1)
-        given = stand_of(selector, after)
+        given = resume_point_of(selector, after)
         if selector in self._session.subscriptions:
             raise SubscriptionExists(selector)
-        saved = self._saved.stand(selector) if self._saved is not None else None
+        saved = self._saved.resume_point(selector) if self._saved is not None else None
         subscription = self._subscribe(
             selector, saved if after is None else given, Choice(last, snapshot, on_gap, conflate_ms)
         )
@@ -248,11 +248,11 @@ class Client:
             if isinstance(outcome, Exception):
                 raise outcome
 
-    def _subscribe(self, selector: str, stand: Stand | None, choice: Choice) -> Subscription:
+    def _subscribe(self, selector: str, resume_point: ResumePoint | None, choice: Choice) -> Subscription:
         is_many, subjects_max = is_pattern(selector), self._settings.subjects_max
-        queue = ItemQueue(self._settings.items_max, Standing(selector, is_many, subjects_max, stand))
-        standing = Standing(selector, is_many, subjects_max, stand)
-        subscribing = Subscribing(selector, choice, standing, queue)
+        queue = ItemQueue(self._settings.items_max, PositionTracker(selector, is_many, subjects_max, resume_point))
+        tracker = PositionTracker(selector, is_many, subjects_max, resume_point)
+        subscribing = Subscribing(selector, choice, tracker, queue)
         subscription = Subscription(self._session, self._connection, subscribing)
         self._session.subscribe(subscribing)
         self._connection.wake()

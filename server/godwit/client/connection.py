@@ -22,11 +22,11 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.typing import Subprotocol
 
 from .arguments import check_text
+from .codec.command import Command, Publish
+from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
 from .session import Phase, Session
 from .subscribing import Subscribing
-from .wire.command import Command, Publish
-from .wire.speak import Wire
 
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
@@ -78,10 +78,10 @@ class Connection:
     """Carries a session over one socket at a time; `wake` and `took` are how the user's side stirs it."""
 
     def __init__(
-        self, session: Session, wire: Callable[[], Wire], token: TokenSource, tls: ssl.SSLContext | None
+        self, session: Session, encoding: Callable[[], Encoding], token: TokenSource, tls: ssl.SSLContext | None
     ) -> None:
-        self._session, self._new_wire, self._token = session, wire, token
-        self._wire, self._tls = wire(), tls
+        self._session, self._new_encoding, self._token = session, encoding, token
+        self._encoding, self._tls = encoding(), tls
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
         self._warn_at = 0  # no warning of unread subscriptions before
@@ -102,7 +102,7 @@ class Connection:
     async def live(self, url: str) -> Loss:
         """Open, carry, and end one connection; always returns how it ended."""
         settings = self._session.settings
-        self._wire = self._new_wire()
+        self._encoding = self._new_encoding()
         if self._token_failures:
             await asyncio.sleep(max(0, self._token_at - now_ms()) / 1000)
         try:
@@ -116,7 +116,7 @@ class Connection:
         try:
             socket = await _Connect(
                 url,
-                subprotocols=[Subprotocol(self._wire.subprotocol)],
+                subprotocols=[Subprotocol(self._encoding.subprotocol)],
                 open_timeout=settings.connect_timeout_ms / 1000,
                 ping_interval=None,  # the session pings, so that it can be tested without a clock
                 close_timeout=CLOSE_TIMEOUT_S,
@@ -156,7 +156,7 @@ class Connection:
     async def _read(self, socket: ClientConnection) -> Loss:
         session = self._session
         while not session.is_over:
-            session.receive(self._wire.decode(await socket.recv()), now_ms())
+            session.receive(self._encoding.decode(await socket.recv()), now_ms())
             if session.has_commands:
                 self._out.set()
             if session.subscriptions.behind():
@@ -193,7 +193,7 @@ class Connection:
         while not session.is_over:
             self._out.clear()
             for batch in _batches(session.commands()):
-                await socket.send(self._wire.encode(batch))
+                await socket.send(self._encoding.encode(batch))
             await self._out.wait()
         return Loss(None, "closed")
 

@@ -1,7 +1,7 @@
 """The items of one subscription between the wire and its reader.
 
 Bounded: at `items_max` it is full, and then nothing more is read for it, so that the server's log is the queue.
-Marks and statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item
+Resume tokens and statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item
 counts as handled when the next one is asked for.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..model import Gap, Message, Outcome
+from .codec.push import Marked
 from .items import Item, Status
-from .standing import Standing
-from .wire.push import Marked
+from .position_tracker import PositionTracker
 
 Entry: TypeAlias = Item | Marked
 
@@ -22,7 +22,7 @@ Entry: TypeAlias = Item | Marked
 class ItemQueue:
     """First in, first out; `handled` is the reader's stand."""
 
-    def __init__(self, items_max: int, handled: Standing) -> None:
+    def __init__(self, items_max: int, handled: PositionTracker) -> None:
         self._items_max = items_max
         self._entries: deque[Entry] = deque()
         self._in_hand: Entry | None = None
@@ -73,7 +73,7 @@ class ItemQueue:
         if isinstance(entry, Message):
             self.handled.note(entry)
         elif isinstance(entry, Marked):
-            self.handled.mark(entry.mark, entry.node)
+            self.handled.resume_token(entry.resume_token, entry.node)
         elif isinstance(entry, Gap):
             self.handled.place(entry)
         elif isinstance(entry, Status):

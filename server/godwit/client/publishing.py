@@ -15,8 +15,8 @@ from typing import TypeAlias
 from ..codes import CODES, Code
 from ..errors import CommandRefused, GodwitError
 from ..model import Published
+from .codec.command import Draft, Publish
 from .errors import AnswerLost, ClientClosed, PublishQueueFull
-from .wire.command import Draft, Publish
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
 ENTRY_BYTES = 200  # what one waiting publish costs beside its content

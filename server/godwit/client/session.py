@@ -18,6 +18,9 @@ from ..codes import Code
 from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
 from .backoff import WISH_MS_MAX, Backoff, wish_of, words_of
+from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
+from .codec.push import Ended, Marked, Notice, Told
+from .codec.reply import Refusal, Reply
 from .errors import ClientClosed
 from .items import Dropped
 from .liveness import Health, Liveness
@@ -26,9 +29,6 @@ from .settings import Settings
 from .subscribing import State, Subscribing
 from .subscriptions import Subscriptions
 from .watching import Watching
-from .wire.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
-from .wire.push import Ended, Marked, Notice, Told
-from .wire.reply import Refusal, Reply
 
 CLIENT_NAME = "godwit-python/1"
 CLOSED_FOR_GOOD = (4000, 4099)

@@ -13,7 +13,7 @@ class Settings:
     publish_queue_max: int = 10_000  # publishes without an answer
     publish_queue_bytes_max: int = 16 << 20  # and their bytes
     publish_in_flight_max: int = 500  # of these on the wire; the server allows 1,000 commands
-    subjects_max: int = 4_000  # positions kept of one pattern, beside its mark
+    subjects_max: int = 4_000  # positions kept of one pattern, beside its resume token
     frame_bytes_max: int = 2 << 20  # of one frame received
     connect_timeout_ms: int = 10_000  # to open a connection and be answered
     answer_timeout_ms: int = 10_000  # to answer a ping, else the peer is dead

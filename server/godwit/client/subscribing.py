@@ -14,12 +14,12 @@ from enum import Enum
 
 from ..errors import GodwitError
 from ..model import Gap, GapReason, Message, Outcome, Position
+from .codec.command import Choice, Subscribe
+from .codec.push import Marked
+from .codec.reply import Reply
 from .item_queue import ItemQueue
 from .items import Dropped, Status
-from .standing import Standing, Verdict
-from .wire.command import Choice, Subscribe
-from .wire.push import Marked
-from .wire.reply import Reply
+from .position_tracker import PositionTracker, Verdict
 
 
 class State(Enum):
@@ -32,31 +32,33 @@ class State(Enum):
 class Subscribing:
     """The state above, and counts of what was told and dropped. `wake` is called when the queue has something new."""
 
-    def __init__(self, selector: str, choice: Choice, standing: Standing, queue: ItemQueue) -> None:
-        self.selector, self.choice, self.standing, self.queue = selector, choice, standing, queue
+    def __init__(self, selector: str, choice: Choice, tracker: PositionTracker, queue: ItemQueue) -> None:
+        self.selector, self.choice, self.tracker, self.queue = selector, choice, tracker, queue
         self.state = State.IDLE
         self.is_aside = False  # left alone until its queue has room again
         self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
-        self.is_joined = False  # nothing published from now on can be lost: a new pattern waits for its first mark
+        self.is_joined = (
+            False  # nothing published from now on can be lost: a new pattern waits for its first resume token
+        )
         self.duplicates = self.gaps = self.missing = self.joins = 0
         self._asked_id: int | None = None
 
     def ask(self, id: int, node: str | None) -> Subscribe:
         """Ask this node to serve it from where it stands."""
         self.state, self._asked_id, self.is_aside = State.ASKED, id, False
-        if not self.standing.stand.can_be_asked:
+        if not self.tracker.resume_point.can_be_asked:
             self._begin_anew()
-        return Subscribe(id, self.selector, self.standing.stand.for_node(node), self.choice)
+        return Subscribe(id, self.selector, self.tracker.resume_point.for_node(node), self.choice)
 
     def reply(self, reply: Reply) -> None:
         if not self.is_asked_by(reply.id):
             return
         self.state = State.SERVED
         self.joins += 1
-        self.is_joined = self.is_joined or not self.standing.is_pattern or bool(self.standing.stand)
+        self.is_joined = self.is_joined or not self.tracker.is_pattern or bool(self.tracker.resume_point)
         is_placed = reply.outcome is not Outcome.RESYNC  # else the gap that follows says where
-        self.standing.joined(reply.position if is_placed else None, reply.count)
+        self.tracker.joined(reply.position if is_placed else None, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
 
     @property
@@ -70,27 +72,27 @@ class Subscribing:
     def message(self, message: Message) -> None:
         if self.state is not State.SERVED:
             return
-        stand = self.standing.position(message.subject)
-        verdict = self.standing.judge(message)
+        resume_point = self.tracker.position(message.subject)
+        verdict = self.tracker.judge(message)
         if verdict is Verdict.DUPLICATE:
             self.duplicates += 1
             return
         if verdict is Verdict.MISSING:
             self.missing += 1
-            self._put(_hole(message, stand))
+            self._put(_hole(message, resume_point))
         self._put(message)
 
     def gap(self, gap: Gap) -> None:
-        refined = self.standing.refine(gap)
+        refined = self.tracker.refine(gap)
         if self.state is State.SERVED and refined is not None:
             self.gaps += 1
-            self.standing.place(refined)
+            self.tracker.place(refined)
             self._put(refined)
 
     def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:
             self.is_joined = True
-            self.standing.mark(marked.mark, marked.node)
+            self.tracker.resume_token(marked.resume_token, marked.node)
             self._put(marked)
 
     def dropped(self, dropped: Dropped) -> None:
@@ -123,7 +125,7 @@ class Subscribing:
         """It was cut in its first join, of very many subjects: what it would miss now cannot be asked for: it is told."""
         gap = Gap(self.selector, None, None, GapReason.UNKNOWN, None, self.selector)
         self.gaps += 1
-        self.standing.place(gap)
+        self.tracker.place(gap)
         self._put(gap)
 
     def _put(self, entry: Message | Gap | Dropped | Status | Marked) -> None:
@@ -131,12 +133,14 @@ class Subscribing:
         self.wake()
 
 
-def _hole(message: Message, stand: Position | None) -> Gap:
+def _hole(message: Message, resume_point: Position | None) -> Gap:
     """What the server should have said and did not: reported, never passed over."""
     at = message.position
-    assert at is not None and stand is not None, "a hole is found between two positions"
+    assert at is not None and resume_point is not None, "a hole is found between two positions"
     upto = message.after or Position(at.epoch, at.sequence - 1)
-    return Gap(message.subject, upto, stand, GapReason.UNKNOWN, upto.sequence - stand.sequence, message.pattern)
+    return Gap(
+        message.subject, upto, resume_point, GapReason.UNKNOWN, upto.sequence - resume_point.sequence, message.pattern
+    )
 
 
 def _nothing() -> None:

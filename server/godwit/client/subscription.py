@@ -11,8 +11,8 @@ from ..model import Gap, Interest, Message
 from .connection import Connection
 from .errors import ClientClosed
 from .items import Dropped, Item
+from .resume_point import ResumePoint
 from .session import Session
-from .stand import Stand
 from .subscribing import State, Subscribing
 from .watching import Watching
 
@@ -22,7 +22,7 @@ log = logging.getLogger("godwit.client")
 class Subscription:
     """Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places.
 
-    One reader at a time. An item counts as handled when the next one is asked for; `stand` is where the reader stands.
+    One reader at a time. An item counts as handled when the next one is asked for; `resume_point` is where the reader stands.
     """
 
     def __init__(self, session: Session, connection: Connection, subscribing: Subscribing) -> None:
@@ -37,9 +37,9 @@ class Subscription:
         return self._subscribing.selector
 
     @property
-    def stand(self) -> Stand:
+    def resume_point(self) -> ResumePoint:
         """Where the reader stands: give it to `subscribe` later to go on from here."""
-        return self._subscribing.queue.handled.stand
+        return self._subscribing.queue.handled.resume_point
 
     @property
     def is_ended(self) -> bool:

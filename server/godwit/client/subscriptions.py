@@ -10,10 +10,10 @@ from dataclasses import replace
 from ..codes import CODES, Code
 from ..errors import CommandRefused, GodwitError
 from ..model import Gap, Message
+from .codec.push import Ended, Marked
+from .codec.reply import Refusal
 from .items import Dropped
 from .subscribing import State, Subscribing
-from .wire.push import Ended, Marked
-from .wire.reply import Refusal
 
 PUT_OFF_MS = 5_000  # before a refused subscription is asked for again
 

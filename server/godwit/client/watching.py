@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..errors import GodwitError
 from ..model import Interest
-from .wire.command import Watch
+from .codec.command import Watch
 
 STATE_MS = 1_000  # within this after the answer the whole state has been told
 

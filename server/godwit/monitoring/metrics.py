@@ -1,6 +1,6 @@
 """The node's figures in the OpenMetrics form, read from the engine when somebody scrapes and never before.
 
-Owns the exposition: which family a figure is, and by which labels. Labels are shards, wires, codes, reasons, conditions and names of
+Owns the exposition: which family a figure is, and by which labels. Labels are shards, protocols, codes, reasons, conditions and names of
 limits: bounded, and none is a client's word. Its own registry: whoever embeds a node keeps theirs.
 """
 
@@ -23,9 +23,9 @@ from prometheus_client.registry import Collector
 
 from ..codes import CODES
 from ..limits import LIMITS
-from .figures import CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, Figure, Kind
 from .health import Condition
-from .reading import NODE_SCOPE, Scope, Values, count_by, list_wire_values, take_reading
+from .metric_specs import CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, Kind, MetricSpec
+from .stats_snapshot import NODE_SCOPE, Scope, Values, count_by, list_protocol_values, take_reading
 
 _LIMITS = frozenset(limit.name for limit in LIMITS)
 
@@ -35,7 +35,7 @@ class Sources:
     """Where the figures come from: the engine, Python's own counts, what describes the node, its limits by name."""
 
     read_stats: Callable[[], Mapping[str, Any]]
-    read_counts: Callable[[], Mapping[Figure, float]]
+    read_counts: Callable[[], Mapping[MetricSpec, float]]
     describe: Callable[[], Mapping[str, Any]]
     limits: Mapping[str, int]
 
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     """A value of a family."""
 
     name: str
-    figure: Figure
+    figure: MetricSpec
     labels: Mapping[str, str]
     value: float
 
@@ -95,9 +95,9 @@ def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
     for figure in NODE:
         if figure.name not in PROCESS and figure in scopes[NODE_SCOPE]:
             yield Sample(f"godwit_{figure.name}", figure, {}, scopes[NODE_SCOPE][figure])
-    for shard, wire, values in list_wire_values(stats):
+    for shard, protocol, values in list_protocol_values(stats):
         for figure, value in values.items():
-            yield Sample(f"godwit_{figure.name}", figure, {"shard": shard, "wire": wire}, value)
+            yield Sample(f"godwit_{figure.name}", figure, {"shard": shard, "protocol": protocol}, value)
     for number, shard_stats in enumerate(stats.get("shards") or ()):
         values = scopes.get(("shards", str(number)), {})
         for figure in SHARD:

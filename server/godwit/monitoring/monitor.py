@@ -21,8 +21,8 @@ from ..logs import read_logger
 from ..model import Position
 from .presentation import Tree, list_due, list_pushes, make_root, show_now, show_window
 from .process import ProcessMeter, stand_back
-from .reading import Reading, Series, compare, take_reading
 from .records import is_due, list_written, record_now, record_window
+from .stats_snapshot import Series, StatsSnapshot, compare, take_reading
 from .window_file import WindowFile, WindowFileInvalid, dump_windows
 from .windows import WINDOWS, Windows
 
@@ -75,7 +75,7 @@ class Monitor:
         self._windows = self._load()
         # The windows' time is this node's monotonic one, moved so that it never goes before what was saved.
         self._offset_s = max(self._clock.wall(), self._windows.time_s) - self._clock.mono()
-        self._before: Reading | None = None
+        self._before: StatsSnapshot | None = None
         self._now: dict[Series, float] = {}
         self._now_ms = 0
         self._has_pushed = False
@@ -140,7 +140,7 @@ class Monitor:
             due = max(due + INTERVAL_S, loop.time())  # a reading that was missed is not made up for: the next says more
             await asyncio.sleep(due - loop.time())
 
-    def _take(self, reading: Reading) -> list[Draft]:
+    def _take(self, reading: StatsSnapshot) -> list[Draft]:
         before, self._before = self._before, reading
         weight = min(reading.time_s - before.time_s, GAP_S_MAX) if before else 0.0
         self._now = compare(before or reading, reading)
@@ -156,7 +156,7 @@ class Monitor:
             self._has_pushed = True
         return [Draft(subject, content) for subject, content in pushes]
 
-    def _record(self, before: Reading | None, reading: Reading) -> list[Statistic]:
+    def _record(self, before: StatsSnapshot | None, reading: StatsSnapshot) -> list[Statistic]:
         """What is to be written into the journal of this reading."""
         if self._write_stats is None or before is None:
             return []

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .moments import Statistics
-from .reading import Scope, Series
+from .stats_snapshot import Scope, Series
 from .windows import WINDOWS
 
 Tree = dict[str, Any]
 ROOT = "/$node"
 SEGMENT_CHARACTERS_MAX = 64
-GROUPS = ("shards", "wires", "codes", "reasons")
+GROUPS = ("shards", "protocols", "codes", "reasons")
 """Scopes beside the node's own."""
 PUSH_INTERVAL_S_MIN, PUSH_INTERVAL_S_MAX = 5, 60
 """Summing the last minute anew each second was half of what the statistics cost."""
@@ -47,7 +47,7 @@ def list_pushes(root: str, leaf: str, time_ms: int, tree: Tree) -> Iterator[tupl
     """(subject, content) of each scope of a tree: the node's own, each shard's, each wire's, all codes, all reasons."""
     about = {"time": time_ms} | {name: tree[name] for name in ("seconds", "covered_seconds") if name in tree}
     yield f"{root}/{leaf}", _encode(about | tree["node"])
-    for group in ("shards", "wires"):
+    for group in ("shards", "protocols"):
         for name, scope in tree[group].items():
             yield f"{root}/{group}/{name}/{leaf}", _encode(about | scope)
     for group in ("codes", "reasons"):
@@ -75,7 +75,7 @@ def _show_statistics(found: Statistics) -> Tree:
 def _grow(leaves: Iterable[tuple[Series, Any]]) -> Tree:
     tree: Tree = {"node": {}, **{group: {} for group in GROUPS}}
     for series, leaf in leaves:
-        _find_branch(tree, series.scope)[series.indicator] = leaf
+        _find_branch(tree, series.scope)[series.metric] = leaf
     return tree
 
 

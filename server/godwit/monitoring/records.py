@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from ..engine import Statistic
 from .moments import Statistics
-from .reading import NODE_SCOPE, Series
+from .stats_snapshot import NODE_SCOPE, Series
 from .windows import DAY_S, WINDOWS
 
 NOW = "now"
@@ -42,5 +42,5 @@ def record_window(name: str, found: Mapping[Series, Statistics]) -> Iterator[Sta
 
 
 def _name(series: Series) -> tuple[str, str, str]:
-    """(indicator, scope, label)."""
-    return series.indicator, series.scope[0], "/".join(series.scope[1:])
+    """(metric, scope, label)."""
+    return series.metric, series.scope[0], "/".join(series.scope[1:])

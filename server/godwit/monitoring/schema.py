@@ -1,11 +1,24 @@
-"""The JSON schema of /v1/stats, and the reference table of all indicators: both made from the figures' table. Pure."""
+"""The JSON schema of /v1/stats, and the reference table of all metrics: both made from the figures' table. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .figures import AUDIT_FIGURES, CODE, FAILED, LIMIT, NODE, PROCESS, REACHED, REASON, SHARD, WIRE, Figure, Kind
+from .metric_specs import (
+    AUDIT_FIGURES,
+    CODE,
+    FAILED,
+    LIMIT,
+    NODE,
+    PROCESS,
+    PROTOCOL,
+    REACHED,
+    REASON,
+    SHARD,
+    Kind,
+    MetricSpec,
+)
 from .windows import WINDOWS
 
 Schema = dict[str, Any]
@@ -20,17 +33,17 @@ _STATISTICS: Schema = {
     "required": ["max", "mean", "deviation"],
     "additionalProperties": False,
 }
-SCOPES: dict[str, tuple[Figure, ...]] = {
-    "node": (*NODE, *(figure for figure in (*WIRE, *SHARD) if figure.name != "cpu_seconds")),
-    "shards": (*WIRE, *SHARD),
-    "wires": WIRE,
+SCOPES: dict[str, tuple[MetricSpec, ...]] = {
+    "node": (*NODE, *(figure for figure in (*PROTOCOL, *SHARD) if figure.name != "cpu_seconds")),
+    "shards": (*PROTOCOL, *SHARD),
+    "protocols": PROTOCOL,
     "codes": CODE,
     "reasons": REASON,
 }
 """Which figures each scope has."""
 METRICS = (
     ("", NODE, "", ""),
-    ("", WIRE, "", "shard, wire"),
+    ("", PROTOCOL, "", "shard, protocol"),
     ("shard_", SHARD, "", "shard"),
     ("", CODE, "_by_code", "code, name"),
     ("", REASON, "_by_reason", "reason"),
@@ -38,7 +51,7 @@ METRICS = (
 """(prefix, figures, suffix, labels) of the metrics."""
 _KEYS = {
     "shards": ("^[0-9]+$", "By the shard's number."),
-    "wires": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
+    "protocols": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
     "codes": ("^[0-9]+$", "By code, from its first time on."),
     "reasons": ("^[a-z]+$", "By the reason of a gap."),
 }
@@ -76,22 +89,20 @@ def make_schema() -> Schema:
 
 
 def list_indicators() -> Iterator[tuple[str, str, str, str]]:
-    """(name, unit, meaning, scopes) of every indicator, in the table's order."""
+    """(name, unit, meaning, scopes) of every metric, in the table's order."""
     seen: dict[str, tuple[str, str, list[str]]] = {}
     for scope, figures in SCOPES.items():
         for figure in figures:
-            if figure.indicator:
-                known = seen.setdefault(figure.indicator, (figure.indicator_unit, figure.sentence, []))
+            if figure.metric:
+                known = seen.setdefault(figure.metric, (figure.metric_unit, figure.sentence, []))
                 known[2].append(scope)
     for name, (unit, sentence, scopes) in seen.items():
         yield name, unit, sentence, ", ".join(scopes)
 
 
 def describe_figures() -> str:
-    """The reference page: every indicator, every window, every metric."""
-    indicators = "\n".join(
-        f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators()
-    )
+    """The reference page: every metric, every window, every metric."""
+    metrics = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators())
     windows = "\n".join(f"| `{window.name}` | {window.seconds:,} |" for window in WINDOWS.values())
     metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
     return f"""# Figures
@@ -102,9 +113,9 @@ Made from the table in the code. How to read them is in [Monitoring](../guides/m
 
 In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth a second.
 
-| indicator | unit | of | meaning |
+| metric | unit | of | meaning |
 |---|---|---|---|
-{indicators}
+{metrics}
 
 ## Windows
 
@@ -167,9 +178,9 @@ def _make_tree(leaf: Schema, about: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _make_scope(figures: Iterable[Figure], leaf: Schema) -> Schema:
+def _make_scope(figures: Iterable[MetricSpec], leaf: Schema) -> Schema:
     described = {
-        figure.indicator: {**leaf, "description": f"{figure.sentence} Unit: {figure.indicator_unit}."}
+        figure.metric: {**leaf, "description": f"{figure.sentence} Unit: {figure.metric_unit}."}
         for figure in figures
         if figure.kind is not Kind.NUMBER
     }

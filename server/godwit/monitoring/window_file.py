@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .moments import FIELDS
-from .reading import Series
+from .stats_snapshot import Series
 from .windows import LEVELS, SERIES_MAX, Bucket, Windows
 
 FORMAT = 1
@@ -79,7 +79,7 @@ def dump_windows(windows: Windows) -> bytes:
     head = {
         "format": FORMAT,
         "time_s": windows.time_s,
-        "series": [[list(series.scope), series.indicator] for series in windows.series],
+        "series": [[list(series.scope), series.metric] for series in windows.series],
         "rings": rings,
         "crc32": zlib.crc32(body),
     }
@@ -98,8 +98,8 @@ def parse_windows(content: bytes) -> Windows:
     windows.time_s = float(head["time_s"])
     if len(head["series"]) > SERIES_MAX:
         raise WindowFileInvalid("holds more series than a node has")
-    for scope, indicator in head["series"]:
-        windows.place(Series(tuple(map(str, scope)), str(indicator)))
+    for scope, metric in head["series"]:
+        windows.place(Series(tuple(map(str, scope)), str(metric)))
     at = 0
     for ring, told in zip(windows.rings, head["rings"], strict=True):
         for number, length in told["buckets"]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from .moments import FIELDS, Row, Statistics, fill_row, make_row, merge_row, merge_rows, read_row
-from .reading import Series
+from .stats_snapshot import Series
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 MONTH_S = 30 * DAY_S

@@ -76,7 +76,7 @@ class FakeEngine:
         return {
             "subjects": len(sequences),
             "accepted": sum(sequences),
-            "shards": [{"wires": {"json": {"connections": 0}}}],
+            "shards": [{"protocols": {"json": {"connections": 0}}}],
         }
 
     def subjects(self, after: str, limit: int, pattern: str | None) -> list[dict[str, Any]]:

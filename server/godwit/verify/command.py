@@ -38,17 +38,18 @@ _NOT_OF_THE_PLAN = ("seed", "json_file", "html_file")
 @click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True)
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes a second.")
 @click.option(
-    "--harm",
+    "--fault",
     "harms",
     multiple=True,
     type=click.Choice([*(harm.value for harm in Harm), "none"]),
     help="Only this; may be repeated.",
 )
 @click.option(
-    "--without",
+    "--exclude-fault",
+    "without",
     multiple=True,
     type=click.Choice([harm.value for harm in Harm]),
-    help="All harm but this; may be repeated.",
+    help="Inject every fault except this one. Repeatable.",
 )
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in Kind]), help="Only these subscribers."

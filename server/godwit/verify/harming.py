@@ -160,7 +160,7 @@ class Harming:
                 raise AssertionError(fault.harm)
 
     async def _start_again(self, node: Node, pause_s: float) -> None:
-        """Whatever was under way to clients is gone before the new reign begins, so that the ledger knows which is which."""
+        """Whatever was under way to clients is gone before the new run begins, so that the ledger knows which is which."""
         self._proxy.target = None
         self._proxy.cut_all()
         await asyncio.sleep(SETTLE_S + pause_s)

@@ -36,7 +36,7 @@ LIMITS: dict[str, int] = {
     "feed_bytes_max": 33_554_432,
     "ping_interval_ms": 2_000,
     "idle_ms_max": 20_000,
-    "mark_interval_ms": 500,
+    "resume_token_interval_ms": 500,
 }
 """Small, so that every limit is met within minutes. Their sum is the memory that is stated."""
 QUICK = {"drain.spread_ms": 500, "drain.grace_ms": 1_000}

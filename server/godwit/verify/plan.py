@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeVar
 
-from ..client.wire.speak import WireName
+from ..client.codec.encodings import EncodingName
 from .judge.content import Style, mix
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Scale:
 @dataclass(frozen=True, slots=True)
 class PublisherPlan:
     number: int
-    wire: WireName
+    encoding: EncodingName
     is_keyed: bool  # publishes again what was not answered
     in_flight: int
 
@@ -92,9 +92,9 @@ class SubscriberPlan:
     name: str
     kind: Kind
     selector: str
-    wire: WireName
+    encoding: EncodingName
     conflate_ms: int | None = None
-    resumes_by: Literal["mark", "positions", "both"] = "mark"
+    resumes_by: Literal["resume_token", "positions", "both"] = "resume_token"
     pace: float = 0.0  # messages a second that a slow one reads
     on_gap: Literal["snapshot", "oldest"] = "snapshot"
     transport: Transport = "auto"  # what carries a JavaScript client
@@ -194,8 +194,8 @@ def _draw_subscribers(
 
 
 def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], root: str) -> SubscriberPlan:
-    wires: tuple[WireName, ...] = ("json", "binary")
-    wire = lots.choose(wires)
+    encodings: tuple[EncodingName, ...] = ("json", "binary")
+    encoding = lots.choose(encodings)
     name = f"{kind}-{number}"
     patterns = [f"{root}/{rest}" for rest in ("a/*", "b/*", "a/**", "b/*", "*/3", "*/2", "busy/*", "**")]
     selector = subjects[lots.draw(len(subjects))]
@@ -203,16 +203,16 @@ def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], r
         selector = lots.choose(patterns)
     transport = TRANSPORTS[(number - 1) % len(TRANSPORTS)] if kind is Kind.JAVASCRIPT else "auto"
     if transport != "auto":
-        wire = "json"  # over HTTP there is no other
+        encoding = "json"  # over HTTP there is no other
     if kind is Kind.SLOW:  # one that the log will move past
         selector = lots.choose([f"{root}/{rest}" for rest in ("busy/0", "busy/1", "busy/*", "**")])
     return SubscriberPlan(
         name,
         kind,
         selector,
-        wire,
+        encoding,
         lots.choose((100, 300, 1_000)) if kind is Kind.CONFLATED else None,
-        lots.choose(("mark", "positions", "both")),
+        lots.choose(("resume_token", "positions", "both")),
         lots.between(3, 15) if kind is Kind.SLOW else 0.0,
         lots.choose(("snapshot", "snapshot", "oldest")),
         transport,

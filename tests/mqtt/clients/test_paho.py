@@ -74,9 +74,9 @@ class Device:
 
     def cut(self) -> None:
         """As by a lost network: nothing is said."""
-        wire = self.client.socket()
-        assert wire is not None
-        (wire if isinstance(wire, socket.socket) else wire._socket).shutdown(socket.SHUT_RDWR)
+        protocol = self.client.socket()
+        assert protocol is not None
+        (protocol if isinstance(protocol, socket.socket) else protocol._socket).shutdown(socket.SHUT_RDWR)
         self.client.loop_stop()
 
 

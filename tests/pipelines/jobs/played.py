@@ -42,7 +42,7 @@ class Play:
     ) -> None:
         self.lots = random.Random(seed)
         self.seconds, self.clients, self.rate, self.start = seconds, clients, rate, start
-        streams = ("messages", "access", "deliveries", "latency", "stats", "reigns")
+        streams = ("messages", "access", "deliveries", "latency", "stats", "runs")
         self.rows: dict[str, list[Row]] = {stream: [] for stream in streams}
         self.writers = {stream: JournalWriter(data, stream, "played") for stream in streams}
         self.wrong: list[str] = []
@@ -75,7 +75,7 @@ class Play:
             "follows_arrival": None if life == 0 else self._arrivals(begin),
             "follows_clean": None if life == 0 else False,
         }
-        self.rows["reigns"].append(
+        self.rows["runs"].append(
             {**first, "time": self.at(begin), "kind": "began", "epoch": life + 1, **follows, **_NO_LOSS}
         )
         published = self._publish(first, life + 1, begin, end)
@@ -97,10 +97,10 @@ class Play:
                     {
                         **first,
                         "time": self.at(second),
-                        "indicator": name,
+                        "metric": name,
                         "scope": "node",
                         "label": "",
-                        "window": "now",
+                        "window_name": "now",
                         "covered_s": 0.0,
                         "value": float(value),
                         "max": None,
@@ -148,7 +148,7 @@ class Play:
             **first,
             **who,
             "address": f"10.0.0.{number}:4000",
-            "wire": ("json", "binary", "mqtt")[number % 3],
+            "protocol": ("json", "binary", "mqtt")[number % 3],
             **_NO_ACCESS,
         }
         self.rows["access"].append({**access, "time": self.at(came), "kind": "connected"})
@@ -168,7 +168,7 @@ class Play:
                 self._flush({**first, **who}, selector, part, min(now, left))
             now += FLUSH_S
         if is_last or number % 2:  # the others' end was never written down: the node crashed
-            lived = {"code": 1000, "lived_ms": int((left - came) * 1000)}
+            lived = {"code": 1000, "duration_ms": int((left - came) * 1000)}
             self.rows["access"].append({**access, "time": self.at(left), "kind": "disconnected", **lived})
 
     def _flush(self, first: Row, selector: str, part: list[Row], at: float) -> None:
@@ -177,14 +177,14 @@ class Play:
         wrong = self.wrong.pop() if self.wrong and len(part) > 3 and not told else ""
         count = len(part) - told + {"lose": -1, "repeat": 1}.get(wrong, 0)
         sequence, arrival = ([part[0][key], part[-1][key]] for key in ("sequence", "arrival"))
-        ends: Row = {"epoch": None, "from_sequence": None, "to_sequence": None, "mark_run": first["run"]}
+        ends: Row = {"epoch": None, "from_sequence": None, "to_sequence": None, "arrival_run": first["run"]}
         ends |= {"from_arrival": arrival[0], "to_arrival": arrival[1]}
         if not is_pattern:
             ends = {
                 "epoch": part[0]["epoch"],
                 "from_sequence": sequence[0],
                 "to_sequence": sequence[1],
-                "mark_run": None,
+                "arrival_run": None,
             }
             ends |= {"from_arrival": None, "to_arrival": None}
         counts = {
@@ -215,4 +215,4 @@ class Play:
 
 
 _NO_LOSS = {"stream": None, "from_arrival": None, "to_arrival": None, "count": None, "reason": None}
-_NO_ACCESS = dict.fromkeys(("selector", "outcome", "at", "code", "reason", "lived_ms"))
+_NO_ACCESS = dict.fromkeys(("selector", "outcome", "resumed_from", "code", "reason", "duration_ms"))

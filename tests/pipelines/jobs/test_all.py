@@ -31,7 +31,7 @@ def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Pa
         ("gold.delivery_1h", "messages"),
     ):
         assert lake.read(table).agg(F.sum(column)).first()[0] == delivered, table  # type: ignore[index]  # a sum has a row
-    how = {row.how: row["count"] for row in lake.read("silver.sessions").groupBy("how").count().collect()}
+    how = {row.end_state: row["count"] for row in lake.read("silver.sessions").groupBy("end_state").count().collect()}
     assert how == {"closed": 12, "lost with its node": 4}
     document = build_document(lake.folder, START + timedelta(hours=1))
     assert document["audit"]["state"] == "told" and sum(count for _, count in document["published"]) == len(
@@ -62,7 +62,7 @@ def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, ru
 def test_rows_of_deliveries_that_are_not_there_make_no_fault(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
     Play(tmp_path / "node-1", seconds=12).write()
     run_job("land")
-    DeltaTable(lake.path("bronze.deliveries")).delete("offset % 5 = 2")
+    DeltaTable(lake.path("bronze.deliveries")).delete("journal_offset % 5 = 2")
     outcome = run_job("audit")
     assert outcome.found == 0 and outcome.text.startswith("UNPROVEN")
     assert "MISSING from bronze.deliveries" in run_job("reconcile").text

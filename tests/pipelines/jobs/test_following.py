@@ -28,7 +28,7 @@ LAND_S = 240
 
 def rows(writer: JournalWriter, count: int) -> list[dict[str, Any]]:
     """Rows of any stream, of which nothing but the offset matters."""
-    fields = [field for field in SCHEMAS[writer.stream] if field.name not in ("node", "offset", "crc")]
+    fields = [field for field in SCHEMAS[writer.stream] if field.name not in ("node", "journal_offset", "crc")]
     row = {field.name: None if field.nullable else NOTHING[field.dataType.typeName()] for field in fields}
     return [row] * count
 
@@ -46,7 +46,7 @@ def land(checkpoint: Path, batch: int, begun: int, next: int, *, is_done: bool =
 def test_a_stream_is_read_as_far_as_what_it_follows_has_landed(tmp_path: Path) -> None:
     checkpoint, data = tmp_path / "place", tmp_path / "node"
     access, deliveries = (JournalWriter(data, stream, node="a") for stream in ("access", "deliveries"))
-    follows = to_option([Query("access", str(checkpoint), {}), Query("reigns", str(tmp_path / "none"), {})])
+    follows = to_option([Query("access", str(checkpoint), {}), Query("runs", str(tmp_path / "none"), {})])
     options = Options({"path": str(data), "stream": "deliveries", "follows": follows, "asTasks": "true"})
     reader = JournalStreamReader(options, TASKS)
     start = reader.initialOffset()
@@ -82,7 +82,7 @@ def count(lake: Lake, stream: str) -> int:
     path = lake.path(f"bronze.{stream}")
     if not DeltaTable.is_deltatable(path):
         return 0
-    return DeltaTable(path).to_pyarrow_table(columns=["offset"]).num_rows
+    return DeltaTable(path).to_pyarrow_table(columns=["journal_offset"]).num_rows
 
 
 def test_deliveries_land_with_their_subscriptions(

@@ -31,11 +31,11 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("job", ["delivery", "usage", "sessions", "bars"])
+@pytest.mark.parametrize("job", ["delivery", "usage", "sessions", "ohlc"])
 def test_tables_are_those_of_a_run_that_nobody_disturbed(job: str, landed: Path, tmp_path: Path) -> None:
     log, lakes = tmp_path / "log", [tmp_path / name for name in ("undisturbed", "killed")]
     words = ["run", job, "--master", "local[2]", *(SMALLER if job == "sessions" else SMALL)]
-    if job == "bars":  # it reads no table
+    if job == "ohlc":  # it reads no table
         words += ["--journal", str(landed / "node"), "--option", "field=$.celsius"]
     for lake in lakes:
         shutil.copytree(landed / "lake", lake)

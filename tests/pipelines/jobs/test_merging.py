@@ -22,7 +22,7 @@ def test_a_batch_and_a_whole_query_may_be_done_again(
     job: str, query: str, table: str, tmp_path: Path, lake: Lake, run_job: Runs
 ) -> None:
     Play(tmp_path / "node-1", seconds=2, clients=3).write()
-    run_job("land", streams="messages,deliveries,access,reigns")
+    run_job("land", streams="messages,deliveries,access,runs")
     run_job(job)
     there = rows(lake, table)
     place = Path(lake.checkpoint(query))

@@ -116,7 +116,8 @@ def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
 
 def test_what_clients_were_told_of_the_time_before_they_came_back_is_told_too() -> None:
     windows = [
-        {"start": NOW + timedelta(seconds=10 * n), "gaps": 2, "missed": missed} for n, missed in enumerate((0, 9))
+        {"window_start": NOW + timedelta(seconds=10 * n), "gaps": 2, "missed": missed}
+        for n, missed in enumerate((0, 9))
     ]
     gap = {"declared": True, "messages": 5, "cause": "told", "kind": "gap", "time": NOW + timedelta(seconds=10)}
     assert _told(windows, {"told_gaps": 1, "told": 5}) == {"gaps": 4, "messages": 9}

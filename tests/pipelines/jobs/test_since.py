@@ -21,12 +21,12 @@ MINUTE = 60_000_000
 def range_of(offset: int, connection: int, minute: int, first: int, last: int) -> dict[str, Any]:
     place = {"from_sequence": first, "to_sequence": last, "epoch": 1, "count": last - first + 1}
     who = {"node": "n", "run": "r", "connection": connection, "selector": f"/{connection}"}
-    return {**who, **place, "offset": offset, "time": TEN + minute * MINUTE}
+    return {**who, **place, "journal_offset": offset, "time": TEN + minute * MINUTE}
 
 
 def message_of(offset: int, connection: int, sequence: int, minute: int) -> dict[str, Any]:
     place = {"sequence": sequence, "epoch": 1, "arrival": offset, "subject": f"/{connection}", "kind": "text"}
-    return {"node": "n", "run": "r", "offset": offset, "time": TEN + minute * MINUTE, **place}
+    return {"node": "n", "run": "r", "journal_offset": offset, "time": TEN + minute * MINUTE, **place}
 
 
 def tables(lake: Lake) -> list[list[str]]:

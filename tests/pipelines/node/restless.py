@@ -2,7 +2,7 @@
 
     python restless.py SEED ws://HOST:PORT/v1/live ...
 
-Each connection asks for many subscriptions, with and without ending the one before; marks and positions that it goes on from are its own,
+Each connection asks for many subscriptions, with and without ending the one before; resume tokens and positions that it goes on from are its own,
 old ones too, and where there are several nodes those that another one gave. It ends by itself.
 """
 
@@ -36,18 +36,18 @@ class Client:
             for each in told if isinstance(told, list) else [told]:
                 if "message" in each and "at" in each:
                     self.places[each["message"]] = each["at"]
-                if "mark" in each:
-                    self.places.setdefault("oldest", each["mark"])
-                    self.places["mark"] = each["mark"]
+                if "resume_token" in each:
+                    self.places.setdefault("oldest", each["resume_token"])
+                    self.places["resume_token"] = each["resume_token"]
 
     def draw(self) -> dict[str, Any]:
         """A subscription."""
         selector = self.lots.choice(SELECTORS)
         command: dict[str, Any] = {"id": 1, "subscribe": selector, "on_gap": self.lots.choice(("snapshot", "oldest"))}
-        way = self.lots.choice(("after", "last", "mark", "oldest", "live", "plain"))
+        way = self.lots.choice(("after", "last", "resume_token", "oldest", "live", "plain"))
         if way == "after" and selector in self.places:
             command["after"] = self.places[selector]
-        elif way in ("mark", "oldest") and way in self.places:
+        elif way in ("resume_token", "oldest") and way in self.places:
             command["since"] = self.places[way]
         elif way == "last":
             command["last"] = self.lots.randint(1, 200)

@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Awaitable
 from typing import Any
 
-from godwit.client import Client, Stand
+from godwit.client import Client, ResumePoint
 from tests.mqtt.packets import DISCONNECT, V3, V5, ack, connect, publish, subscribe, unsubscribe
 
 SUBJECTS = tuple(f"/restless/{number}" for number in range(4))
@@ -91,7 +91,7 @@ class Device:
 class Reader:
     def __init__(self, address: str, lots: random.Random) -> None:
         self.address, self.lots = f"ws://{address}", lots
-        self.stands: dict[str, Stand] = {}
+        self.stands: dict[str, ResumePoint] = {}
 
     async def read(self, client: Client) -> None:
         selector, lots = self.lots.choice(SELECTORS), self.lots
@@ -105,7 +105,7 @@ class Reader:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2):
                 async for _ in subscription.items():
-                    self.stands[selector], left = subscription.stand, left - 1
+                    self.stands[selector], left = subscription.resume_point, left - 1
                     if left == 0:
                         break
         await subscription.close()
@@ -113,7 +113,7 @@ class Reader:
     async def run(self) -> None:
         left = READINGS
         while left > 0:
-            async with Client(self.address, wire="binary") as client:
+            async with Client(self.address, protocol="binary") as client:
                 for _ in range(self.lots.randint(1, 6)):
                     left -= 1
                     await self.read(client)

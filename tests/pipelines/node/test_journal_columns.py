@@ -33,7 +33,7 @@ statistics_interval_ms = 1000
 segment_age_ms_max = 3_600_000
 {{journal}}
 [limits]
-mark_interval_ms = 60_000
+resume_token_interval_ms = 60_000
 {{limits}}
 [monitoring]
 push = false
@@ -155,7 +155,7 @@ def of(rows: list[Row], address: str) -> list[Row]:
 
 def told(rows: list[Row]) -> list[tuple[object, ...]]:
     """What happened, without who it was and when."""
-    return [(row["kind"], row["selector"], row["outcome"], row["at"], row["code"]) for row in rows]
+    return [(row["kind"], row["selector"], row["outcome"], row["resumed_from"], row["code"]) for row in rows]
 
 
 def test_rows_of_access_say_what_a_websocket_did(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_rows_of_access_say_what_a_websocket_did(tmp_path: Path) -> None:
         client.ask(unsubscribe="/a/b")
         client.ask(subscribe="/a/b")
         assert client.messages(1)[0] == [4]
-        while time.monotonic() < is_in + 0.3:  # lived_ms counts in tenths of a second
+        while time.monotonic() < is_in + 0.3:  # duration_ms counts in tenths of a second
             client.send(9, b"")
             assert client.receive()[0] == b""
         leaves = time.monotonic()
@@ -191,13 +191,15 @@ def test_rows_of_access_say_what_a_websocket_did(tmp_path: Path) -> None:
         ("subscribed", "/a/b", "snapshot", None, None),
         ("disconnected", None, None, None, 3001),
     ]
-    assert {(row["client"], row["identity"], row["wire"]) for row in rows} == {("the test's", "", "json")}
+    assert {(row["client"], row["identity"], row["protocol"]) for row in rows} == {("the test's", "", "json")}
     assert rows[0]["connection"] > 0
     times_us = [row["time"].timestamp() * 1e6 for row in rows]
     assert times_us == sorted(times_us) and came_us - 2_000_000 < times_us[0] and times_us[-1] < gone_us + 2_000_000
-    *others, lived_ms = [row["lived_ms"] for row in rows]
+    *others, duration_ms = [row["duration_ms"] for row in rows]
     assert others == [None] * len(others)
-    assert (leaves - is_in) * 1000 - 200 <= lived_ms <= (gone - came) * 1000 + 200, "it is told in tenths of a second"
+    assert (leaves - is_in) * 1000 - 200 <= duration_ms <= (gone - came) * 1000 + 200, (
+        "it is told in tenths of a second"
+    )
 
 
 def test_rows_of_access_say_what_event_streams_and_mqtt_did(tmp_path: Path) -> None:
@@ -223,12 +225,12 @@ def test_rows_of_access_say_what_event_streams_and_mqtt_did(tmp_path: Path) -> N
     assert told(of_fresh)[1:2] == [("subscribed", "/a/fresh", "live", None, None)]
     for each in (of_stream, of_fresh):
         assert [row["kind"] for row in each] == ["connected", "subscribed", "disconnected"]
-        assert [row["wire"] for row in each] == ["sse", "sse", "sse"]
-        assert each[-1]["code"] is not None and 0 <= each[-1]["lived_ms"] < START_S * 1000
+        assert [row["protocol"] for row in each] == ["sse", "sse", "sse"]
+        assert each[-1]["code"] is not None and 0 <= each[-1]["duration_ms"] < START_S * 1000
     assert [row["kind"] for row in of_peer] == ["connected", "subscribed", "unsubscribed", "disconnected"]
     assert [row["selector"] for row in of_peer] == [None, "/a/*", "/a/*", None]
-    assert {(row["client"], row["wire"]) for row in of_peer} == {("device", "mqtt5")}
-    assert of_peer[-1]["code"] is not None and of_peer[-1]["lived_ms"] >= 0
+    assert {(row["client"], row["protocol"]) for row in of_peer} == {("device", "mqtt5")}
+    assert of_peer[-1]["code"] is not None and of_peer[-1]["duration_ms"] >= 0
 
 
 def refuse(addresses: dict[str, str]) -> tuple[list[str], str]:
@@ -250,11 +252,11 @@ def test_who_is_refused_has_a_row_with_the_code_and_no_other(tmp_path: Path) -> 
     with node(tmp_path) as addresses:
         froms, _ = refuse(addresses)
     rows = [row for row in read(tmp_path, "access") if row["address"] in froms]
-    assert [(row["kind"], row["address"], row["wire"], row["client"], row["code"]) for row in rows] == [
+    assert [(row["kind"], row["address"], row["protocol"], row["client"], row["code"]) for row in rows] == [
         ("refused", froms[0], "json", "", CODES["TokenInvalid"]["number"]),
         ("refused", froms[1], "mqtt5", "device", CODES["TokenInvalid"]["number"]),
     ]
-    assert all(row["connection"] > 0 and 0 <= row["lived_ms"] < START_S * 1000 for row in rows)
+    assert all(row["connection"] > 0 and 0 <= row["duration_ms"] < START_S * 1000 for row in rows)
 
 
 def test_who_finds_no_room_has_a_row_with_code_and_reason_and_never_was_a_connection(tmp_path: Path) -> None:
@@ -267,7 +269,7 @@ def test_who_finds_no_room_has_a_row_with_code_and_reason_and_never_was_a_connec
     (row,) = of(read(tmp_path, "access"), second.address)
     full = CODES["ConnectionsTooMany"]
     assert (row["kind"], row["code"], row["reason"]) == ("refused", full["number"], full["sentence"])
-    assert (row["connection"], row["wire"], row["client"], row["lived_ms"]) == (0, "", "", None)
+    assert (row["connection"], row["protocol"], row["client"], row["duration_ms"]) == (0, "", "", None)
 
 
 def test_the_reason_that_a_client_was_told_stands_beside_the_code(tmp_path: Path) -> None:
@@ -285,14 +287,14 @@ def test_a_websocket_that_says_no_connect_comes_and_leaves_all_the_same(tmp_path
     assert kinds == ["connected", "subscribed", "disconnected"]
 
 
-def test_a_request_has_the_wire_that_it_came_by(tmp_path: Path) -> None:
+def test_a_request_has_the_protocol_that_it_came_by(tmp_path: Path) -> None:
     with node(tmp_path) as addresses:
         publish(addresses, "/a/b", 1)
         stream = EventStream(addresses["client"], "/a/b")
         stream.close()
     rows = read(tmp_path, "access")
-    assert {row["wire"] for row in rows if row["address"] != stream.address} == {"http"}
-    assert {row["wire"] for row in of(rows, stream.address)} == {"sse"}
+    assert {row["protocol"] for row in rows if row["address"] != stream.address} == {"http"}
+    assert {row["protocol"] for row in of(rows, stream.address)} == {"sse"}
 
 
 def test_bytes_of_deliveries_are_those_of_the_frames_that_came(tmp_path: Path) -> None:
@@ -372,15 +374,15 @@ def test_figures_of_a_window_are_those_of_its_seconds(tmp_path: Path) -> None:
             publish(addresses, "/a/b", *range(count % 7 + 1))
             count += count % 7 + 1
             time.sleep(0.1)  # the journal has no way to tell a reader
-            windows = [row for row in read_now(tmp_path / "data/journal/stats") if row["window"] == "1min"]
+            windows = [row for row in read_now(tmp_path / "data/journal/stats") if row["window_name"] == "1min"]
     rows = [row for row in read(tmp_path, "stats") if (row["scope"], row["label"]) == ("node", "")]
-    windows = [row for row in rows if row["window"] == "1min"]
+    windows = [row for row in rows if row["window_name"] == "1min"]
     for row in rows:
-        if row["window"] == "now":
+        if row["window_name"] == "now":
             assert row["covered_s"] == 0 and row["value"] is not None
             assert row["max"] is row["mean"] is row["deviation"] is None
     for row in windows:
-        seconds = [each for each in rows if (each["window"], each["indicator"]) == ("now", row["indicator"])]
+        seconds = [each for each in rows if (each["window"], each["metric"]) == ("now", row["metric"])]
         values = [each["value"] for each in seconds if each["time"] <= row["time"]]
         assert row["value"] is None and 0 < row["covered_s"] <= 61
         assert 0 <= row["mean"] <= row["max"] * 1.001 and row["max"] >= max(values)
@@ -389,7 +391,7 @@ def test_figures_of_a_window_are_those_of_its_seconds(tmp_path: Path) -> None:
         assert row["deviation"] > 0 or max(values) == min(values)
         if len(values) > row["covered_s"] - 0.5:  # of two seconds that end in one of the clock one is not written
             assert row["max"] == max(values) and row["mean"] >= min(values) * 0.999
-    (accepted,) = [row for row in windows if row["indicator"] == "messages_accepted_per_second"]
+    (accepted,) = [row for row in windows if row["metric"] == "messages_accepted_per_second"]
     times = [row["time"] for row in read(tmp_path, "messages")]
     at_least = sum(each < accepted["time"] - timedelta(seconds=2) for each in times)
     assert len(times) == count and at_least <= round(accepted["mean"] * accepted["covered_s"]) <= count

@@ -95,7 +95,7 @@ def read_now(folder: Path) -> list[Row]:
                 rows += batch.to_pylist()
     for file in sorted(folder.glob("*.arrow")):
         rows += pa.ipc.open_file(str(file)).read_all().to_pylist()
-    return list({row["offset"]: row for row in rows}.values())
+    return list({row["journal_offset"]: row for row in rows}.values())
 
 
 def read_contents(folder: Path) -> dict[tuple[str, str], Any]:

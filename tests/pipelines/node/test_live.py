@@ -66,7 +66,7 @@ def last_bars(url: str, subject: str) -> list[dict[str, Any]]:
 
 def test_bars_come_back_live_and_lie_in_their_table(tmp_path: Path, url: str) -> None:
     log = tmp_path / "said"
-    words = words_of("bars", tmp_path, url, "field=$.price", "publish=/bars/1s", "subjects=/stocks/")
+    words = words_of("ohlc", tmp_path, url, "field=$.price", "publish=/bars/1s", "subjects=/stocks/")
     publish(url, range(30))
     process = start(*words, "--every", "200ms", log=log)
     try:
@@ -87,7 +87,7 @@ def test_bars_come_back_live_and_lie_in_their_table(tmp_path: Path, url: str) ->
     assert run(*words, "--once", log=log) == 0, log.read_text()
     assert [read_subject(url, f"/bars/1s{each}") for each in SUBJECTS] == before
     kept = (
-        DeltaTable(str(tmp_path / "lake/gold/bars"))
+        DeltaTable(str(tmp_path / "lake/gold/ohlc"))
         .to_pyarrow_table()
         .sort_by([("subject", "ascending"), ("start", "ascending")])
     )

@@ -66,7 +66,7 @@ def test_what_was_published_is_in_the_journal_as_it_was(served: tuple[str, Path]
         time.sleep(0.05)  # rows are written by interval; the journal has no way to tell a reader
     everything = read(data)
     assert not any(row["fault"] for row in everything)
-    assert [row["offset"] for row in everything] == list(range(len(everything)))
+    assert [row["journal_offset"] for row in everything] == list(range(len(everything)))
     assert [(row["subject"], row["kind"]) for row in found] == [(row["subject"], row["kind"]) for row in rows]
     assert [bytes(row["content"]).decode() for row in found] == [row["content"] for row in rows]  # type: ignore[arg-type]  # rows of mixed types
     third = [row["sequence"] for row in found if row["subject"] == "/rooms/3"]

@@ -71,6 +71,8 @@ def check_duckdb(folder: Path, code: str, count: int, capsys: pytest.CaptureFixt
     assert pa.total_allocated_bytes() - allocated < found["messages"].nbytes // 2, "mapped, not read into memory"
     assert "/rooms/6" in capsys.readouterr().out
     messages = found["messages"]
-    rows = duckdb.sql("SELECT DISTINCT \"offset\", content FROM messages WHERE subject LIKE '/rooms/%'").fetchall()
+    rows = duckdb.sql(
+        "SELECT DISTINCT \"journal_offset\", content FROM messages WHERE subject LIKE '/rooms/%'"
+    ).fetchall()
     assert messages.num_rows >= len(rows)
     assert sorted(json.loads(content)["n"] for _, content in rows) == list(range(count))

@@ -82,7 +82,7 @@ def test_a_tenant_and_the_statistics_reach_the_tables(tmp_path: Path, lake: Lake
     assert [used[tenant].out_messages for tenant in ("blue", "red")] == [COUNT, 0], "who reads uses what is sent"
     assert used["blue"].connects >= 1
     figures = lake.read("bronze.stats").filter("scope = 'node' and window = 'now'")
-    written = {row.indicator for row in figures.select("indicator").distinct().collect()}
+    written = {row.metric for row in figures.select("metric").distinct().collect()}
     assert set(INDICATORS.values()) <= written, "what a node costs is fitted to figures that it has"
     told = run_job("capacity")
     assert "1 node fitted" in told.text

@@ -33,4 +33,4 @@ def test_a_checkpoint_that_was_put_back_ends_the_job_before_it_writes(
     assert lake.read("bronze.messages").count() == 20
     shutil.rmtree(checkpoint)
     run_job("land", streams="messages")
-    assert sorted(row["offset"] for row in lake.read("bronze.messages").collect()) == list(range(30))
+    assert sorted(row["journal_offset"] for row in lake.read("bronze.messages").collect()) == list(range(30))

@@ -44,7 +44,7 @@ def write(data: Path) -> Path:
 
 def read(data: Path) -> list[dict[str, Any]]:
     """The rows by their offsets: lost ones come after the others of their task."""
-    return sorted(read_unordered(data), key=lambda row: row["offset"])
+    return sorted(read_unordered(data), key=lambda row: row["journal_offset"])
 
 
 def batches_of(path: Path) -> list[tuple[int, int, int]]:
@@ -86,8 +86,8 @@ def test_one_damaged_frame_takes_only_its_own_rows(tmp_path: Path) -> None:
     content[start : start + 8] = b"\x13" * 8
     path.write_bytes(content)
     found = read(tmp_path)
-    assert [row["offset"] for row in found] == list(range(ROWS))
-    lost = [row["offset"] for row in found if row["fault"]]
+    assert [row["journal_offset"] for row in found] == list(range(ROWS))
+    lost = [row["journal_offset"] for row in found if row["fault"]]
     first = SEALED + 45
     assert lost == list(range(first, first + rows)), "the rows of that frame, and no others"
     assert all("no sound frame" in str(row["fault"]) for row in found if row["fault"])
@@ -100,7 +100,7 @@ def test_a_damaged_beginning_hides_nothing_behind_it(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[16:200] = b"\x13" * 184
     path.write_bytes(content)
-    assert [row["offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
+    assert [row["journal_offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
 
 
 def test_damage_at_the_end_is_a_tail_until_a_sound_frame_stands_behind_it(tmp_path: Path) -> None:
@@ -125,15 +125,15 @@ def test_rows_before_the_next_file_are_lost_and_offsets_left_out_after_a_power_c
     writer.next = ROWS
     writer.write([message(ROWS)])
     found = read(tmp_path)
-    assert [row["offset"] for row in found] == list(range(ROWS + 1))
-    assert [row["offset"] for row in found if row["fault"]] == list(range(ROWS - 20, ROWS))
+    assert [row["journal_offset"] for row in found] == list(range(ROWS + 1))
+    assert [row["journal_offset"] for row in found if row["fault"]] == list(range(ROWS - 20, ROWS))
     after = ROWS - 20 + SKIPPED
     next(writer.folder.glob(f"{ROWS:020}.arrows")).unlink()
     writer.close()
     writer.next = after
     writer.write([message(after)])
     found = read(tmp_path)
-    assert [row["offset"] for row in found] == [*range(ROWS - 20), after]
+    assert [row["journal_offset"] for row in found] == [*range(ROWS - 20), after]
     assert not any(row["fault"] for row in found)
 
 
@@ -143,7 +143,7 @@ def test_what_is_read_is_what_the_node_recovers(tmp_path: Path, seeds: int) -> N
     seed = random.SystemRandom().randrange(1 << 32)
     chance, folders = random.Random(seed), []
     whole = write(tmp_path / "whole").read_bytes()
-    true = {row["offset"]: row for row in expected(tmp_path, ROWS)}
+    true = {row["journal_offset"]: row for row in expected(tmp_path, ROWS)}
     for number in range(seeds):
         path = write(tmp_path / str(number))
         content = bytearray(whole)
@@ -158,12 +158,12 @@ def test_what_is_read_is_what_the_node_recovers(tmp_path: Path, seeds: int) -> N
         segments = [each for each in json.loads(answer) if each["stream"] == "messages"]
         rows = read(folder)
         sound = [row for row in rows if row["fault"] is None]
-        assert [row["offset"] for row in rows] == list(range(len(rows))), where
+        assert [row["journal_offset"] for row in rows] == list(range(len(rows))), where
         # Arrow's reader in Rust refuses some descriptions that the one here takes: then more rows, each with its checksum, are read.
         recovered, end = sum(each["rows"] for each in segments), max(each["next"] for each in segments)
         assert len(sound) >= recovered and len(rows) >= end, where
         assert len(rows) == end or rows[-1] in sound, where
         strict += (len(sound), len(rows)) == (recovered, end)
         for row in sound:
-            assert {name: value for name, value in row.items() if name != "fault"} == true[row["offset"]], where
+            assert {name: value for name, value in row.items() if name != "fault"} == true[row["journal_offset"]], where
     assert strict > 0.9 * seeds, f"seed {seed}: the rules differ in {seeds - strict} cases"

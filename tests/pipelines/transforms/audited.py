@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
+from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, RUNS
 from godwit_pipelines.transforms.audit import conclude, conclude_folded, judge
 from godwit_pipelines.transforms.faults import find_faults
 from godwit_pipelines.transforms.folding import fold, list_again
@@ -31,7 +31,7 @@ class Scene:
 
     deliveries: Rows
     messages: Rows
-    reigns: Rows = ()
+    runs: Rows = ()
     access: Rows = ()
     erased: Rows = ()
     """Messages that were erased, row by row; of `messages` they are none."""
@@ -40,7 +40,7 @@ class Scene:
 def scene_of(cases: list[Case]) -> Scene:
     rows = [row for case in cases for row in case.rows]
     heard = (row for case in cases for row in case.access)
-    access = [{**row, "offset": offset} for offset, row in enumerate(heard)]
+    access = [{**row, "journal_offset": offset} for offset, row in enumerate(heard)]
     return Scene(rows, [row for case in cases for row in message_rows(case)], access=access)
 
 
@@ -59,15 +59,17 @@ def run_audit(
     def rows(name: str) -> Rows:
         return [{**row, "node": node} for node, scene in scenes.items() for row in getattr(scene, name)]
 
-    deliveries, messages, reigns = rows("deliveries"), rows("messages"), rows("reigns")
-    began, access = frame(spark, REIGNS, reigns), frame(spark, ACCESS, rows("access"))
+    deliveries, messages, runs = rows("deliveries"), rows("messages"), rows("runs")
+    began, access = frame(spark, RUNS, runs), frame(spark, ACCESS, rows("access"))
     published = frame(spark, MESSAGES, messages)
     sums = sum_messages(published)
     gone = [
-        {"offset": 0, "rows": 1, **{name: row[name] for name in ("node", "run", "epoch", "arrival")}}
+        {"journal_offset": 0, "rows": 1, **{name: row[name] for name in ("node", "run", "epoch", "arrival")}}
         for row in rows("erased")
     ]
-    erased = spark.createDataFrame(gone, "node string, run string, epoch long, offset long, arrival long, rows long")
+    erased = spark.createDataFrame(
+        gone, "node string, run string, epoch long, journal_offset long, arrival long, rows long"
+    )
     known = know_published(published, began, sums, erased if gone else None)
     handed = frame(spark, DELIVERIES, deliveries)
     again = list_again(handed, access)
@@ -93,5 +95,5 @@ def run_audit(
 def read_faults(rows: list[SparkRow]) -> dict[int, Found]:
     found: dict[int, Found] = {}
     for row in rows:
-        found.setdefault(row.connection, Counter())[row.offset, row.kind, row.declared] += row.messages
+        found.setdefault(row.connection, Counter())[row.journal_offset, row.kind, row.declared] += row.messages
     return found

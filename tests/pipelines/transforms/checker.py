@@ -19,7 +19,7 @@ Found = Counter[tuple[int, str, bool]]
 
 @dataclass
 class Case:
-    """One connection's subscription: what was published on its lanes (places by reign), the ranges it was handed, and
+    """One connection's subscription: what was published on its lanes (places by term), the ranges it was handed, and
     when it subscribed, where it did so more than once.
     """
 
@@ -33,8 +33,8 @@ class Case:
     def selector(self) -> str:
         return f"/case/{self.number}/*" if self.is_pattern else f"/case/{self.number}/only"
 
-    def run_of(self, reign: int) -> str:
-        return f"a{reign}"
+    def run_of(self, term: int) -> str:
+        return f"a{term}"
 
 
 def draw_case(number: int, lots: random.Random) -> Case:
@@ -42,12 +42,12 @@ def draw_case(number: int, lots: random.Random) -> Case:
     is_pattern = lots.random() < 0.4
     skips = is_pattern or lots.random() < 0.3
     published = {}
-    for reign in range(1, lots.randint(1, 3) + 1):
+    for term in range(1, lots.randint(1, 3) + 1):
         base = number * PLACES_A_CASE if is_pattern else 0
         count = lots.randint(3, 40)
         among = range(base + 1, base + (2 * count if skips else count) + 1)
         places = sorted(lots.sample(among, count))
-        published[reign] = sorted({1, *places} if not is_pattern else places) if skips else list(range(1, count + 1))
+        published[term] = sorted({1, *places} if not is_pattern else places) if skips else list(range(1, count + 1))
     case = Case(number, is_pattern, published)
     calm = lots.random() < 0.3
     _draw_rows(case, lots, calm)
@@ -55,25 +55,25 @@ def draw_case(number: int, lots: random.Random) -> Case:
 
 
 def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
-    reign, at = 1, 0  # at: how many of the reign's places have been handed over
+    term, at = 1, 0  # at: how many of the term's places have been handed over
     if lots.random() < 0.4:
         at = lots.randint(0, len(case.published[1]) - 1)
         case.rows.append(
-            _row(case, reign, None, case.published[1][at - 1] if at else case.published[1][0] - 1, confirmed=True)
+            _row(case, term, None, case.published[1][at - 1] if at else case.published[1][0] - 1, confirmed=True)
         )
     for _ in range(lots.randint(1, 9)):
-        places = case.published[reign]
+        places = case.published[term]
         if case.rows and lots.random() < 0.03:
             at = lots.randint(1, len(places))
-            _subscribe_again(case, _row(case, reign, None, places[at - 1], confirmed=True))
+            _subscribe_again(case, _row(case, term, None, places[at - 1], confirmed=True))
         told = told_gaps = 0
         if at >= len(places) or (not calm and lots.random() < 0.08):
-            other = lots.choice(list(case.published)) if not calm else reign + 1
+            other = lots.choice(list(case.published)) if not calm else term + 1
             if other not in case.published:
                 break
-            told_gaps = lots.randint(0, 1) if not calm and reign != other else 0
-            reign, at = other, at if other == reign else 0
-            places = case.published[reign]
+            told_gaps = lots.randint(0, 1) if not calm and term != other else 0
+            term, at = other, at if other == term else 0
+            places = case.published[term]
         first = at
         if not calm and lots.random() < 0.25:
             first = max(0, at + lots.choice((-6, -3, -1, 1, 2, 5)))
@@ -92,35 +92,35 @@ def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
             told_gaps, told = 1, lots.randint(1, count - 1)
             count -= told
         gap_count = None if told_gaps and (not told or lots.random() < 0.2) else told
-        row = _row(case, reign, places[first], places[last], count=count, conflated=conflated)
+        row = _row(case, term, places[first], places[last], count=count, conflated=conflated)
         case.rows.append(row | {"gaps": told_gaps, "gap_count": gap_count})
         at = max(at, last + 1) if first <= at else last + 1
 
 
-def _subscribe_again(case: Case, standing: Row) -> None:
+def _subscribe_again(case: Case, tracker: Row) -> None:
     """The row that says where the client stands begins another chain."""
     whose = {"node": "n", "run": "a1", "kind": "subscribed", "connection": case.number, "selector": case.selector}
     if not case.access:
         case.access.append(whose | {"time": MICROS - 1})
-    case.access.append(whose | {"time": standing["time"]})
-    case.rows.append(standing)
+    case.access.append(whose | {"time": tracker["time"]})
+    case.rows.append(tracker)
 
 
 def _row(
-    case: Case, reign: int, begin: int | None, end: int, *, count: int = 0, conflated: int = 0, confirmed: bool = False
+    case: Case, term: int, begin: int | None, end: int, *, count: int = 0, conflated: int = 0, confirmed: bool = False
 ) -> Row:
     ends = {
         "from_sequence": begin,
         "to_sequence": end,
         "from_arrival": None,
         "to_arrival": None,
-        "epoch": reign,
-        "mark_run": None,
+        "epoch": term,
+        "arrival_run": None,
     }
     if case.is_pattern:
         ends = {
             **{"from_sequence": None, "to_sequence": None, "from_arrival": begin, "to_arrival": end},
-            **{"epoch": None, "mark_run": case.run_of(reign)},
+            **{"epoch": None, "arrival_run": case.run_of(term)},
         }
     number = len(case.rows)
     return {
@@ -128,7 +128,7 @@ def _row(
             "node": "n",
             "run": "a1",
             "tenant": "t",
-            "offset": case.number * 100 + number,
+            "journal_offset": case.number * 100 + number,
             "time": MICROS + number * 1_000_000,
         },
         **{
@@ -154,13 +154,13 @@ def _row(
 def message_rows(case: Case) -> list[Row]:
     """What was published, as the journal has it. A pattern's messages are dealt to three subjects."""
     rows: list[Row] = []
-    for reign, places in case.published.items():
+    for term, places in case.published.items():
         for place in places:
             subject = f"/case/{case.number}/{place % 3}" if case.is_pattern else case.selector
-            numbers = {"epoch": reign, "sequence": place, "arrival": case.number * PLACES_A_CASE + 5_000 + len(rows)}
+            numbers = {"epoch": term, "sequence": place, "arrival": case.number * PLACES_A_CASE + 5_000 + len(rows)}
             if case.is_pattern:
                 numbers = {"epoch": 1, "sequence": len(rows) + 1, "arrival": place}
-            run = case.run_of(reign) if case.is_pattern else "a1"
+            run = case.run_of(term) if case.is_pattern else "a1"
             rows.append({"node": "n", "run": run, "subject": subject, "time": MICROS + 3_600_000_000, **numbers})
     return rows
 
@@ -171,32 +171,35 @@ def find(case: Case) -> Found:
     # every jump ahead: its row, and the places that are still missing; nothing fills those of an earlier chain
     gaps, settled = list[dict[str, object]](), list[dict[str, object]]()
     seen: set[int] = set()
-    reign, reached, left = None, None, set()
+    term, reached, left = None, None, set()
     for index, row in enumerate(case.rows):
-        places = case.published[row["epoch"] or int(str(row["mark_run"])[1:])]
-        offset, told = row["offset"], row["gaps"] and (row["gap_count"] if row["gap_count"] is not None else 10**9)
-        now = row["epoch"] or row["mark_run"]
+        places = case.published[row["epoch"] or int(str(row["arrival_run"])[1:])]
+        offset, told = (
+            row["journal_offset"],
+            row["gaps"] and (row["gap_count"] if row["gap_count"] is not None else 10**9),
+        )
+        now = row["epoch"] or row["arrival_run"]
         kind = "arrival" if case.is_pattern else "sequence"
         lo, hi = row[f"from_{kind}"], row[f"to_{kind}"]
         before = case.rows[index - 1] if index else None
         if row["confirmed"]:
-            reign, reached, seen = now, hi, {place for place in places if place <= hi}
+            term, reached, seen = now, hi, {place for place in places if place <= hi}
             left, settled, gaps = {now}, settled + gaps, []
             continue
         mine = [place for place in places if lo <= place <= hi]
         across = 0
         set_back = (
-            before is not None and before["confirmed"] and now == reign and row["gaps"] and mine and mine[0] <= reached
+            before is not None and before["confirmed"] and now == term and row["gaps"] and mine and mine[0] <= reached
         )
-        if now != reign:
-            if reign is not None and now in left:
+        if now != term:
+            if term is not None and now in left:
                 found[offset, "epoch_regress", False] += max(1, row["count"])
-            elif reign is not None:
-                old = case.published[reign if not case.is_pattern else int(str(reign)[1:])]
+            elif term is not None:
+                old = case.published[term if not case.is_pattern else int(str(term)[1:])]
                 across = sum(place > reached for place in old) + sum(place < lo for place in places)
             left = left | {now}
-        if now != reign or set_back:
-            reign, reached, seen = now, None, set()
+        if now != term or set_back:
+            term, reached, seen = now, None, set()
         if across:
             told = 10**9 if row["gaps"] else 0
         jumped = [place for place in places if reached is not None and reached < place < lo]
@@ -204,11 +207,13 @@ def find(case: Case) -> Found:
         for place in back:
             found[offset, "repeat" if place in seen else "reorder", False] += 1
             for gap in gaps:
-                gap["missing"].discard((reign, place))
+                gap["missing"].discard((term, place))
         lacking = len(mine) - row["count"] - row["conflated"]
         if case.is_pattern and lacking < 0:  # merged messages may hold what came before the range
             lacking = min(0, lacking + row["conflated"])
-        gaps.append({"offset": offset, "missing": {(reign, place) for place in jumped}, "across": across, "told": told})
+        gaps.append(
+            {"journal_offset": offset, "missing": {(term, place) for place in jumped}, "across": across, "told": told}
+        )
         told_inside = min(max(0, told - len(jumped) - across), max(0, lacking))
         found[offset, "gap", True] += told_inside
         found[offset, "hole", False] += max(0, lacking) - told_inside
@@ -221,8 +226,8 @@ def find(case: Case) -> Found:
     for gap in settled + gaps:
         missing = len(gap["missing"]) + gap["across"]
         declared = min(gap["told"], missing)
-        found[gap["offset"], "gap", True] += declared
-        found[gap["offset"], "gap", False] += missing - declared
+        found[gap["journal_offset"], "gap", True] += declared
+        found[gap["journal_offset"], "gap", False] += missing - declared
     return Counter({key: count for key, count in found.items() if count})
 
 

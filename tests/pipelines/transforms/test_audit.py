@@ -47,9 +47,9 @@ def across_a_restart(*, count: int) -> Scene:
     """Run b follows a, which ended in the midst of it all: the journal holds a's arrivals up to 6; a handed over
     two more, and a client that stood at 4 is handed 5 to 12 by b, whose own begin at 8.
     """
-    reigns = [
-        {"run": "a", "offset": 0, "kind": "began", "epoch": 1},
-        {"run": "b", "offset": 1, "kind": "began", "epoch": 2, "follows_run": "a"}
+    runs = [
+        {"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1},
+        {"run": "b", "journal_offset": 1, "kind": "began", "epoch": 2, "follows_run": "a"}
         | {"follows_arrival": 6, "follows_clean": False},
     ]
     messages = [
@@ -59,11 +59,12 @@ def across_a_restart(*, count: int) -> Scene:
     ]
     whose = {"selector": "/a/*", "is_pattern": True, "gap_count": 0, "connection": 1}
     deliveries = [
-        whose | {"run": "a", "offset": 0, "mark_run": "a", "from_arrival": 1, "to_arrival": 8, "count": 8},
-        whose | {"run": "b", "offset": 1, "mark_run": "a", "to_arrival": 4, "confirmed": True},
-        whose | {"run": "b", "offset": 2, "mark_run": "b", "from_arrival": 5, "to_arrival": 12, "count": count},
+        whose | {"run": "a", "journal_offset": 0, "arrival_run": "a", "from_arrival": 1, "to_arrival": 8, "count": 8},
+        whose | {"run": "b", "journal_offset": 1, "arrival_run": "a", "to_arrival": 4, "confirmed": True},
+        whose
+        | {"run": "b", "journal_offset": 2, "arrival_run": "b", "from_arrival": 5, "to_arrival": 12, "count": count},
     ]
-    return Scene(deliveries, messages, reigns)
+    return Scene(deliveries, messages, runs)
 
 
 def test_who_resumes_across_a_restart_is_measured_on_the_arrivals_of_both_runs(audited: Audited) -> None:
@@ -77,22 +78,29 @@ def test_who_resumes_across_a_restart_is_measured_on_the_arrivals_of_both_runs(a
 
 def what_is_left(*, first_offset: int) -> Scene:
     """Of all messages those with arrivals 6 to 12 of run b are left; run a was on its own before."""
-    reigns = [
-        {"run": run, "offset": number, "kind": "began", "epoch": number + 1, "time": MICROS}
+    runs = [
+        {"run": run, "journal_offset": number, "kind": "began", "epoch": number + 1, "time": MICROS}
         for number, run in enumerate("ab")
     ]
     place = {"run": "b", "subject": "/a/x", "epoch": 2, "time": MICROS}
     messages = [
-        place | {"sequence": arrival, "arrival": arrival, "offset": first_offset + arrival - 6}
+        place | {"sequence": arrival, "arrival": arrival, "journal_offset": first_offset + arrival - 6}
         for arrival in range(6, 13)
     ]
     whose = {"selector": "/a/*", "is_pattern": True, "gap_count": 0, "gaps": 0, "time": MICROS, "connection": 1}
     deliveries = [
         whose
-        | {"run": run, "offset": number, "mark_run": run, "count": count, "from_arrival": begin, "to_arrival": end}
+        | {
+            "run": run,
+            "journal_offset": number,
+            "arrival_run": run,
+            "count": count,
+            "from_arrival": begin,
+            "to_arrival": end,
+        }
         for number, (run, begin, end, count) in enumerate((("a", 1, 3, 3), ("b", 1, 8, 8), ("b", 9, 12, 3)))
     ]
-    return Scene(deliveries, messages, reigns)
+    return Scene(deliveries, messages, runs)
 
 
 def test_what_was_handed_over_before_the_first_message_that_is_left_is_not_judged(audited: Audited) -> None:
@@ -105,25 +113,25 @@ def test_what_was_handed_over_before_the_first_message_that_is_left_is_not_judge
 
 def half_landed() -> Scene:
     """More was handed over than was published, as far as is known."""
-    reigns = [{"run": "a", "offset": 0, "kind": "began", "epoch": 1, "time": MICROS}]
+    runs = [{"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1, "time": MICROS}]
     messages = [
         {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": place, "arrival": place}
-        | {"offset": place - 1, "time": MICROS + place}
+        | {"journal_offset": place - 1, "time": MICROS + place}
         for place in range(1, 7)
     ]
     whose = {"run": "a", "gap_count": 0, "gaps": 0, "time": MICROS + 100}
     deliveries = [
         whose
-        | {"connection": 1, "selector": "/a/*", "is_pattern": True, "mark_run": "a", "offset": begin}
+        | {"connection": 1, "selector": "/a/*", "is_pattern": True, "arrival_run": "a", "journal_offset": begin}
         | {"from_arrival": begin, "to_arrival": end, "count": end - begin + 1}
         for begin, end in ((1, 4), (5, 9), (10, 12))
     ]
     deliveries.append(
         whose
-        | {"connection": 2, "selector": "/a/x", "is_pattern": False, "epoch": 1, "offset": 20}
+        | {"connection": 2, "selector": "/a/x", "is_pattern": False, "epoch": 1, "journal_offset": 20}
         | {"from_sequence": 1, "to_sequence": 8, "count": 8}
     )
-    return Scene(deliveries, messages, reigns)
+    return Scene(deliveries, messages, runs)
 
 
 def test_what_was_handed_over_may_land_before_what_was_published(audited: Audited) -> None:
@@ -140,24 +148,25 @@ def around_a_hole() -> Scene:
     """Of a subject whose message 110 is damaged, and of which retention let go of those up to 100, what is known is 101 to 120."""
     messages = [
         {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": place, "arrival": place}
-        | {"offset": place - 1, "time": MICROS + place}
+        | {"journal_offset": place - 1, "time": MICROS + place}
         for place in range(101, 121)
         if place != 110
     ]
     whose = {"run": "a", "gap_count": 0, "gaps": 0, "epoch": 1, "connection": 1, "selector": "/a/x"}
     deliveries = [
-        whose | {"from_sequence": begin, "to_sequence": end, "count": count, "offset": begin, "time": MICROS + 200}
+        whose
+        | {"from_sequence": begin, "to_sequence": end, "count": count, "journal_offset": begin, "time": MICROS + 200}
         for begin, end, count in ((80, 90, 11), (91, 105, 15), (106, 115, 10), (116, 120, 4), (121, 125, 5))
     ]
-    deliveries.append(deliveries[2] | {"connection": 2, "offset": 200, "count": 12})
-    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
+    deliveries.append(deliveries[2] | {"connection": 2, "journal_offset": 200, "count": 12})
+    return Scene(deliveries, messages, [{"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
 
 
 def test_of_a_subject_with_a_damaged_message_the_places_outside_of_what_is_known_count_as_they_are(
     audited: Audited,
 ) -> None:
     found = audited.faults["one damaged"]
-    assert sorted((row.offset, row.kind, row.messages, row.cause) for row in found) == [
+    assert sorted((row.journal_offset, row.kind, row.messages, row.cause) for row in found) == [
         (116, "hole", 1, ""),
         (121, "unpublished", 4, "not landed yet"),  # one of them may be the one that is damaged
         (200, "repeat", 2, ""),
@@ -168,7 +177,14 @@ def among_standard_messages() -> Scene:
     """One message is lost amid a thousand standard ones, which take arrivals and are not written down."""
     places = [1, 2, 3, 1003, 1004, 1005]
     messages = [
-        {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": at + 1, "arrival": place, "offset": at + at // 3}
+        {
+            "run": "a",
+            "subject": "/a/x",
+            "epoch": 1,
+            "sequence": at + 1,
+            "arrival": place,
+            "journal_offset": at + at // 3,
+        }
         | {"time": MICROS}
         for at, place in enumerate(places)
     ]
@@ -179,13 +195,20 @@ def among_standard_messages() -> Scene:
         "time": MICROS,
         "selector": "/a/*",
         "is_pattern": True,
-        "mark_run": "a",
+        "arrival_run": "a",
     }
     deliveries = [
-        whose | {"connection": connection, "offset": connection, "from_arrival": 1, "to_arrival": 1005, "count": count}
+        whose
+        | {
+            "connection": connection,
+            "journal_offset": connection,
+            "from_arrival": 1,
+            "to_arrival": 1005,
+            "count": count,
+        }
         for connection, count in ((1, 6), (2, 7), (3, 9))
     ]
-    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
+    return Scene(deliveries, messages, [{"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1, "time": MICROS}])
 
 
 def test_no_more_may_be_missing_than_there_were_messages(audited: Audited) -> None:
@@ -200,14 +223,21 @@ def dealt_to_a_group(*, twice: int) -> Scene:
         {"run": "a", "subject": subject, "epoch": 1, "sequence": at // 3 + 1, "arrival": at + 1}
         for at, subject in enumerate(subjects)
     ]
-    whose = {"run": "a", "connection": -1, "selector": "$share/workers/a/*", "is_pattern": True, "mark_run": "a"}
+    whose = {"run": "a", "connection": -1, "selector": "$share/workers/a/*", "is_pattern": True, "arrival_run": "a"}
     spans = [(7, 12, 4 + twice, 0), (4, 3, 0, 1), (1, 3, 2, 0), (4, 6, 1, 1)]
     deliveries = [
         whose
-        | {"offset": offset, "from_arrival": first, "to_arrival": last, "count": count, "gaps": gaps, "gap_count": gaps}
+        | {
+            "journal_offset": offset,
+            "from_arrival": first,
+            "to_arrival": last,
+            "count": count,
+            "gaps": gaps,
+            "gap_count": gaps,
+        }
         for offset, (first, last, count, gaps) in enumerate(spans)
     ]
-    return Scene(deliveries, messages, [{"run": "a", "offset": 0, "kind": "began", "epoch": 1}])
+    return Scene(deliveries, messages, [{"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1}])
 
 
 def test_a_group_is_judged_in_the_order_of_its_ranges(audited: Audited) -> None:
@@ -217,25 +247,25 @@ def test_a_group_is_judged_in_the_order_of_its_ranges(audited: Audited) -> None:
 
 def without_rows_that_the_disk_lost() -> Scene:
     """Rows of access were lost to the disk, of one of two runs."""
-    reigns = [
-        {"run": run, "offset": number * 2, "kind": "began", "epoch": number + 1, "time": MICROS}
+    runs = [
+        {"run": run, "journal_offset": number * 2, "kind": "began", "epoch": number + 1, "time": MICROS}
         for number, run in enumerate("ab")
     ]
-    reigns.append({"run": "a", "offset": 1, "kind": "lost", "stream": "access", "epoch": 1, "time": MICROS})
+    runs.append({"run": "a", "journal_offset": 1, "kind": "lost", "stream": "access", "epoch": 1, "time": MICROS})
     messages = [
-        {"run": run, "subject": "/a/x", "epoch": epoch, "sequence": place, "arrival": place, "offset": offset}
+        {"run": run, "subject": "/a/x", "epoch": epoch, "sequence": place, "arrival": place, "journal_offset": offset}
         | {"time": MICROS + 200}
         for offset, (epoch, run, place) in enumerate((e, r, p) for e, r in ((1, "a"), (2, "b")) for p in range(1, 11))
     ]
     whose = {"gap_count": 0, "gaps": 0, "connection": 1, "selector": "/a/x", "time": MICROS}
     deliveries = [
         whose
-        | {"run": run, "epoch": epoch, "offset": epoch * 10 + begin, "count": end - begin + 1}
+        | {"run": run, "epoch": epoch, "journal_offset": epoch * 10 + begin, "count": end - begin + 1}
         | {"from_sequence": begin, "to_sequence": end}
         for epoch, run in ((1, "a"), (2, "b"))
         for begin, end in ((1, 4), (3, 10))
     ]
-    return Scene(deliveries, messages, reigns)
+    return Scene(deliveries, messages, runs)
 
 
 def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> None:
@@ -341,17 +371,23 @@ def lose(cases: list[Case], lots: random.Random) -> Scene:
     """
     whole = scene_of(cases)
     ends = {
-        (case.selector, reign, places[at])
+        (case.selector, term, places[at])
         for case in list_skipping(cases)
-        for reign, places in case.published.items()
+        for term, places in case.published.items()
         for at in (0, -1)
     }
     order = sorted(whole.messages, key=lambda row: (row["run"], row["arrival"]))
-    rows = [{**row, "offset": offset} for offset, row in enumerate(order)]
+    rows = [{**row, "journal_offset": offset} for offset, row in enumerate(order)]
     begins = [lots.randrange(1, len(rows) - 1) for _ in range(12)]
     gone = {offset for begin in begins for offset in range(begin, min(begin + lots.choice((1, 3, 20)), len(rows) - 1))}
-    left = [row for row in rows if row["offset"] not in gone or (row["subject"], row["epoch"], row["sequence"]) in ends]
-    return Scene(whole.deliveries, left, access=whole.access, reigns=[{"run": "none", "kind": "began", "offset": 0}])
+    left = [
+        row
+        for row in rows
+        if row["journal_offset"] not in gone or (row["subject"], row["epoch"], row["sequence"]) in ends
+    ]
+    return Scene(
+        whole.deliveries, left, access=whole.access, runs=[{"run": "none", "kind": "began", "journal_offset": 0}]
+    )
 
 
 def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:

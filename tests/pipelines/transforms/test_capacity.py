@@ -27,7 +27,7 @@ def test_a_line_is_recovered_within_5_percent(spark: SparkSession) -> None:
         }
         at = 1_795_250_000_000_000 + minute * 60_000_000
         rows += [
-            {"node": "n", "time": at, "indicator": name, "scope": "node", "window": "now", "value": float(value)}
+            {"node": "n", "time": at, "metric": name, "scope": "node", "window_name": "now", "value": float(value)}
             for name, value in values.items()
         ]
     minutes = loads(frame(spark, STATS, rows)).persist()
@@ -49,9 +49,9 @@ def test_loads_are_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_
         return {
             "node": "n",
             "time": time,
-            "indicator": name,
+            "metric": name,
             "scope": "node",
-            "window": "now",
+            "window_name": "now",
             "value": value,
             **fields,
         }

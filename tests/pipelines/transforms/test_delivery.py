@@ -25,7 +25,7 @@ def delivery(offset: int, at_s: float, **fields: Any) -> Row:
     row = {
         "node": "n",
         "run": "a",
-        "offset": offset,
+        "journal_offset": offset,
         "time": BEGIN + int(at_s * SECOND),
         "connection": 1,
         "selector": "/a",
@@ -34,7 +34,13 @@ def delivery(offset: int, at_s: float, **fields: Any) -> Row:
 
 
 def latency(offset: int, at_s: float, buckets: list[int]) -> Row:
-    row = {"node": "n", "offset": offset, "time": BEGIN + int(at_s * SECOND), "selector": "/a", "count": sum(buckets)}
+    row = {
+        "node": "n",
+        "journal_offset": offset,
+        "time": BEGIN + int(at_s * SECOND),
+        "selector": "/a",
+        "count": sum(buckets),
+    }
     return row | {"buckets": buckets}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, REIGNS
+from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, RUNS
 from godwit_pipelines.transforms.audit import judge
 from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
@@ -62,7 +62,7 @@ def test_what_is_in_order_is_folded_and_nothing_else(spark: SparkSession) -> Non
     deliveries, messages = [], []
     for number, (name, (_, rows)) in enumerate(CHAINS.items()):
         whose = {"node": "n", "run": "a", "connection": number, "selector": name, "time": MICROS}
-        deliveries += [{"offset": number * 100 + at, **whose, **row} for at, row in enumerate(rows)]
+        deliveries += [{"journal_offset": number * 100 + at, **whose, **row} for at, row in enumerate(rows)]
         if name != "never published":
             places = [place for place in range(1, LAST + 1) if name != "skips" or place != 2]
             messages += [{"node": "n", "run": "a", "subject": name, "epoch": 1, "sequence": place} for place in places]
@@ -90,11 +90,11 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene = orderly(random.Random(SEED))
-    pattern = {"run": "a", "connection": 99, "selector": "/*", "is_pattern": True, "mark_run": "a", "gap_count": 0}
-    pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "offset": len(scene.deliveries)}
+    pattern = {"run": "a", "connection": 99, "selector": "/*", "is_pattern": True, "arrival_run": "a", "gap_count": 0}
+    pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "journal_offset": len(scene.deliveries)}
     messages = frame(spark, MESSAGES, scene.messages)
     sums = sum_messages(messages)
-    published = know_published(messages, frame(spark, REIGNS, []), sums)
+    published = know_published(messages, frame(spark, RUNS, []), sums)
     access = frame(spark, ACCESS, [])
     given = frame(spark, DELIVERIES, [*scene.deliveries, pattern])
     again = list_again(given, access)
@@ -123,7 +123,8 @@ def twist(case: Case, lots: random.Random) -> Case:
         rows[-1] = last | {f"to_{kind}": last[f"to_{kind}"] + 50, "count": last["count"] + 50}
     step, changes = lots.choice((1, HOUR_US // 3)), lots.randint(1, 8) if lots.random() < 0.1 else 99
     twisted: list[Row] = [
-        row | {"offset": case.number * 100 + at, "time": MICROS + at * step, "tenant": "t" if at < changes else "u"}
+        row
+        | {"journal_offset": case.number * 100 + at, "time": MICROS + at * step, "tenant": "t" if at < changes else "u"}
         for at, row in enumerate(rows)
     ]
     return replace(case, rows=twisted)
@@ -182,7 +183,7 @@ def orderly(lots: random.Random) -> Scene:
                 rows.append(handed(begin, at))
             whose = {"run": "a", "connection": connection, "selector": f"/{subject}", "tenant": f"t{connection % 2}"}
             deliveries += [
-                {**row, **whose, "time": MICROS + number * HOUR_US // 3, "offset": len(deliveries) + number}
+                {**row, **whose, "time": MICROS + number * HOUR_US // 3, "journal_offset": len(deliveries) + number}
                 for number, row in enumerate(rows)
             ]
     return Scene(deliveries, messages)

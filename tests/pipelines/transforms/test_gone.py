@@ -11,7 +11,7 @@ from godwit_pipelines.transforms.gone import count_gone, list_stretches
 SEED, NODES, LAST = 20261124, 40, 60
 ERASED = "node string, run string, arrival long, rows long"
 LINES = "node string, run string, line string"
-POINTS = "node string, selector string, reign long, offset long, end int, place long"
+POINTS = "node string, selector string, term long, journal_offset long, end int, place long"
 Piece = tuple[str, str, int | None, int]
 
 
@@ -39,8 +39,8 @@ def test_what_is_gone_up_to_a_place_is_what_counting_one_by_one_finds(spark: Spa
     lines = spark.createDataFrame([(node, run, "a") for node in pieces for run in ("a", "b")], LINES)
     line_of = {"a": "a", "b": "a", "alone": "alone"}
     number = {
-        row.line: row.reign
-        for row in spark.sql("select line, xxhash64(line) as reign from values ('a'), ('alone') as (line)").collect()
+        row.line: row.term
+        for row in spark.sql("select line, xxhash64(line) as term from values ('a'), ('alone') as (line)").collect()
     }
     points, expected = [], {}
     for node, offset in ((node, offset) for node in pieces for offset in range(12)):
@@ -55,7 +55,7 @@ def test_what_is_gone_up_to_a_place_is_what_counting_one_by_one_finds(spark: Spa
         points += [(node, lots.choice(("/**", "/a/*")), number[line], offset, end, at) for end, at in enumerate(ends)]
         expected[node, offset] = tuple(sum(place <= at for place in places) for at in ends)
     counted = count_gone(spark.createDataFrame(points, POINTS), erased, lines).collect()
-    found = {(row.node, row.offset): (row.gone_from, row.gone_to, row.gone_all) for row in counted}
+    found = {(row.node, row.journal_offset): (row.gone_from, row.gone_to, row.gone_all) for row in counted}
     assert found == expected
     assert len({*expected.values()}) > NODES
 
@@ -71,7 +71,7 @@ def test_a_stretch_may_be_longer_than_could_be_counted(spark: SparkSession) -> N
     most = 1 << 40
     erased = spark.createDataFrame([("n", "a", 11, most)], ERASED)
     lines = spark.createDataFrame([("n", "a", "a")], LINES)
-    reign = spark.sql("select xxhash64('a') as reign").collect()[0].reign
-    patterns = [("n", f"/{number}/*", reign, number, 1, 10 + number) for number in range(1000)]
+    term = spark.sql("select xxhash64('a') as term").collect()[0].term
+    patterns = [("n", f"/{number}/*", term, number, 1, 10 + number) for number in range(1000)]
     counted = count_gone(spark.createDataFrame(patterns, POINTS), erased, lines)
-    assert {row.offset: row.gone_to for row in counted.collect()} == {number: number for number in range(1000)}
+    assert {row.journal_offset: row.gone_to for row in counted.collect()} == {number: number for number in range(1000)}

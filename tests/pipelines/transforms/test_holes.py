@@ -16,7 +16,7 @@ from tests.pipelines.transforms.rows import frame
 
 
 def rows_of(offsets: set[int], node: str) -> list[dict[str, Any]]:
-    return [{"node": node, "run": "a", "offset": offset, "arrival": offset + 7} for offset in offsets]
+    return [{"node": node, "run": "a", "journal_offset": offset, "arrival": offset + 7} for offset in offsets]
 
 
 def test_every_hole_is_found_wherever_buckets_end(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,4 +37,4 @@ def test_every_hole_is_found_wherever_buckets_end(spark: SparkSession, monkeypat
     for node, offsets in kept.items():
         order = sorted(offsets)
         ends = [pair for pair in itertools.pairwise(order) if pair[1] > pair[0] + 1]
-        assert found[node] == [tuple({"offset": at, "arrival": at + 7} for at in pair) for pair in ends], node
+        assert found[node] == [tuple({"journal_offset": at, "arrival": at + 7} for at in pair) for pair in ends], node

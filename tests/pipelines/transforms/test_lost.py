@@ -9,7 +9,7 @@ from godwit_pipelines.transforms.lost import Place, list_holed, place_hole
 
 def test_a_node_is_holed_that_has_fewer_messages_than_offsets_and_a_topic_never() -> None:
     def end(node: str, first: int, last: int, published: int) -> dict[str, Any]:
-        return {"node": node, "first_offset": first, "last_offset": last, "published": published}
+        return {"node": node, "first_journal_offset": first, "last_journal_offset": last, "published": published}
 
     ends = [end("n", 5, 9, 5), end("n", 10, 19, 10), end("m", 0, 4, 5), end("m", 6, 9, 4), end("topic/0", 0, 99, 3)]
     assert list_holed(ends, [{"node": "n"}, {"node": "m"}]) == ["m"]

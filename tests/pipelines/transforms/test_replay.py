@@ -16,7 +16,7 @@ BEGIN = 1_795_250_000_000_000  # 2026-11-21 08:33:20
 
 def test_what_was_asked_for_is_chosen(spark: SparkSession) -> None:
     def row(number: int, subject: str, tenant: str) -> dict[str, Any]:
-        place = {"node": "n", "offset": number, "sequence": number, "epoch": 1, "arrival": number}
+        place = {"node": "n", "journal_offset": number, "sequence": number, "epoch": 1, "arrival": number}
         return {
             **place,
             "time": BEGIN + number * 1_000_000,

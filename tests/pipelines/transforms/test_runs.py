@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import MESSAGES, REIGNS
+from godwit_pipelines.schemas import MESSAGES, RUNS
 from godwit_pipelines.transforms.published import sum_messages
 from godwit_pipelines.transforms.runs import (
     collect,
@@ -17,7 +17,7 @@ from godwit_pipelines.transforms.runs import (
     list_excuses,
     list_landed,
     list_lines,
-    list_reigns,
+    list_runs,
 )
 from tests.pipelines.transforms.checker import MICROS
 from tests.pipelines.transforms.rows import frame
@@ -27,15 +27,15 @@ Row = dict[str, Any]
 
 def began(run: str, offset: int, follows: str | None = None, arrival: int | None = None, **more: Any) -> Row:
     told = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else True}
-    return {"node": "n", "run": run, "offset": offset, "kind": "began", "stream": None, **told, **more}
+    return {"node": "n", "run": run, "journal_offset": offset, "kind": "began", "stream": None, **told, **more}
 
 
 def lost(run: str, stream: str) -> Row:
     return began(run, 0, kind="lost", stream=stream)
 
 
-def lines(*reigns: Row) -> list[tuple[Any, ...]]:
-    return [(row["run"], row["line"], row["held_to"], row["number"]) for row in list_lines(reigns)]
+def lines(*runs: Row) -> list[tuple[Any, ...]]:
+    return [(row["run"], row["line"], row["held_to"], row["number"]) for row in list_lines(runs)]
 
 
 def test_a_line_is_the_runs_that_follow_each_other() -> None:
@@ -67,11 +67,11 @@ def test_the_last_run_is_held_to_what_has_landed_of_it_and_a_run_without_a_begin
 
 
 def test_the_journal_excuses_lost_rows_and_runs_that_were_cut_short() -> None:
-    reigns = [
+    runs = [
         *(lost("a", "deliveries"), lost("b", "messages"), lost("c", "stats"), began("d", 0)),
         *(began("e", 1, "d", 3, follows_clean=False), began("f", 2, "e", 4)),
     ]
-    assert [(row["run"], row["lost_rows"], row["cut_short"]) for row in list_excuses(reigns)] == [
+    assert [(row["run"], row["lost_rows"], row["cut_short"]) for row in list_excuses(runs)] == [
         *(("a", True, False), ("b", False, True), ("c", False, False), ("d", False, True)),
     ]
 
@@ -85,11 +85,11 @@ def test_the_newest_message_of_a_node_is_that_of_its_newest_run() -> None:
 def test_the_tables_hold_what_was_told(spark: SparkSession) -> None:
     place = {"node": "n", "subject": "/a", "epoch": 1}
     messages = [
-        {**place, "run": "a", "sequence": at, "arrival": at, "time": MICROS + at, "offset": at} for at in (3, 4)
+        {**place, "run": "a", "sequence": at, "arrival": at, "time": MICROS + at, "journal_offset": at} for at in (3, 4)
     ]
-    reigns = [{"node": "n", "run": "a", "offset": 0, "kind": "began", "epoch": 1}]
+    runs = [{"node": "n", "run": "a", "journal_offset": 0, "kind": "began", "epoch": 1}]
     sums = sum_messages(frame(spark, MESSAGES, messages))
-    said = collect(list_reigns(frame(spark, REIGNS, reigns)))
+    said = collect(list_runs(frame(spark, RUNS, runs)))
     told = know_runs(spark, collect(list_ends(sums)), said)
     sums.unpersist()
     assert [tuple(row) for row in told.lines.collect()] == [("n", "a", "a", 4, 1)]

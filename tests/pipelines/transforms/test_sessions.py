@@ -8,21 +8,21 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit_pipelines.schemas import ACCESS, REIGNS
+from godwit_pipelines.schemas import ACCESS, RUNS
 from godwit_pipelines.transforms.sessions import KEY, close_lost, combine_sessions, concurrency, session_parts, sessions
 from tests.pipelines.transforms.rows import frame
 from tests.pipelines.transforms.streaming import collected, run, stream_of
 
 BEGIN = 1_795_250_040_000_000  # a whole minute
 Row = dict[str, Any]
-SHOWN = ("connection", "started", "ended", "how", "code", "resumed", "identity")
+SHOWN = ("connection", "started", "ended", "end_state", "code", "resumed", "identity")
 
 
 def event(offset: int, at_s: float, kind: str, connection: int, **fields: Any) -> Row:
     row = {
         "node": "n",
         "run": "a",
-        "offset": offset,
+        "journal_offset": offset,
         "time": BEGIN + int(at_s * 1e6),
         "kind": kind,
         "connection": connection,
@@ -32,7 +32,7 @@ def event(offset: int, at_s: float, kind: str, connection: int, **fields: Any) -
         "identity": f"who-{connection}",
         "client": "c/1",
         "address": f"10.0.0.{connection}:5",
-        "wire": "json",
+        "protocol": "json",
         **fields,
     }
 
@@ -44,12 +44,12 @@ def at(seconds: float) -> datetime.datetime:
 GOLDEN = [
     [event(0, 0, "connected", 1), event(1, 1, "connected", 2), event(2, 2, "refused", 0), event(3, 3, "refused", 9)],
     [
-        event(5, 30, "disconnected", 1, code=1000, lived_ms=30_000),
+        event(5, 30, "disconnected", 1, code=1000, duration_ms=30_000),
         event(4, 2, "subscribed", 1, selector="/a", at="1.7"),
     ],
     [
         event(0, 0, "connected", 1),
-        event(6, 61, "disconnected", 3, code=4001, lived_ms=20_000),
+        event(6, 61, "disconnected", 3, code=4001, duration_ms=20_000),
     ],  # one again, one whose beginning is missing
     [event(7, 65, "connected", 1, run="b"), event(8, 70, "connected", 4)],
 ]
@@ -87,8 +87,8 @@ def test_sessions_of_a_run_that_was_cut_short_end_with_it(spark: SparkSession) -
         "follows_run": "a",
         "follows_clean": False,
     }
-    lost = close_lost(known, frame(spark, REIGNS, [began]))
-    assert collected(lost, ("connection", "ended", "how")) == [
+    lost = close_lost(known, frame(spark, RUNS, [began]))
+    assert collected(lost, ("connection", "ended", "end_state")) == [
         (2, at(64), "lost with its node"),
         (4, at(70), "lost with its node"),  # its own row is later than the next run's first: clocks
     ]
@@ -96,16 +96,25 @@ def test_sessions_of_a_run_that_was_cut_short_end_with_it(spark: SparkSession) -
 
 def test_what_lands_after_a_session_was_taken_for_lost_still_counts(spark: SparkSession) -> None:
     first = [event(0, 0, "connected", number) for number in (1, 2, 3)]
-    later = [event(3, 4, "disconnected", 1, code=1000, lived_ms=4_000), event(4, 9, "subscribed", 2, selector="/a")]
-    reigns = frame(
+    later = [event(3, 4, "disconnected", 1, code=1000, duration_ms=4_000), event(4, 9, "subscribed", 2, selector="/a")]
+    runs = frame(
         spark,
-        REIGNS,
-        [{"node": "n", "run": "b", "offset": 0, "time": BEGIN + 8_000_000, "kind": "began", "follows_run": "a"}],
+        RUNS,
+        [
+            {
+                "node": "n",
+                "run": "b",
+                "journal_offset": 0,
+                "time": BEGIN + 8_000_000,
+                "kind": "began",
+                "follows_run": "a",
+            }
+        ],
     )
     known = sessions(frame(spark, ACCESS, first))
-    lost = close_lost(known, reigns).select(known.columns)
+    lost = close_lost(known, runs).select(known.columns)
     found = combine_sessions(session_parts(frame(spark, ACCESS, later)).unionByName(lost))
-    assert collected(found, ("connection", "ended", "how")) == [
+    assert collected(found, ("connection", "ended", "end_state")) == [
         (1, at(4), "closed"),
         (2, at(9), "lost with its node"),
         (3, at(8), "lost with its node"),

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES, REIGNS
+from godwit_pipelines.schemas import ACCESS, DELIVERIES, RUNS
 from godwit_pipelines.schemas import MESSAGES as MESSAGES_OF
 from godwit_pipelines.transforms import torn
 from godwit_pipelines.transforms.audit import audited as judged
@@ -33,8 +33,8 @@ def lose_rows(cases: list[Case], lots: random.Random) -> tuple[list[Case], set[i
     lost = {offset for begin in begins for offset in range(begin, min(begin + lots.choice((1, 3, 25)), len(rows) - 1))}
     left = list[Case]()
     for case in cases:
-        told = [row | {"offset": offsets[at, case.number]} for at, row in enumerate(case.rows)]
-        left.append(replace(case, rows=[row for row in told if row["offset"] not in lost]))
+        told = [row | {"journal_offset": offsets[at, case.number]} for at, row in enumerate(case.rows)]
+        left.append(replace(case, rows=[row for row in told if row["journal_offset"] not in lost]))
     return left, lost
 
 
@@ -42,7 +42,9 @@ def pieces_of(case: Case, lost: set[int]) -> list[Case]:
     """A case cut wherever rows are lost and it does not go on where it stood."""
     pieces = list[Case]()
     for before, row in zip([None, *case.rows], case.rows, strict=False):
-        if before is None or (lost & {*range(before["offset"], row["offset"])} and not goes_on(case, before, row)):  # type: ignore[call-overload]  # a checker's rows hold anything
+        if before is None or (
+            lost & {*range(before["journal_offset"], row["journal_offset"])} and not goes_on(case, before, row)
+        ):  # type: ignore[call-overload]  # a checker's rows hold anything
             pieces.append(replace(case, rows=[]))
         pieces[-1].rows.append(row)
     return pieces
@@ -50,12 +52,12 @@ def pieces_of(case: Case, lost: set[int]) -> list[Case]:
 
 def goes_on(case: Case, before: Row, row: Row) -> bool:
     kind = "arrival" if case.is_pattern else "sequence"
-    reign, at = (
-        (row["epoch"], row["mark_run"]),
+    term, at = (
+        (row["epoch"], row["arrival_run"]),
         row[f"to_{kind}"] if row["confirmed"] else int(str(row[f"from_{kind}"])) - 1,
     )
-    places = case.published[int(str(row["epoch"] or str(row["mark_run"])[1:]))]
-    is_same = reign == (before["epoch"], before["mark_run"])
+    places = case.published[int(str(row["epoch"] or str(row["arrival_run"])[1:]))]
+    is_same = term == (before["epoch"], before["arrival_run"])
     return is_same and bisect_right(places, at) == bisect_right(places, before[f"to_{kind}"])  # type: ignore[type-var]  # as above
 
 
@@ -95,17 +97,18 @@ def test_torn_subscriptions_are_judged_in_many_more(spark: SparkSession, seed: i
 
 def handed(offset: int, first: int, last: int, **told: Any) -> dict[str, Any]:
     place = {"from_sequence": first, "to_sequence": last, "epoch": 1, "count": last - first + 1, "gap_count": 0}
-    whose = {"run": "a", "connection": 1, "selector": "/x", "offset": offset, "time": MICROS + offset * SECOND}
+    whose = {"run": "a", "connection": 1, "selector": "/x", "journal_offset": offset, "time": MICROS + offset * SECOND}
     return {**whose, **place, **told}
 
 
 def heard(offset: int, second: float, **told: Any) -> dict[str, Any]:
     whose = {"run": "a", "connection": 1, "selector": "/x", "kind": "subscribed"}
-    return {**whose, "offset": offset, "time": MICROS + int(second * SECOND), **told}
+    return {**whose, "journal_offset": offset, "time": MICROS + int(second * SECOND), **told}
 
 
 MESSAGES = [
-    {"run": "a", "subject": "/x", "epoch": 1, "sequence": n, "arrival": n, "offset": n - 1} for n in range(1, 21)
+    {"run": "a", "subject": "/x", "epoch": 1, "sequence": n, "arrival": n, "journal_offset": n - 1}
+    for n in range(1, 21)
 ]
 TWICE = [handed(0, 1, 8), handed(1, 9, 12), handed(2, 3, 9), handed(3, 10, 20)]
 """Handed over from 3 on again, as by a second subscription."""
@@ -120,13 +123,14 @@ def audited(session: SparkSession) -> Audited:
     elsewhere = [heard(offset, second, connection=7) for offset, second in ((0, 0), (1, 0.2), (3, 0.8), (4, 1.2))]
     scenes = {
         "heard": scene(TWICE, ACCESS_ROWS),
-        "unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["offset"] != 2]),
-        "nothing missing": scene(TWICE, [row for row in ACCESS_ROWS if row["offset"] < 2]),
+        "unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["journal_offset"] != 2]),
+        "nothing missing": scene(TWICE, [row for row in ACCESS_ROWS if row["journal_offset"] < 2]),
         "missing elsewhere": scene(TWICE, elsewhere),
         "twice torn": scene(
-            [row | {"offset": row["offset"] * 2} for row in (TWICE[0], TWICE[2], TWICE[3])], ACCESS_ROWS[:2]
+            [row | {"journal_offset": row["journal_offset"] * 2} for row in (TWICE[0], TWICE[2], TWICE[3])],
+            ACCESS_ROWS[:2],
         ),
-        "first one unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["offset"]]),
+        "first one unheard": scene(TWICE, [row for row in ACCESS_ROWS if row["journal_offset"]]),
         "within a moment": scene(
             [handed(0, 1, 3, time=MICROS), handed(1, 10, 12, time=MICROS + 1), handed(2, 13, 20)],
             [heard(0, -1), heard(1, 0, time=MICROS + 1)],
@@ -172,9 +176,9 @@ def test_chains_are_numbered_across_tears_and_what_comes_back_behind_one_is_no_f
 def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_look_like(spark: SparkSession) -> None:
     """A told gap of five is spent on the five that lie ahead of the row, so that what it was of looks like a hole."""
     deliveries = frame(spark, DELIVERIES, [handed(0, 1, 5), handed(2, 11, 20, count=5, gaps=1, gap_count=5)])
-    messages, access, reigns = frame(spark, MESSAGES_OF, MESSAGES), frame(spark, ACCESS, []), frame(spark, REIGNS, [])
+    messages, access, runs = frame(spark, MESSAGES_OF, MESSAGES), frame(spark, ACCESS, []), frame(spark, RUNS, [])
     for find_missing, verdict in ((None, "broken"), (lambda: find_torn(deliveries, access, {}, {}), "unproven")):
-        with judged(deliveries, messages, access, reigns, None, find_missing) as found:
+        with judged(deliveries, messages, access, runs, None, find_missing) as found:
             assert [row.verdict for row in found.verdict.collect()] == [verdict]
             assert found.faults.filter("not declared").count() == int(verdict == "broken")
 

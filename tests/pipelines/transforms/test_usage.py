@@ -18,7 +18,7 @@ HOUR = 3_600_000_000
 
 def test_usage_is_the_sum_of_the_journal_as_batch_and_as_stream(spark: SparkSession, tmp_path: Path) -> None:
     def row(offset: int, at: float, tenant: str) -> dict[str, object]:
-        return {"node": "n", "offset": offset, "time": BEGIN + int(at * HOUR), "tenant": tenant}
+        return {"node": "n", "journal_offset": offset, "time": BEGIN + int(at * HOUR), "tenant": tenant}
 
     messages = [
         [row(n, n / 10, "ab"[n % 2]) | {"content": b"x" * n} for n in range(8)],
@@ -45,7 +45,7 @@ def test_usage_is_the_sum_of_the_journal_as_batch_and_as_stream(spark: SparkSess
 @pytest.mark.parametrize("may_repeat", [True, False])
 def test_a_stream_of_few_rows_makes_none_of_another_late(spark: SparkSession, tmp_path: Path, may_repeat: bool) -> None:
     def row(offset: int, **fields: object) -> dict[str, object]:
-        return {"node": "n", "offset": offset, "time": BEGIN + offset * HOUR, "tenant": "a"} | fields
+        return {"node": "n", "journal_offset": offset, "time": BEGIN + offset * HOUR, "tenant": "a"} | fields
 
     messages = [[row(hour, content=b"x")] for hour in range(6)]
     deliveries = [[row(hour, count=5, bytes=50)] for hour in range(6)]

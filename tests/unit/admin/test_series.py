@@ -40,16 +40,16 @@ def test_a_shards_cpu_is_its_threads() -> None:
     assert [shard["cpu_cores"] for shard in shards] == [[None], [0.25]]
 
 
-def test_what_is_counted_by_wire_is_summed() -> None:
+def test_what_is_counted_by_protocol_is_summed() -> None:
     series = Series()
     for second in (1, 2):
-        wires = {
-            "json": {"messages_out": second * 10, "slow_readers": 1},
-            "binary": {"messages_out": second, "slow_readers": 2},
+        protocols = {
+            "json": {"messages_out": second * 10, "slow_consumers": 1},
+            "binary": {"messages_out": second, "slow_consumers": 2},
         }
-        series.add(second * 1_000, float(second), make_stats(0, {"wires": wires}), Cost(0, 0))
+        series.add(second * 1_000, float(second), make_stats(0, {"protocols": protocols}), Cost(0, 0))
     node = series.show(0, has_shards=False)["node"]
-    assert (node["messages_out_per_s"], node["slow_readers"]) == ([11], [3])
+    assert (node["messages_out_per_s"], node["slow_consumers"]) == ([11], [3])
 
 
 def test_it_is_bounded_and_each_sample_is_told_once() -> None:

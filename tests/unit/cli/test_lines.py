@@ -19,7 +19,7 @@ VALUES = st.recursive(
 )
 
 
-def test_a_message_is_the_wires_object() -> None:
+def test_a_message_is_the_protocols_object() -> None:
     assert make_object(MESSAGE) == {
         "message": "/a", "after": "7.1", "at": "7.2", "pattern": "/*", "time": 1_795_250_000_123, "content": '{"n":1}', "conflated": 3,
     }  # fmt: skip

@@ -37,10 +37,10 @@ async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
     assert await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999") == "revoked\n"
     listed = await run(revoke, *admin, "--list")
     assert '"identity": "ann"' in listed and '"until_ms": 99999999999999' in listed
-    assert await run(revoke, *admin, "--identity", "ann", "--lift") == "lifted\n"
+    assert await run(revoke, *admin, "--identity", "ann", "--undo") == "lifted\n"
     assert '"identity"' not in await run(revoke, *admin, "--list")
     with pytest.raises(NodeFailed, match="no such revocation"):
-        await run(revoke, *admin, "--identity", "ann", "--lift")
+        await run(revoke, *admin, "--identity", "ann", "--undo")
     with pytest.raises(AssertionError, match="either --identity or --token-id"):
         await run(revoke, *admin)
 

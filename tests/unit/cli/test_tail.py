@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from godwit.cli.tail import read_stand, run_tail, tail
-from godwit.client import Position, Stand
+from godwit.client import Position, ResumePoint
 from godwit.errors import ConfigInvalid
 from tests.unit.client.peer import Peer
 
@@ -41,10 +41,10 @@ async def test_where_to_go_on_after_a_gap_is_asked_of_the_node(on_gap: str, aske
     assert (command["last"], command.get("on_gap")) == (5, asked)
 
 
-def test_a_stand_is_a_mark_positions_by_subject_or_one_position() -> None:
+def test_a_stand_is_a_resume_token_positions_by_subject_or_one_position() -> None:
     assert not read_stand("/a", None, ())
-    assert read_stand("/a", None, ("7.42",)) == Stand({"/a": Position(7, 42)})
-    assert read_stand("/a/**", "a1.2.3", ("/a/b=7.1", "/a/c=8.2")) == Stand(
+    assert read_stand("/a", None, ("7.42",)) == ResumePoint({"/a": Position(7, 42)})
+    assert read_stand("/a/**", "a1.2.3", ("/a/b=7.1", "/a/c=8.2")) == ResumePoint(
         {"/a/b": Position(7, 1), "/a/c": Position(8, 2)}, "a1.2.3"
     )
 

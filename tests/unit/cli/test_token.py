@@ -44,7 +44,7 @@ def test_a_token_of_a_new_key_pair_is_verified_by_its_public_half(tmp_path: Path
 def test_a_secret_signs_and_a_token_can_be_shown(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(run("secret") + "\n")
-    made = run("make", "--key", str(file), "--lives", "30s", "--audience", "a", "--token-id", "t", *MAKE)
+    made = run("make", "--key", str(file), "--ttl", "30s", "--audience", "a", "--token-id", "t", *MAKE)
     issuer = IssuerConfig("i", keys_file=str(file), algorithms=("HS256",), audience="a")
     assert read_grant(verify(made, read_outline(made), issuer, read_key_file(issuer)), issuer).token_id == "t"
     shown = json.loads(CliRunner().invoke(token, ["show"], input=made).output)
@@ -70,7 +70,7 @@ def test_durations(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "h", "0s", "1", "1w", "-1s", "1.5h", "٣s", "9999999999s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigInvalid, match="--lives"):
+    with pytest.raises(ConfigInvalid, match="--ttl"):
         read_duration_s(text)
 
 

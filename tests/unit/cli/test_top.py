@@ -1,4 +1,4 @@
-"""The table holds what the node said, in numbers that fit, and marks what should be nothing and is not."""
+"""The table holds what the node said, in numbers that fit, and resume tokens what should be nothing and is not."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ STATS = {
     "now": {
         "node": {"connections": 12_345, "gaps_per_second": 2, "cpu": 0.256, "message_bytes": 1_500_000},
         "shards": {"0": {"connections": 12_345, "cpu": 0.2}},
-        "wires": {"json": {"connections": 12_000}, "binary": {"connections": 0}},
+        "protocols": {"json": {"connections": 12_000}, "binary": {"connections": 0}},
         "codes": {"4114": {"publishes_refused_per_second": 3.5}, "1000": {"closes_per_second": 0}},
         "reasons": {},
     },
@@ -40,7 +40,7 @@ def show(window: str | None, width: int = 200) -> str:
     return captured.get()
 
 
-def test_node_shards_and_wires_that_are_used_have_a_row() -> None:
+def test_node_shards_and_protocols_that_are_used_have_a_row() -> None:
     shown = show(None)
     assert "n1 0.1.0 draining" in shown and "up 1 d 01:01:01" in shown and "logs 1.5MB" in shown
     rows = [line.split()[0] for line in shown.splitlines() if line]

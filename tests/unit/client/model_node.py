@@ -1,4 +1,4 @@
-"""A node of values only: logs, positions, keys and marks, just enough of the contract to run sessions against.
+"""A node of values only: logs, positions, keys and resume tokens, just enough of the contract to run sessions against.
 
 It answers commands with what a connection would read, held back in `outbox` so that a test can break the connection
 between any two of them.
@@ -6,9 +6,9 @@ between any two of them.
 
 from __future__ import annotations
 
-from godwit.client.wire.command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from godwit.client.wire.push import Marked, Told
-from godwit.client.wire.reply import Reply
+from godwit.client.codec.command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
+from godwit.client.codec.push import Marked, Told
+from godwit.client.codec.reply import Reply
 from godwit.model import Message, Outcome, Position
 from godwit.subject import is_pattern, matches
 
@@ -53,21 +53,22 @@ class ModelNode:
         self.deliver()
         return at
 
-    def deliver(self, mark: bool = False) -> None:
+    def deliver(self, resume_token: bool = False) -> None:
         for selector, arrival in self.selectors.items():
             for message in self.feed[arrival:]:
                 self._send(selector, message)
             self.selectors[selector] = len(self.feed)
-            if mark and is_pattern(selector):
+            if resume_token and is_pattern(selector):
                 self.outbox.append(Marked(f"1.{len(self.feed)}.0", selector))
 
     def _subscribe(self, command: Subscribe) -> None:
-        selector, stand = command.selector, command.stand
-        arrival = 0 if stand.since is None else int(stand.since.split(".")[1])
+        selector, resume_point = command.selector, command.resume_point
+        arrival = 0 if resume_point.since is None else int(resume_point.since.split(".")[1])
         backlog = [
             each
             for place, each in enumerate(self.feed)
-            if matches(selector, each.subject) and _is_wanted(each, stand.after.get(each.subject), place >= arrival)
+            if matches(selector, each.subject)
+            and _is_wanted(each, resume_point.after.get(each.subject), place >= arrival)
         ]
         at = None if is_pattern(selector) else Position(EPOCH, sum(each.subject == selector for each in self.feed))
         self.outbox.append(Reply(command.id, "subscribed", at, Outcome.RECOVERED, 0 if at is None else len(backlog)))
@@ -81,7 +82,7 @@ class ModelNode:
             self.outbox.append(Message(message.subject, message.content, position=message.position, pattern=pattern))
 
 
-def _is_wanted(message: Message, stand: Position | None, is_after_mark: bool) -> bool:
-    """Subjects of the map go by their positions, the others by the mark."""
+def _is_wanted(message: Message, resume_point: Position | None, is_after_resume_token: bool) -> bool:
+    """Subjects of the map go by their positions, the others by the resume token."""
     assert message.position is not None
-    return is_after_mark if stand is None else not message.position.is_at_or_before(stand)
+    return is_after_resume_token if resume_point is None else not message.position.is_at_or_before(resume_point)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import godwit.client as public
 from godwit.client import Client, ReplyTimeout, Settings
-from godwit.client.arguments import check_count, seconds_of, stand_of
+from godwit.client.arguments import check_count, resume_point_of, seconds_of
 from tests.unit.client.peer import Peer
 
 SURROGATE = "\ud800"
@@ -24,7 +24,7 @@ BAD: dict[str, dict[str, list[Any]]] = {
     "Client": {
         "servers": ["", 1, None, b"ws://a", [1], ["ws://a", ("ws://b", "x")], [("ws://a",)]],
         "token": [1, "", SURROGATE, b"x"],
-        "wire": ["xml", 1, None],
+        "encoding": ["xml", 1, None],
         "positions": [1, "file", []],
         "settings": [{}, 1],
         "ca_file": ["/nowhere/ca.pem"],
@@ -117,7 +117,7 @@ def test_after_is_taken_or_refused(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         if value == {}:
             raise ValueError("an empty mapping is a stand from nowhere")
-        stand_of("/a", value)
+        resume_point_of("/a", value)
     with pytest.raises((TypeError, ValueError)):
         check_count("last", value if not isinstance(value, int) else -1, 0)
 

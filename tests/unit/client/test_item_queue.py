@@ -1,17 +1,17 @@
-"""The queue between wire and reader: bounded, folding marks and statuses, and knowing what has been handled."""
+"""The queue between wire and reader: bounded, folding resume tokens and statuses, and knowing what has been handled."""
 
 from __future__ import annotations
 
+from godwit.client.codec.push import Marked
 from godwit.client.item_queue import ItemQueue
 from godwit.client.items import Status
-from godwit.client.stand import Stand
-from godwit.client.standing import Standing
-from godwit.client.wire.push import Marked
+from godwit.client.position_tracker import PositionTracker
+from godwit.client.resume_point import ResumePoint
 from godwit.model import Gap, GapReason, Message, Outcome, Position
 
 
 def queue(selector: str = "/a", items_max: int = 4) -> ItemQueue:
-    return ItemQueue(items_max, Standing(selector, selector.endswith("*"), 10))
+    return ItemQueue(items_max, PositionTracker(selector, selector.endswith("*"), 10))
 
 
 def message(sequence: int, subject: str = "/a") -> Message:
@@ -35,24 +35,24 @@ def test_an_item_is_handled_when_the_next_is_asked_for() -> None:
     items.put(message(1))
     items.put(message(2))
     items.take()
-    assert not items.handled.stand
+    assert not items.handled.resume_point
     items.take()
-    assert items.handled.stand == Stand({"/a": Position(7, 1)})
+    assert items.handled.resume_point == ResumePoint({"/a": Position(7, 1)})
     items.finish()
-    assert items.handled.stand == Stand({"/a": Position(7, 2)})
+    assert items.handled.resume_point == ResumePoint({"/a": Position(7, 2)})
     assert items.take() is None
 
 
-def test_marks_are_not_shown_and_do_not_pile_up() -> None:
+def test_resume_tokens_are_not_shown_and_do_not_pile_up() -> None:
     items = queue("/a/*")
     items.put(message(1, "/a/1"))
     for number in range(9):
         items.put(Marked(f"1.{number}.0", "/a/*"))
     assert len(items) == 2
     assert items.take() == message(1, "/a/1")
-    assert items.handled.stand.since is None
+    assert items.handled.resume_point.since is None
     assert items.take() is None
-    assert items.handled.stand == Stand({"/a/1": Position(7, 1)}, "1.8.0")
+    assert items.handled.resume_point == ResumePoint({"/a/1": Position(7, 1)}, "1.8.0")
 
 
 def test_gap_moves_the_reader_and_a_live_join_places_it() -> None:
@@ -62,13 +62,13 @@ def test_gap_moves_the_reader_and_a_live_join_places_it() -> None:
     assert items.take() == Status("/a", "disconnected", position=Position(7, 3))
     items.put(Gap("/a", Position(7, 9), Position(7, 3), missed=6))
     assert items.take() is not None
-    assert items.handled.stand == Stand({"/a": Position(7, 3)})
+    assert items.handled.resume_point == ResumePoint({"/a": Position(7, 3)})
     items.take()
-    assert items.handled.stand == Stand({"/a": Position(7, 9)})
+    assert items.handled.resume_point == ResumePoint({"/a": Position(7, 9)})
 
 
 def test_a_join_that_a_resync_ends_does_not_take_the_reader_back_to_where_it_was_to_end() -> None:
-    """It was cut with a message to come; the node that it finds then is another reign's, which a gap says."""
+    """It was cut with a message to come; the node that it finds then is another run's, which a gap says."""
     items = queue(items_max=9)
     items.put(Status("/a", "subscribed", Outcome.RECOVERED, Position(7, 2), 2))
     items.put(message(1))
@@ -78,7 +78,7 @@ def test_a_join_that_a_resync_ends_does_not_take_the_reader_back_to_where_it_was
     items.put(Message("/a", b"1", position=Position(8, 3), is_snapshot=True))
     while items.take() is not None:
         pass
-    assert items.handled.stand == Stand({"/a": Position(8, 3)})
+    assert items.handled.resume_point == ResumePoint({"/a": Position(8, 3)})
 
 
 def test_who_was_cut_between_a_resync_and_its_gap_does_not_stand_behind_the_gap() -> None:
@@ -87,4 +87,4 @@ def test_who_was_cut_between_a_resync_and_its_gap_does_not_stand_behind_the_gap(
     items.put(Status("/a", "disconnected"))
     while items.take() is not None:
         pass
-    assert not items.handled.stand
+    assert not items.handled.resume_point

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from godwit.client.codec.command import Draft
 from godwit.client.errors import AnswerLost, ClientClosed, PublishQueueFull
 from godwit.client.publishing import ENTRY_BYTES, PublishQueue
-from godwit.client.wire.command import Draft
 from godwit.errors import CommandRefused, GodwitError
 from godwit.model import Kind, Published
 
@@ -23,7 +23,7 @@ def queue(count_max: int = 100, bytes_max: int = 1 << 20, in_flight_max: int = 1
     return PublishQueue(count_max, bytes_max, in_flight_max)
 
 
-def test_no_more_than_the_window_is_on_the_wire() -> None:
+def test_no_more_than_the_window_is_on_the_encoding() -> None:
     publishes, ids, settled = queue(in_flight_max=2), count(1), []
     for _ in range(3):
         publishes.add(draft(), settled.append)

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from godwit.client.codec.command import Choice, Connect, Draft, Ping, Publish, Subscribe, Unsubscribe
+from godwit.client.codec.push import Ended, Notice
+from godwit.client.codec.reply import Refusal, Reply
 from godwit.client.errors import ClientClosed
 from godwit.client.item_queue import ItemQueue
 from godwit.client.items import Status
+from godwit.client.position_tracker import PositionTracker
 from godwit.client.session import Phase, Session
 from godwit.client.settings import Settings
-from godwit.client.standing import Standing
 from godwit.client.subscribing import State, Subscribing
 from godwit.client.watching import Watching
-from godwit.client.wire.command import Choice, Connect, Draft, Ping, Publish, Subscribe, Unsubscribe
-from godwit.client.wire.push import Ended, Notice
-from godwit.client.wire.reply import Refusal, Reply
 from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError, SessionClosed
 from godwit.model import Gap, GapReason, Kind, Message, Outcome, Position, Published
@@ -28,8 +28,8 @@ from tests.unit.client.model_node import ModelNode
 
 def subscribing(selector: str, items_max: int = 1_000) -> Subscribing:
     many = is_pattern(selector)
-    queue = ItemQueue(items_max, Standing(selector, many, 100))
-    return Subscribing(selector, Choice(), Standing(selector, many, 100), queue)
+    queue = ItemQueue(items_max, PositionTracker(selector, many, 100))
+    return Subscribing(selector, Choice(), PositionTracker(selector, many, 100), queue)
 
 
 def draft(subject: str = "/a/1", key: str | None = "k", content: bytes = b"1") -> Draft:
@@ -53,7 +53,7 @@ def taken(core: Subscribing) -> list[Message]:
     return items
 
 
-STEPS = ["publish", "foreign", "send", "one", "all", "mark", "cut", "aside", "read"]
+STEPS = ["publish", "foreign", "send", "one", "all", "resume_token", "cut", "aside", "read"]
 
 
 @settings(max_examples=300)
@@ -89,8 +89,8 @@ def test_wherever_the_connection_breaks_each_message_comes_once_and_each_publish
             node.append("/a/1", b"x")
         elif step in ("send", "one", "all"):
             pump(everything=step == "all")
-        elif step == "mark":
-            node.deliver(mark=True)
+        elif step == "resume_token":
+            node.deliver(resume_token=True)
         elif step == "cut":
             cut()
         elif step == "aside":
@@ -161,7 +161,7 @@ def test_subscription_refused_by_a_draining_node_is_asked_of_the_next() -> None:
 
 
 def test_a_join_that_was_cut_is_over_when_the_next_node_cannot_serve_its_place() -> None:
-    """What it still owed is not counted on in what the next node sends: the client stays in the reign that it was told of."""
+    """What it still owed is not counted on in what the next node sends: the client stays in the run that it was told of."""
     session, core = Session(Settings()), subscribing("/a/1")
     session.subscribe(core)
     [ask] = connected(session)
@@ -172,7 +172,7 @@ def test_a_join_that_was_cut_is_over_when_the_next_node_cannot_serve_its_place()
     session.receive([Reply(ask.id, "subscribed", Position(8, 3), Outcome.RESYNC)], 1)
     session.receive([Gap("/a/1", Position(8, 3), Position(7, 1), GapReason.EPOCH)], 1)
     session.receive([Message("/a/1", b"1", position=Position(8, 3), is_snapshot=True)], 1)
-    assert core.standing.stand.after == {"/a/1": Position(8, 3)}
+    assert core.tracker.resume_point.after == {"/a/1": Position(8, 3)}
 
 
 def test_messages_before_the_answer_belong_to_an_earlier_asking() -> None:
@@ -312,7 +312,7 @@ def test_pattern_cut_in_a_first_join_too_large_to_go_on_from_begins_anew_and_say
     session.receive([Reply(ask.id, "subscribed"), *first], 1)
     session.lost(2)
     [again] = connected(session, 3)
-    assert not again.stand
+    assert not again.resume_point
     items = []
     while (item := core.queue.take()) is not None:
         items.append(item)

@@ -5,21 +5,21 @@ from typing import Any
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from godwit.monitoring.figures import Figure, Kind
+from godwit.monitoring.metric_specs import Kind, MetricSpec
 from godwit.monitoring.metrics import Metrics, Sources
 
 SHARD = {
     "sends": 5,
     "has_failed": False,
     "cpu_seconds": 1.5,
-    "wires": {"json": {"connections": 2, "gaps": 3}, "binary": {"connections": 1}},
+    "protocols": {"json": {"connections": 2, "gaps": 3}, "binary": {"connections": 1}},
     "close_codes": {1000: 4, 0: 1},
     "gap_reasons": {"expired": 3},
 }
 FACTS = {"node": 'n"1\n', "version": "0.1.0", "condition": "ready", "uptime_ms": 1_500}
 
 
-def render(stats: Mapping[str, Any], counts: Mapping[Figure, float] | None = None) -> str:
+def render(stats: Mapping[str, Any], counts: Mapping[MetricSpec, float] | None = None) -> str:
     sources = Sources(lambda: stats, lambda: counts or {}, lambda: FACTS, {"connections_max": 10})
     kind, text = Metrics(sources).render()
     assert kind.startswith("application/openmetrics-text")
@@ -38,13 +38,16 @@ def parse(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
 
 
 def test_what_is_written_can_be_parsed_and_holds_every_number() -> None:
-    asked = Figure("authorizer_asked", Kind.COUNTER, "questions", "Questions.")
+    asked = MetricSpec("authorizer_asked", Kind.COUNTER, "questions", "Questions.")
     text = render({"subjects": 2, "accepted": 9, "shards": [SHARD, {**SHARD, "has_failed": True}]}, {asked: 4.0})
     found = parse(text)
     assert found["godwit_subjects"] == {(): 2} and found["godwit_messages_accepted_total"] == {(): 9}
     assert found["godwit_authorizer_asked_total"] == {(): 4}
-    assert found["godwit_connections"][("shard", "1"), ("wire", "json")] == 2
-    assert found["godwit_gaps_total"] == {(("shard", "0"), ("wire", "json")): 3, (("shard", "1"), ("wire", "json")): 3}
+    assert found["godwit_connections"][("shard", "1"), ("protocol", "json")] == 2
+    assert found["godwit_gaps_total"] == {
+        (("shard", "0"), ("protocol", "json")): 3,
+        (("shard", "1"), ("protocol", "json")): 3,
+    }
     assert found["godwit_shard_sends_total"] == {(("shard", "0"),): 5, (("shard", "1"),): 5}
     assert found["godwit_shard_cpu_seconds_total"][(("shard", "0"),)] == 1.5
     assert found["godwit_shard_failed"] == {(("shard", "0"),): 0, (("shard", "1"),): 1}

@@ -32,8 +32,8 @@ class World:
     def stats(self) -> Mapping[str, Any]:
         if self.has_failed:
             raise RuntimeError("no figures today")
-        wires = {"json": {"connects": self.connects, "connections": 1}}
-        return {"shards": [{"wires": wires, "sockets_refused": self.sockets_refused}]}
+        protocols = {"json": {"connects": self.connects, "connections": 1}}
+        return {"shards": [{"protocols": protocols, "sockets_refused": self.sockets_refused}]}
 
     def publish(self, drafts: Sequence[Draft]) -> Sequence[Position | int]:
         self.batches.append(drafts)
@@ -68,7 +68,7 @@ def test_now_is_the_last_second_and_each_turn_is_one_batch() -> None:
     monitor.turn()
     assert len(world.batches) == 2 and all(draft.retain for draft in world.batches[1])
     assert find(world.batches[1], "/$node/n1/now")["connects_per_second"] == 7
-    assert find(world.batches[1], "/$node/n1/wires/json/now")["connections"] == 1
+    assert find(world.batches[1], "/$node/n1/protocols/json/now")["connections"] == 1
     shown = monitor.show(["1min"])
     assert shown["now"]["node"]["connects_per_second"] == 7 and shown["time"] == 1_700_000_001_000
     assert shown["windows"]["1min"]["node"]["connects_per_second"] == {"max": 7, "mean": 7, "deviation": 0}
@@ -208,6 +208,6 @@ def test_figures_are_written_down_once_a_minute_in_one_batch() -> None:
     assert len(world.written) == 2
     time_ms, rows = world.written[1]
     assert 0 <= world.wall_s - time_ms / 1000 < 60
-    found = {(indicator, scope, window): values for indicator, scope, _, window, _, values in rows}
+    found = {(metric, scope, window): values for metric, scope, _, window, _, values in rows}
     assert found["connects_per_second", "node", "now"] == (3.0, None, None, None)
     assert found["connects_per_second", "node", "1min"][1] == 3.0

@@ -13,14 +13,14 @@ from godwit.monitoring.presentation import (
     show_now,
     show_window,
 )
-from godwit.monitoring.reading import NODE_SCOPE, Series
+from godwit.monitoring.stats_snapshot import NODE_SCOPE, Series
 from godwit.monitoring.windows import WINDOWS
 from godwit.subject import check_subject, matches
 
 SAMPLE = {
     Series(NODE_SCOPE, "connections"): 3.0,
     Series(("shards", "0"), "cpu"): 0.25,
-    Series(("wires", "json"), "gaps_per_second"): 0.0,
+    Series(("protocols", "json"), "gaps_per_second"): 0.0,
     Series(("codes", "4114"), "closes_per_second"): 1.0,
     Series(("reasons", "ahead"), "gaps_per_second"): 2.0,
 }
@@ -40,7 +40,7 @@ def test_each_scope_is_one_message_of_flat_fields() -> None:
     assert pushes == {
         "/$node/n/now": {"time": 7, "connections": 3},
         "/$node/n/shards/0/now": {"time": 7, "cpu": 0.25},
-        "/$node/n/wires/json/now": {"time": 7, "gaps_per_second": 0},
+        "/$node/n/protocols/json/now": {"time": 7, "gaps_per_second": 0},
         "/$node/n/codes/now": {"time": 7, "4114": {"closes_per_second": 1}},
         "/$node/n/reasons/now": {"time": 7, "ahead": {"gaps_per_second": 2}},
     }

@@ -1,10 +1,10 @@
 """Which figures are written into the journal when, and as what rows."""
 
 from godwit.monitoring.moments import Statistics
-from godwit.monitoring.reading import Series
 from godwit.monitoring.records import is_due, list_written, record_now, record_window
+from godwit.monitoring.stats_snapshot import Series
 
-NODE, JSON, CODE = ("node",), ("wires", "json"), ("codes", "4001")
+NODE, JSON, CODE = ("node",), ("protocols", "json"), ("codes", "4001")
 
 
 def test_each_window_is_written_once_in_its_length_and_the_long_ones_once_a_day() -> None:
@@ -29,12 +29,12 @@ def test_a_series_becomes_a_row_and_what_was_nothing_is_left_out_but_for_the_nod
     sample = {Series(NODE, "connects_per_second"): 0.0, Series(JSON, "connections"): 2.0, Series(CODE, "closes"): 0.0}
     assert list(record_now(sample)) == [
         ("connects_per_second", "node", "", "now", 0.0, (0.0, None, None, None)),
-        ("connections", "wires", "json", "now", 0.0, (2.0, None, None, None)),
+        ("connections", "protocols", "json", "now", 0.0, (2.0, None, None, None)),
     ]
     found = {
         Series(JSON, "connections"): Statistics(42.0, 3.0, 1.5, 0.5),
         Series(CODE, "closes"): Statistics(42.0, 0.0, 0.0, 0.0),
     }
     assert list(record_window("1min", found)) == [
-        ("connections", "wires", "json", "1min", 42.0, (None, 3.0, 1.5, 0.5)),
+        ("connections", "protocols", "json", "1min", 42.0, (None, 3.0, 1.5, 0.5)),
     ]

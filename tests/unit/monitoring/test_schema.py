@@ -2,7 +2,7 @@
 
 import json
 
-from godwit.monitoring.figures import CODE, NODE, REASON, SHARD, WIRE
+from godwit.monitoring.metric_specs import CODE, NODE, PROTOCOL, REASON, SHARD
 from godwit.monitoring.schema import SCOPES, list_indicators, make_schema
 from godwit.monitoring.windows import WINDOWS
 
@@ -10,10 +10,10 @@ from godwit.monitoring.windows import WINDOWS
 def test_every_indicator_of_every_scope_is_described_once_in_the_table() -> None:
     rows = list(list_indicators())
     names = [name for name, *_ in rows]
-    figures = (*NODE, *WIRE, *SHARD, *CODE, *REASON)
-    assert sorted(names) == sorted({figure.indicator for figure in figures} - {""})
+    figures = (*NODE, *PROTOCOL, *SHARD, *CODE, *REASON)
+    assert sorted(names) == sorted({figure.metric for figure in figures} - {""})
     assert all(unit and sentence.endswith(".") and scopes for _, unit, sentence, scopes in rows)
-    assert dict((name, scopes) for name, _, _, scopes in rows)["gaps_per_second"] == "node, shards, wires, reasons"
+    assert dict((name, scopes) for name, _, _, scopes in rows)["gaps_per_second"] == "node, shards, protocols, reasons"
 
 
 def test_the_schema_names_all_windows_and_refuses_what_is_in_no_table() -> None:
@@ -27,5 +27,5 @@ def test_the_schema_names_all_windows_and_refuses_what_is_in_no_table() -> None:
 
 def test_the_nodes_figures_hold_no_indicator_twice() -> None:
     for figures in SCOPES.values():
-        names = [figure.indicator for figure in figures if figure.indicator]
+        names = [figure.metric for figure in figures if figure.metric]
         assert len(set(names)) == len(names)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.monitoring.reading import NODE_SCOPE, Series
+from godwit.monitoring.stats_snapshot import NODE_SCOPE, Series
 from godwit.monitoring.window_file import WindowFile, WindowFileInvalid, dump_windows, parse_windows
 from godwit.monitoring.windows import WINDOWS, Windows
 

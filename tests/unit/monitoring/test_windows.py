@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from godwit.monitoring.moments import Statistics
-from godwit.monitoring.reading import NODE_SCOPE, Series
+from godwit.monitoring.stats_snapshot import NODE_SCOPE, Series
 from godwit.monitoring.windows import LEVELS, SERIES_MAX, WINDOWS, Windows
 
 LOAD, CODE = Series(NODE_SCOPE, "load"), Series(("codes", "4114"), "publishes_refused_per_second")
-LATE = Series(("wires", "new"), "connections")
+LATE = Series(("protocols", "new"), "connections")
 Told = tuple[float, float, dict[Series, float]]
 
 

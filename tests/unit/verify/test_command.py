@@ -16,7 +16,7 @@ from godwit.verify.command import EXIT_NOT_JUDGED, say_again, verify
         ("", ""),
         ("--seconds 20 --html page.html --json report.json --seed 4", "--seconds 20"),
         ("--kind slow --kind saved --rate 12345.678 --set limits.log_messages_max=9", None),
-        ("--url 'ws://[::1]:8800' --without kill", None),
+        ("--url 'ws://[::1]:8800' --exclude-fault kill", None),
     ],
 )
 def test_the_command_that_draws_the_same_plan_holds_all_that_matters(given: str, again: str | None) -> None:

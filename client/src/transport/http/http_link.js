@@ -6,7 +6,7 @@
 // request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
 
 import { Code } from "../../codes.js";
-import { elementsOf } from "../../wire/source.js";
+import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
 import { Refused, refusedOf } from "./answer.js";
 import { Polling } from "./polling.js";

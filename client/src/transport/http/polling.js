@@ -6,7 +6,7 @@
 
 import { Refused } from "./answer.js";
 import { isOfRoom, mayShare, waitForRoom } from "./room.js";
-import { gapOf, markOf, queryOf } from "./wanted.js";
+import { gapOf, resumeTokenOf, queryOf } from "./wanted.js";
 
 /** @typedef {import("./http_link.js").Host} Host */
 /** @typedef {import("./wanted.js").Push} Push */
@@ -97,12 +97,12 @@ export class Polling {
       each.isServed = true;
       this.#joined.add(each);
       this.#tries = 0;
-      each.place = markOf(place) ?? place;
+      each.place = resumeTokenOf(place) ?? place;
       this.#host.tell(JSON.stringify(replyOf(each, pushes, hadPlace)));
       if (each.isCut) this.#host.tell(gapOf(each.selector));
       each.isCut = false;
       this.#host.tell(text);
-      if (each.isPattern) this.#host.tell(JSON.stringify({ mark: each.place, pattern: each.selector }));
+      if (each.isPattern) this.#host.tell(JSON.stringify({ resume_token: each.place, pattern: each.selector }));
     } catch (error) {
       if (!(error instanceof Refused && error.isOfCommand)) {
         if (isOfRoom(error) && (await waitForRoom(this.#tries++))) return; // it is the next one still
@@ -131,11 +131,11 @@ export class Polling {
         byName.get(push.pattern ?? push.message ?? push.gap ?? "")?.passed(push);
       }
       this.#host.tell(text);
-      const mark = markOf(place);
-      if (mark === null) return;
+      const resumeToken = resumeTokenOf(place);
+      if (resumeToken === null) return;
       for (const each of wanted.filter(({ isPattern }) => isPattern)) {
-        each.place = mark;
-        this.#host.tell(JSON.stringify({ mark, pattern: each.selector }));
+        each.place = resumeToken;
+        this.#host.tell(JSON.stringify({ resume_token: resumeToken, pattern: each.selector }));
       }
     } catch (error) {
       if (!ending.signal.aborted) await this.#refused(error, wanted);

@@ -8,14 +8,14 @@ import { BROKE, SILENT } from "../transport.js";
 import { Refused } from "./answer.js";
 import { EventReader } from "./events.js";
 import { hasRoom, isOfRoom, mayShare, waitForRoom } from "./room.js";
-import { gapOf, markOf, queryOf } from "./wanted.js";
+import { gapOf, resumeTokenOf, queryOf } from "./wanted.js";
 
 /** @typedef {import("./events.js").StreamEvent} StreamEvent */
 /** @typedef {import("./http_link.js").Host} Host */
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 /** @typedef {{ wanted: Map<string, Wanted>, ending: AbortController, hasBegun: boolean, isOver: boolean }} Stream */
 
-const MARK_MS = 1_000; // between two marks told, where nothing asks for one sooner
+const RESUME_TOKEN_MS = 1_000; // between two resume tokens told, where nothing asks for one sooner
 const HOLD_MS_MAX = 1_000; // then the new one is perhaps waiting for the old one's place among a browser's connections
 
 export class Streaming {
@@ -256,14 +256,14 @@ export class Streaming {
       const reason = afterMs === undefined ? String(read.reason ?? "") : JSON.stringify({ reconnect_after_ms: afterMs });
       this.#host.end({ code: typeof read.closed === "number" ? read.closed : null, reason });
       return;
-    } else if (type !== "mark") {
+    } else if (type !== "resume_token") {
       const each = stream.wanted.get(read.pattern ?? read.message ?? read.gap ?? read.ended ?? read.dropped);
       if (type === "ended" && each) this.#ended(each);
       if (type !== "notice" && !(each && this.#isCurrent(each))) return;
       this.#host.tell(data);
       if (type !== "ended") each?.passed(read);
     }
-    this.#mark(stream, markOf(id), type === "mark");
+    this.#resumeToken(stream, resumeTokenOf(id), type === "resume_token");
     if (this.#isDue) this.#refresh();
   }
 
@@ -299,20 +299,20 @@ export class Streaming {
   }
 
   /**
-   * Everything up to a mark has come.
+   * Everything up to a resume token has come.
    * @param {Stream} stream
-   * @param {string | null} mark
+   * @param {string | null} resumeToken
    * @param {boolean} isAsked
    */
-  #mark(stream, mark, isAsked) {
-    if (mark === null) return;
+  #resumeToken(stream, resumeToken, isAsked) {
+    if (resumeToken === null) return;
     const now = this.#host.now();
-    const isTold = isAsked || now - this.#markedAt >= MARK_MS;
+    const isTold = isAsked || now - this.#markedAt >= RESUME_TOKEN_MS;
     if (isTold) this.#markedAt = now;
     for (const each of stream.wanted.values()) {
       if (!each.isPattern || !this.#isCurrent(each)) continue;
-      if (isTold || each.place === null) this.#host.tell(JSON.stringify({ mark, pattern: each.selector }));
-      each.place = mark;
+      if (isTold || each.place === null) this.#host.tell(JSON.stringify({ resume_token: resumeToken, pattern: each.selector }));
+      each.place = resumeToken;
     }
   }
 }

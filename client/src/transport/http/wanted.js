@@ -1,6 +1,6 @@
 // One subscription as HTTP asks for it: what the session wanted, and from where it is asked for again. Pure.
 //
-// It has a place from when nothing after it could be lost by asking anew: a position of a subject, a mark of a pattern. Before
+// It has a place from when nothing after it could be lost by asking anew: a position of a subject, a resume token of a pattern. Before
 // that (a join under way that began nowhere) a stream that carries it is not closed to be changed.
 
 import { isPattern } from "../../subject.js";
@@ -17,14 +17,14 @@ import { isPattern } from "../../subject.js";
  * @property {number} [conflate_ms]
  */
 
-/** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, mark?: string }} Push as far as places go */
+/** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, resume_token?: string }} Push as far as places go */
 
 const QUERY_CHARACTERS_MAX = 12_000; // of a node's 16,384 for the whole head
 
 export class Wanted {
   isServed = false; // its reply has been told
   isCut = false; // its place was too long to be asked for, and has to be told as a gap
-  /** @type {string | null} a position, or a mark */
+  /** @type {string | null} a position, or a resume token */
   place;
 
   /** @param {Subscribe} command */
@@ -94,10 +94,10 @@ export function isRoomFor(wanted) {
 }
 
 /**
- * The mark of an event's id `RUN.ARRIVAL.TIME.DIGEST`, or null where it is a position.
+ * The resume token of an event's id `RUN.ARRIVAL.TIME.DIGEST`, or null where it is a position.
  * @param {string | null} id
  */
-export function markOf(id) {
+export function resumeTokenOf(id) {
   const parts = id?.split(".") ?? [];
   return parts.length === 4 ? parts.slice(0, 3).join(".") : null;
 }

@@ -3,14 +3,14 @@
 //! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
 mod notes;
 mod readings;
-mod reigns;
 mod restore;
+mod runs;
 mod show;
 
-pub use reigns::Reign;
-pub(super) use reigns::Reigns;
 pub use restore::Restored;
 pub(super) use restore::Restoring;
+pub use runs::PastRun;
+pub(super) use runs::Runs;
 pub(super) use show::Unseen;
 
 use super::Node;

@@ -1,6 +1,6 @@
 //! A node that begins with what its journal kept: logs, snapshots, numbering and idempotency keys, row by row in the order in which
 //! they were accepted, before anybody listens. Owns what a restart means for positions: arrivals go on, every subject goes on in
-//! the new epoch, and the reigns before it stay known, so that who stands in one of them is sent the rest and told of the change.
+//! the new epoch, and the runs before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
 use super::super::Node;
 use super::super::append::clears_snapshot;
@@ -9,7 +9,7 @@ use super::super::log::Log;
 use super::super::mqtt::{Pending, PendingWill};
 use super::super::room::{drop_snapshot, evict};
 use super::super::snapshot::Room;
-use super::reigns::Reign;
+use super::runs::PastRun;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
 use crate::message::{LogId, Place};
@@ -38,8 +38,8 @@ pub struct Restored {
 #[derive(Debug, Default)]
 pub(in crate::node) struct Restoring {
     /// The runs whose rows these are, oldest first.
-    reigns: Vec<Reign>,
-    /// How many reigns each log has seen, by slot.
+    runs: Vec<PastRun>,
+    /// How many runs each log has seen, by slot.
     seen: Vec<u16>,
     told: Restored,
     /// The last arrival that each of these lost.
@@ -55,11 +55,11 @@ pub(in crate::node) struct Restoring {
 }
 
 impl Node {
-    /// Begins: `reigns` are the runs that this one follows, oldest first; rows come in their order.
-    pub fn begin_restore(&mut self, reigns: Vec<Reign>) {
-        let highest = reigns.iter().map(|reign| reign.epoch).max().unwrap_or(0);
+    /// Begins: `runs` are the runs that this one follows, oldest first; rows come in their order.
+    pub fn begin_restore(&mut self, runs: Vec<PastRun>) {
+        let highest = runs.iter().map(|run| run.epoch).max().unwrap_or(0);
         self.epoch = self.epoch.max(highest + 1);
-        self.restoring = Some(Box::new(Restoring { lost: vec![0; reigns.len()], reigns, ..Restoring::default() }));
+        self.restoring = Some(Box::new(Restoring { lost: vec![0; runs.len()], runs, ..Restoring::default() }));
     }
 
     /// Rows are left out before the first that comes: too old, too many, or let go.
@@ -83,8 +83,8 @@ impl Node {
     /// Rows of a run up to this arrival are missing somewhere: the disk had failed. Told before the rows come.
     pub fn restore_hole(&mut self, run: u64, arrival: u64) {
         if let Some(restoring) = &mut self.restoring {
-            let reigns = restoring.reigns.iter().zip(&mut restoring.lost);
-            reigns.filter(|(reign, _)| reign.run == run).for_each(|(_, lost)| *lost = arrival.max(*lost));
+            let runs = restoring.runs.iter().zip(&mut restoring.lost);
+            runs.filter(|(known, _)| known.run == run).for_each(|(_, lost)| *lost = arrival.max(*lost));
         }
         self.forgotten.raise(arrival);
         if let Some(journal) = &mut self.journal {
@@ -145,10 +145,10 @@ impl Node {
         Some(())
     }
 
-    /// Ends: the present reign begins, with an arrival of its own.
+    /// Ends: the present run begins, with an arrival of its own.
     pub fn finish_restore(&mut self, now: Now) -> Restored {
         let Some(mut restoring) = self.restoring.take() else { return Restored::default() };
-        let held = restoring.reigns.last().map_or(0, |reign| reign.last).max(self.index.head());
+        let held = restoring.runs.last().map_or(0, |run| run.last).max(self.index.head());
         self.index.advance(held + 1, self.limits.index_entries_max);
         let began = self.index.head();
         for slot in 0..self.names.slots() {
@@ -157,17 +157,17 @@ impl Node {
             if let Some(log) = self.names.log_at_mut(slot)
                 && log.epoch < self.epoch
             {
-                log.end_reign(began, self.epoch, restoring.lost.last().copied().unwrap_or(0));
+                log.end_run(began, self.epoch, restoring.lost.last().copied().unwrap_or(0));
             }
         }
         if restoring.is_part {
             self.unread = restoring.first.map_or(held, |first| first.saturating_sub(1));
         }
-        let ends: Vec<u64> = restoring.reigns.iter().skip(1).map(|reign| reign.epoch).chain([self.epoch]).collect();
-        for (reign, epoch_end) in restoring.reigns.iter().zip(ends) {
-            self.reigns.push(Reign { epoch_end, ..*reign });
+        let ends: Vec<u64> = restoring.runs.iter().skip(1).map(|run| run.epoch).chain([self.epoch]).collect();
+        for (run, epoch_end) in restoring.runs.iter().zip(ends) {
+            self.runs.push(PastRun { epoch_end, ..*run });
         }
-        self.reigns.begin(self.epoch, began);
+        self.runs.begin(self.epoch, began);
         let sessions = restoring.sessions.len() as u64;
         for pending in std::mem::take(&mut restoring.sessions) {
             self.settle_session(pending, began);
@@ -196,12 +196,12 @@ impl Node {
         if kept.arrival <= self.index.head() || kept.sequence == 0 {
             return None;
         }
-        let reign = restoring.reigns.iter().rposition(|reign| reign.run == kept.run)?;
+        let run = restoring.runs.iter().rposition(|run| run.run == kept.run)?;
         let then_ms = now.mono_ms as i64 - now.wall_ms.saturating_sub(kept.time_ms) as i64;
         let has_room = self.make_room(size_of::<crate::message::Message>() + kept.bytes().len());
-        let Some(id) = has_room.then(|| self.find_restored(restoring, reign, &kept)).flatten() else {
+        let Some(id) = has_room.then(|| self.find_restored(restoring, run, &kept)).flatten() else {
             // Of this subject memory knows nothing, or not the last.
-            if let Some(lost) = restoring.lost.get_mut(reign) {
+            if let Some(lost) = restoring.lost.get_mut(run) {
                 *lost = kept.arrival.max(*lost);
             }
             self.forgotten.raise(kept.arrival);
@@ -238,17 +238,17 @@ impl Node {
         (!is_taken_back).then_some(())
     }
 
-    /// The log of a row, in the reign and epoch of the row.
-    fn find_restored(&mut self, restoring: &mut Restoring, reign: usize, kept: &KeptMessage) -> Option<LogId> {
+    /// The log of a row, in the run and epoch of the row.
+    fn find_restored(&mut self, restoring: &mut Restoring, run: usize, kept: &KeptMessage) -> Option<LogId> {
         if let Some(id) = self.names.find(&kept.subject) {
-            restoring.catch_up(self.names.get_mut(id), id.slot, reign + 1);
+            restoring.catch_up(self.names.get_mut(id), id.slot, run + 1);
             if self.names.get(id)?.epoch == kept.epoch {
                 return Some(id);
             }
             // It had been forgotten meanwhile, and came back in a later epoch.
             self.forget_restored(id);
         }
-        self.create_restored(restoring, reign, kept, kept.epoch)
+        self.create_restored(restoring, run, kept, kept.epoch)
     }
 
     /// The log of a subject of which nothing but its snapshot comes back.
@@ -259,11 +259,11 @@ impl Node {
         newest: Option<Position>,
     ) -> Option<LogId> {
         let known = newest.and_then(|newest| {
-            let reign = restoring.reigns.iter().rposition(|reign| reign.epoch <= newest.epoch)?;
-            Some((reign, newest))
+            let run = restoring.runs.iter().rposition(|run| run.epoch <= newest.epoch)?;
+            Some((run, newest))
         });
-        let Some((reign, newest)) = known else { return self.create(&kept.subject).ok() };
-        let id = self.create_restored(restoring, reign, kept, newest.epoch)?;
+        let Some((run, newest)) = known else { return self.create(&kept.subject).ok() };
+        let id = self.create_restored(restoring, run, kept, newest.epoch)?;
         self.names.get_mut(id)?.jump(newest.sequence, kept.arrival);
         Some(id)
     }
@@ -271,7 +271,7 @@ impl Node {
     fn create_restored(
         &mut self,
         restoring: &mut Restoring,
-        reign: usize,
+        run: usize,
         kept: &KeptMessage,
         epoch: u64,
     ) -> Option<LogId> {
@@ -283,7 +283,7 @@ impl Node {
             restoring.seen.resize(slot + 1, 0);
         }
         if let Some(seen) = restoring.seen.get_mut(slot) {
-            *seen = (reign + 1).min(restoring.reigns.len()) as u16;
+            *seen = (run + 1).min(restoring.runs.len()) as u16;
         }
         Some(id)
     }
@@ -315,14 +315,14 @@ impl Node {
 }
 
 impl Restoring {
-    /// Brings a log to the last of so many reigns.
-    fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, reigns: usize) {
+    /// Brings a log to the last of so many runs.
+    fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, runs: usize) {
         let (Some(log), Some(seen)) = (log, self.seen.get_mut(slot as usize)) else { return };
-        let until = reigns.min(self.reigns.len());
+        let until = runs.min(self.runs.len());
         for number in usize::from(*seen)..until {
-            let Some(reign) = self.reigns.get(number) else { break };
+            let Some(run) = self.runs.get(number) else { break };
             let before = number.checked_sub(1).and_then(|before| self.lost.get(before));
-            log.end_reign(reign.began, reign.epoch, before.copied().unwrap_or(0));
+            log.end_run(run.began, run.epoch, before.copied().unwrap_or(0));
         }
         *seen = (*seen).max(until as u16);
     }

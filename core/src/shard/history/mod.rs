@@ -1,7 +1,7 @@
 //! Reading back: a client names a place that memory has let go of and the journal still holds. Owns the way of its cursor from there
 //! into memory; what is in the journal, and where, is the journal's to find, off this thread.
 //!
-//! The cursor stands at `Stand::Reading`: everything up to an arrival has been sent, and of a subject everything up to a position.
+//! The cursor stands at `CursorState::Reading`: everything up to an arrival has been sent, and of a subject everything up to a position.
 //! It waits. A page of the journal is asked for (`Ask`), when its socket takes bytes and the node has room for one more reading; the
 //! engine hands the ask to a thread of its own and the answer (`Page`) back in an order, so that no shard ever waits for a disk. The
 //! page's messages are made into frames and sent in one go, as a chunk from a log would be; a page that finds the socket full is
@@ -27,18 +27,18 @@ use std::sync::Arc;
 use super::encode::{self, Item, Told};
 use super::outbound::{Frames, GATHER_BYTES, Note};
 use super::{Outlet, Shard, lock};
-use crate::cursor::{Reading, Stand};
+use crate::codec::Wire;
+use crate::cursor::{CursorState, Reading};
 use crate::journal::{Ask, KeptMessage, Page, Place};
 use crate::message::{Follows, LogId, Message};
 use crate::node::Node;
 use crate::position::Position;
 use crate::stream::Source;
 use crate::subject::{Pattern, Selector};
-use crate::wire::Wire;
 
 /// Messages of one page at most.
 const PAGE_MESSAGES: usize = 1_024;
-/// The mark of a cursor that waits for room.
+/// The resume token of a cursor that waits for room.
 const WAITING: u64 = u64::MAX;
 
 /// What a shard reads back.
@@ -94,7 +94,7 @@ impl Shard {
         }
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         let epoch = at.map_or(0, |at| at.epoch);
-        cursor.stand = Stand::Reading(arrival);
+        cursor.stand = CursorState::Reading(arrival);
         cursor.sequence = at.map_or(0, |at| at.sequence);
         cursor.reads_back = true;
         let (is_last, is_whole) = (false, false);
@@ -159,7 +159,7 @@ impl Shard {
         self.history.serial += 1;
         reading.serial = self.history.serial;
         reading.head = node.arrival();
-        if let (Some((end, next)), Stand::Reading(arrival)) = (reading.next, stand)
+        if let (Some((end, next)), CursorState::Reading(arrival)) = (reading.next, stand)
             && arrival >= end
         {
             (reading.place, reading.next) = (next, None);
@@ -215,7 +215,7 @@ impl Shard {
     /// The reading of a cursor, copied; none where it does not read back.
     fn reading_of(&self, id: u32) -> Option<(Reading, u64)> {
         let cursor = self.cursors.get(id)?;
-        let Stand::Reading(arrival) = cursor.stand else { return None };
+        let CursorState::Reading(arrival) = cursor.stand else { return None };
         Some((*cursor.reading()?, arrival))
     }
 
@@ -237,7 +237,7 @@ impl Shard {
             frames.notes.push(Note {
                 end: frames.bytes.len(),
                 cursor: id,
-                before: Stand::Reading(message.arrival.saturating_sub(1)),
+                before: CursorState::Reading(message.arrival.saturating_sub(1)),
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: false,
                 is_tracked: false,

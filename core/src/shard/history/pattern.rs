@@ -2,15 +2,15 @@
 use std::sync::MutexGuard;
 
 use super::{Page, revive};
+use crate::codec;
 use crate::command::{GapReason, Push};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::journal::{KeptMessage, Place};
 use crate::node::Node;
 use crate::position::Position;
 use crate::shard::outbound::Passed;
 use crate::shard::{Outlet, Shard};
 use crate::subject::Pattern;
-use crate::wire;
 
 impl Shard {
     pub(super) fn use_pattern_page<O: Outlet>(&mut self, id: u32, page: Page, node: MutexGuard<'_, Node>, out: &mut O) {
@@ -35,7 +35,7 @@ impl Shard {
         let mut messages = Vec::with_capacity(rows.len());
         for kept in rows {
             let log = node.log_for(&kept.subject);
-            // Beside its mark a client may have said that it knows a subject further than that.
+            // Beside its resume token a client may have said that it knows a subject further than that.
             let number = node.number(log, kept.at()).unwrap_or(0);
             if let Some(cursor) = self.cursors.get(id).filter(|cursor| cursor.skips(log, number)) {
                 if cursor.merges(log, number) {
@@ -51,7 +51,7 @@ impl Shard {
         frames.private = frames.bytes.len();
         self.encode_pages(id, &messages, &mut frames);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Reading(end);
+            cursor.stand = CursorState::Reading(end);
             if let Some(reading) = cursor.reading_mut() {
                 reading.place = Place::Offset(page.begin);
                 reading.next = Some((end, Place::Offset(next.unwrap_or(page.next))));
@@ -80,7 +80,7 @@ impl Shard {
             let Some(stream) = self.streams.get(cursor.stream) else { return };
             let after = Some(Position { epoch: at.epoch, sequence: at.sequence - count });
             let (reason, missed) = (GapReason::Expired, Some(count));
-            wire::push(stream.wire, out, &Push::Gap { subject, after, at, reason, missed, pattern: stream.pattern() });
+            codec::push(stream.wire, out, &Push::Gap { subject, after, at, reason, missed, pattern: stream.pattern() });
             self.counters.count_gap(self.connections.get(cursor.connection), reason);
         }
     }
@@ -92,7 +92,7 @@ impl Shard {
         let remembers = node.remembers(pattern, arrival, until);
         if remembers {
             self.end_reading(id);
-            self.stand(id, Stand::Behind(arrival));
+            self.stand(id, CursorState::Behind(arrival));
             self.queue_behind(id);
         }
         remembers

@@ -2,11 +2,11 @@
 //! parts what was before from what comes live: the log is read while the streams stand exactly at its head.
 
 use crate::command::{GapReason, Id, Outcome, Reply, Subscribe};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::journal::{Last, Place as Origin, Range};
 use crate::message::LogId;
 use crate::node::{Node, Place};
-use crate::position::{Mark, Position};
+use crate::position::{Position, ResumeToken};
 use crate::shard::Shard;
 use crate::shard::gap::Missing;
 use crate::shard::join::placed;
@@ -55,8 +55,8 @@ impl Shard {
         let mut bytes = Vec::new();
         let mut start = if let Some(after) = command.after {
             self.start_after(cursor, log, after, node)
-        } else if let Some(mark) = command.since {
-            self.start_since(cursor, log, mark, node)
+        } else if let Some(resume_token) = command.since {
+            self.start_since(cursor, log, resume_token, node)
         } else if let Some(last) = command.last {
             self.start_last(cursor, log, last, node)
         } else if command.wants_snapshot && self.write_snapshot(cursor, log, &name, node, &mut bytes) {
@@ -75,7 +75,7 @@ impl Shard {
         let known = if missing.is_none() { command.after } else { None };
         match from {
             Some(arrival) => {
-                self.stand(cursor, Stand::Behind(arrival));
+                self.stand(cursor, CursorState::Behind(arrival));
                 if let Some(cursor) = self.cursors.get_mut(cursor) {
                     cursor.sequence = known.and_then(|after| node.number(log, after)).unwrap_or(0);
                 }
@@ -119,8 +119,8 @@ impl Shard {
         Start::reading(Outcome::Recovered, number.map(|number| node.head(log).number - number))
     }
 
-    fn start_since(&mut self, cursor: u32, log: LogId, mark: Mark, node: &Node) -> Start {
-        let reason = match node.place_subject_mark(mark, log) {
+    fn start_since(&mut self, cursor: u32, log: LogId, resume_token: ResumeToken, node: &Node) -> Start {
+        let reason = match node.place_subject_resume_token(resume_token, log) {
             Ok((arrival, behind)) => {
                 self.note_place(cursor);
                 let head = node.head(log);
@@ -134,8 +134,8 @@ impl Shard {
             }
             Err(reason) => reason,
         };
-        if self.has_in_journal(cursor, mark, reason, node) {
-            self.read_back(cursor, mark.arrival, None, Origin::Arrival(mark.arrival), false);
+        if self.has_in_journal(cursor, resume_token, reason, node) {
+            self.read_back(cursor, resume_token.arrival, None, Origin::Arrival(resume_token.arrival), false);
             return Start::reading(Outcome::Recovered, None);
         }
         let nowhere = Position { epoch: 0, sequence: 0 };
@@ -157,32 +157,32 @@ impl Shard {
         Start::reading(Outcome::History, None)
     }
 
-    /// Where a pattern's cursor goes on from a mark; the reason if that cannot be told.
+    /// Where a pattern's cursor goes on from a resume token; the reason if that cannot be told.
     pub(in crate::shard) fn place_pattern(
         &mut self,
         cursor: u32,
-        mark: Mark,
+        resume_token: ResumeToken,
         pattern: &Pattern,
         node: &Node,
     ) -> Result<u64, GapReason> {
-        match node.place_mark(mark, pattern) {
+        match node.place_resume_token(resume_token, pattern) {
             Ok(arrival) => {
-                self.stand(cursor, Stand::Behind(arrival));
+                self.stand(cursor, CursorState::Behind(arrival));
                 self.note_place(cursor);
                 Ok(arrival)
             }
-            Err(reason) if self.has_in_journal(cursor, mark, reason, node) => {
-                self.read_back(cursor, mark.arrival, None, Origin::Arrival(mark.arrival), false);
-                Ok(mark.arrival)
+            Err(reason) if self.has_in_journal(cursor, resume_token, reason, node) => {
+                self.read_back(cursor, resume_token.arrival, None, Origin::Arrival(resume_token.arrival), false);
+                Ok(resume_token.arrival)
             }
             Err(reason) => Err(reason),
         }
     }
 
-    /// Whether the journal may have what came after a mark that memory cannot serve.
-    fn has_in_journal(&self, cursor: u32, mark: Mark, reason: GapReason, node: &Node) -> bool {
+    /// Whether the journal may have what came after a resume token that memory cannot serve.
+    fn has_in_journal(&self, cursor: u32, resume_token: ResumeToken, reason: GapReason, node: &Node) -> bool {
         let is_gone = matches!(reason, GapReason::Expired | GapReason::Overrun);
-        is_gone && self.can_read_back(cursor) && node.lost_until() <= mark.arrival
+        is_gone && self.can_read_back(cursor) && node.lost_until() <= resume_token.arrival
     }
 
     /// What memory lets go of before the cursor is at the head is read back.

@@ -3,8 +3,9 @@
 use std::sync::{Arc, MutexGuard};
 
 use super::{Page, revive};
+use crate::codec::{self, Wire, sse};
 use crate::command::{GapReason, Push};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::journal::{KeptMessage, Place};
 use crate::message::LogId;
 use crate::node::Node;
@@ -12,7 +13,6 @@ use crate::position::Position;
 use crate::shard::gap::Missing;
 use crate::shard::join::placed;
 use crate::shard::{Outlet, Shard, mqtt};
-use crate::wire::{self, Wire, sse};
 
 /// What of a page comes next for who stands at a position.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Shard {
         self.encode_pages(id, &messages, &mut frames);
         let end = last.map_or(arrival, |(_, arrival)| arrival);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Reading(end);
+            cursor.stand = CursorState::Reading(end);
             let placed = last.map(|(at, _)| at).or(cut.gap.map(|gap| gap.at));
             cursor.sequence = placed.map_or(cursor.sequence, |at| at.sequence);
             if let Some(reading) = cursor.reading_mut() {
@@ -157,7 +157,7 @@ impl Shard {
 
     fn stand_behind(&mut self, id: u32, arrival: u64, number: u64) {
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Behind(arrival);
+            cursor.stand = CursorState::Behind(arrival);
             cursor.sequence = number;
         }
         self.queue_behind(id);
@@ -171,7 +171,7 @@ impl Shard {
         if stream.wire == Wire::Sse {
             sse::put_id(out, at);
         }
-        wire::push(stream.wire, out, &push);
+        codec::push(stream.wire, out, &push);
         mqtt::put_gap(self.connections.get(cursor.connection), &push, out);
         self.counters.count_gap(self.connections.get(cursor.connection), reason);
         self.note_reading_gap(id, after, at, missed);
@@ -204,10 +204,10 @@ fn cut(page: Page, after: &After, count_max: usize) -> Cut {
                 break;
             }
             cut.gap = stand.map(|at| {
-                let is_reign = at.epoch != kept.epoch;
+                let is_run = at.epoch != kept.epoch;
                 let is_whole = kept.sequence == 1 && page.is_whole && after.lost.max(after.purged) <= sure;
-                let missed = if is_reign { is_whole.then_some(0) } else { begins.sequence.checked_sub(at.sequence) };
-                let reason = if is_reign { GapReason::Epoch } else { GapReason::Expired };
+                let missed = if is_run { is_whole.then_some(0) } else { begins.sequence.checked_sub(at.sequence) };
+                let reason = if is_run { GapReason::Epoch } else { GapReason::Expired };
                 Gap { at: begins, reason, missed }
             });
         }

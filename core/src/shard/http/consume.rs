@@ -1,8 +1,9 @@
 //! One answer with the messages there are, or with the first that come: a GET that may wait. Its cursors read from the logs
 //! alone, so that nothing is encoded for a request that has not the time to take it. Owns when such an answer is complete.
 use super::produce::array;
+use crate::codec::Wire;
 use crate::codes::Code;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::http::{self, Answer};
 use crate::message::Message;
 use crate::position::Position;
@@ -11,7 +12,6 @@ use crate::shard::encode::{self, Item, Told};
 use crate::shard::outbound::{Frames, GATHER_BYTES};
 use crate::shard::{Outlet, Shard, lock};
 use crate::stream::Source;
-use crate::wire::Wire;
 use std::sync::Arc;
 
 /// An answer that cannot be cut is refused beyond this: the snapshots of a very wide pattern.
@@ -65,11 +65,11 @@ impl Shard {
     pub(in crate::shard) fn wake_polls(&mut self, stream_id: u32, message: &Message) {
         let Some(cursors) = self.streams.get(stream_id).map(|stream| stream.cursors.clone()) else { return };
         for id in cursors {
-            let Some(cursor) = self.cursors.get_mut(id).filter(|cursor| cursor.stand == Stand::Current) else {
+            let Some(cursor) = self.cursors.get_mut(id).filter(|cursor| cursor.stand == CursorState::Current) else {
                 continue;
             };
             if message.sequence > 0 {
-                cursor.stand = Stand::Behind(message.arrival - 1);
+                cursor.stand = CursorState::Behind(message.arrival - 1);
                 cursor.sequence = message.sequence - 1;
                 self.queue_behind(id);
                 continue;
@@ -141,19 +141,19 @@ impl Shard {
         let connection = self.connections.get_mut(socket)?;
         connection.phase = Phase::Http;
         let exchange = connection.exchange();
-        exchange.marks = None;
+        exchange.event_ids = None;
         let poll = exchange.poll.take()?;
         self.polls.remove(&(poll.deadline_ms, socket));
         Some(poll)
     }
 
-    /// Where a request goes on that has been given this answer: one subject's position, or a mark of all its subjects.
+    /// Where a request goes on that has been given this answer: one subject's position, or a resume token of all its subjects.
     fn place_of(&mut self, socket: u32) -> Option<String> {
         let only = self.connections.get(socket)?.first_cursor;
         let cursor = self.cursors.get(only)?;
         let stream = self.streams.get(cursor.stream)?;
         let (Source::Subject(log), true) = (&stream.source, cursor.next == crate::cursor::NONE) else {
-            return self.mark_text(socket);
+            return self.resume_token_text(socket);
         };
         let log = *log;
         if let Some(at) = self.reading_place(only) {

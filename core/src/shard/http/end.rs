@@ -70,7 +70,7 @@ impl Shard {
     pub(in crate::shard) fn look_at_request<O: Outlet>(
         &mut self,
         socket: u32,
-        lived_ms: u64,
+        duration_ms: u64,
         silent_ms: u64,
         out: &mut O,
     ) {
@@ -90,7 +90,7 @@ impl Shard {
         if since_ms.is_some_and(|since_ms| now_ms >= since_ms + allowed_ms) {
             self.counters.count_refused(Code::RequestTimeout);
             self.close(socket, Code::RequestTimeout, "");
-        } else if exchange.is_none() && since_ms.is_none() && lived_ms >= handshake_ms {
+        } else if exchange.is_none() && since_ms.is_none() && duration_ms >= handshake_ms {
             self.counters.count_refused(Code::RequestTimeout);
             self.forget(socket, Code::RequestTimeout as u16, out);
         } else if silent_ms >= idle_ms {

@@ -5,7 +5,7 @@ mod admit;
 mod body;
 mod consume;
 mod end;
-mod marks;
+mod event_ids;
 mod produce;
 mod route;
 mod stream;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use super::connection::{Connection, Phase};
 use super::session::Step;
 use super::{Outlet, Shard};
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::http::{self, Chunked, Cors, Framing, Head, Method, Refused, Shape};
 use crate::report::Report;
-use crate::wire::Wire;
 
 /// What a connection needs that speaks HTTP.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     /// An answer that waits for the disk, or is made while some of what it says does.
     pub held: Option<Box<produce::Held>>,
     pub poll: Option<Box<consume::Poll>>,
-    pub marks: Option<Box<marks::Marks>>,
+    pub event_ids: Option<Box<event_ids::EventIds>>,
     /// The socket closes only after the peer has: bytes may still come, and closing over them would lose the answer.
     pub lingers: bool,
 }

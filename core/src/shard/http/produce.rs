@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Kept;
+use crate::codec::{self, Wire, sse};
 use crate::codes::Code;
 use crate::command::{Ack, Command, Id, Refusal, Reply};
 use crate::http::{self, Answer, Head, Refused};
@@ -10,7 +11,6 @@ use crate::node::Outcome;
 use crate::position::Position;
 use crate::shard::session::Step;
 use crate::shard::{Outlet, Shard};
-use crate::wire::{self, Wire, sse};
 
 /// An answer that waits for the disk.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Shard {
     ) -> Result<Step, Refused> {
         let settings = Arc::clone(&self.settings);
         http::check_publishes(head, body)?;
-        let mut commands = wire::commands(Wire::Json, body, &settings.limits)?;
+        let mut commands = codec::commands(Wire::Json, body, &settings.limits)?;
         self.commit();
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.exchange().outcomes.get_or_insert_default();

@@ -1,16 +1,16 @@
 //! Server-Sent Events on a connection, and answers that wait: how they begin. Owns that a request listens to all of its subjects or
-//! to none; which marks its events carry is `marks`'.
+//! to none; which resume tokens its events carry is `event_ids`'.
 use std::sync::Arc;
 
 use super::consume::Poll;
-use super::marks::Marks;
+use super::event_ids::EventIds;
+use crate::codec::Wire;
 use crate::command::Id;
 use crate::http::{self, Answer, Head, Listen, Method, Refused, Way};
 use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::session::Step;
 use crate::subject::Selector;
-use crate::wire::Wire;
 
 const STREAM_LINES: &str = "Cache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
 
@@ -63,7 +63,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         let names: Vec<&str> = selectors.iter().map(Selector::text).collect();
         let exchange = connection.exchange();
-        exchange.marks = Some(Box::new(Marks::new(&names, wire == Wire::SseMany)));
+        exchange.event_ids = Some(Box::new(EventIds::new(&names, wire == Wire::SseMany)));
         exchange.poll = (wire == Wire::Poll).then(|| Box::new(Poll::new(listen.limit, deadline_ms)));
         for (subscribe, selector) in listen.subscribes.iter().zip(selectors) {
             if let Err(refusal) = self.subscribe(socket, &Id::None, subscribe, selector) {
@@ -72,7 +72,7 @@ impl Shard {
                     (connection.phase, connection.wire) = (Phase::Http, Wire::Poll);
                     connection.private.clear();
                     let exchange = connection.exchange();
-                    (exchange.marks, exchange.poll) = (None, None);
+                    (exchange.event_ids, exchange.poll) = (None, None);
                 }
                 return Err(refusal.into());
             }

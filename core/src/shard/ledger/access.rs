@@ -41,8 +41,8 @@ impl Shard {
             return;
         }
         let Some(connection) = self.connections.get(socket) else { return };
-        let (address, wire) = (connection.peer.address(), connection.wire.name());
-        self.push_access(self.peer(socket), address, wire, kind, fill);
+        let (address, protocol) = (connection.peer.address(), connection.wire.name());
+        self.push_access(self.peer(socket), address, protocol, kind, fill);
     }
 
     /// A subscription begins, asked for or with a session that goes on; `place` is where the client said that it stood.
@@ -68,11 +68,11 @@ impl Shard {
         let Some(connection) = self.connections.get(socket).filter(|_| self.written.ledger.is_some()) else { return };
         let close = connection.details.as_ref().and_then(|details| details.close.as_ref());
         let reason = close.and_then(|close| close.reason.clone());
-        let lived_ms = connection.since.age_ms(now_ms);
+        let duration_ms = connection.since.age_ms(now_ms);
         let kind = if connection.is_announced { AccessKind::Disconnected } else { AccessKind::Refused };
         if connection.is_announced || is_refusal(code) {
             self.note_access(socket, kind, |row| {
-                (row.code, row.reason, row.lived_ms) = (Some(code), reason, Some(lived_ms));
+                (row.code, row.reason, row.duration_ms) = (Some(code), reason, Some(duration_ms));
             });
         }
     }
@@ -94,7 +94,7 @@ impl Shard {
         &mut self,
         peer: Peer,
         address: SocketAddr,
-        wire: &'static str,
+        protocol: &'static str,
         kind: AccessKind,
         fill: impl FnOnce(&mut AccessRow),
     ) {
@@ -106,13 +106,13 @@ impl Shard {
             kind,
             peer,
             address,
-            wire,
+            protocol,
             selector: None,
             outcome: None,
             at: None,
             code: None,
             reason: None,
-            lived_ms: None,
+            duration_ms: None,
         };
         fill(&mut row);
         ledger.access.push(row);

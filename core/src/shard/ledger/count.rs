@@ -1,7 +1,7 @@
 //! What leaves, counted where it is known: frames, bytes, messages that became one, and how long they took. Owns that a delivery
 //! costs a few additions.
 use super::{Ledger, SLICES_EACH};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::journal::{LATENCY_BUCKETS, latency_bucket};
 use crate::shard::outbound::{Frames, Note, Passed};
 use crate::shard::{Outlet, Shard};
@@ -28,7 +28,7 @@ impl Ledger {
         let is_anew = |index: usize, note: &Note| match (before, frames.merged.get(index)) {
             (Some(before), Some(part)) => part.message.arrival > before,
             _ => {
-                matches!(note.before, Stand::Behind(_))
+                matches!(note.before, CursorState::Behind(_))
                     && unsent.is_some_and(|first| (first.cursor, first.before) == (note.cursor, note.before))
             }
         };
@@ -43,7 +43,7 @@ impl Ledger {
             }
             let range = self.grow(note.cursor, u64::from(note.messages.min(1)), (note.end - start) as u64);
             range.conflated += u64::from(note.messages.saturating_sub(1));
-            if matches!(note.before, Stand::Behind(_) | Stand::Reading(_)) && note.messages > 0 {
+            if matches!(note.before, CursorState::Behind(_) | CursorState::Reading(_)) && note.messages > 0 {
                 range.to = range.to.max(note.sequence + u64::from(note.messages));
             }
             start = note.end;
@@ -87,12 +87,12 @@ impl Shard {
         for &Passed { cursor: id, arrival, sequence } in passed {
             let Some(cursor) = self.cursors.get(id) else { continue };
             let reached = match cursor.stand {
-                Stand::Behind(reached) | Stand::Reading(reached) => reached,
-                Stand::Live(place) => {
+                CursorState::Behind(reached) | CursorState::Reading(reached) => reached,
+                CursorState::Live(place) => {
                     let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
                     window.and_then(|window| window.around(place)).map_or(arrival, |(before, _)| before.arrival)
                 }
-                Stand::Current | Stand::Joining => arrival,
+                CursorState::Current | CursorState::Joining => arrival,
             };
             if arrival > reached {
                 continue;
@@ -117,7 +117,7 @@ impl Shard {
         let (Some(ledger), Some(stream)) = (&mut self.written.ledger, self.streams.get(stream_id)) else { return };
         let (Source::Subject(_), Some(window)) = (&stream.source, &stream.window) else { return };
         for &id in &stream.cursors {
-            if self.cursors.get(id).is_some_and(|cursor| cursor.stand == Stand::Live(window.head())) {
+            if self.cursors.get(id).is_some_and(|cursor| cursor.stand == CursorState::Live(window.head())) {
                 let range = ledger.at(id);
                 range.to = range.to.max(window.sequence());
             }
@@ -130,7 +130,7 @@ impl Shard {
         let Some(stream) = stream.filter(|_| self.written.ledger.is_some()) else { return };
         for id in stream.cursors.clone() {
             let stand = self.cursors.get(id).map(|cursor| cursor.stand);
-            if matches!(stand, Some(Stand::Live(place)) if place < until) {
+            if matches!(stand, Some(CursorState::Live(place)) if place < until) {
                 self.leave_window(id);
             }
         }
@@ -140,7 +140,7 @@ impl Shard {
     /// ends, and is no row's.
     pub(super) fn leave_window(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
-        let (Stand::Live(place), Some(stream)) = (cursor.stand, self.streams.get(cursor.stream)) else { return };
+        let (CursorState::Live(place), Some(stream)) = (cursor.stand, self.streams.get(cursor.stream)) else { return };
         let Some(window) = stream.window.as_ref().filter(|window| place < window.head()) else { return };
         if stream.conflate_ms == 0 || !matches!(stream.source, Source::Pattern(_)) {
             return;
@@ -163,8 +163,8 @@ impl Shard {
             return false;
         }
         match (cursor.stand, &stream.window) {
-            (Stand::Joining, _) => true,
-            (Stand::Live(place), Some(window)) => {
+            (CursorState::Joining, _) => true,
+            (CursorState::Live(place), Some(window)) => {
                 let here = window.around(place).map(|(before, _)| before.arrival);
                 cursor.job.is_some() || here != window.settled(place).map(|settled| settled.arrival)
             }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Shard;
-use crate::cursor::{Cursor, Stand};
+use crate::cursor::{Cursor, CursorState};
 use crate::journal::{AccessRow, DeliveryRow, LATENCY_BUCKETS, LatencyRow, Range as Span};
 use crate::message::LogId;
 use crate::node::Node;
@@ -193,8 +193,8 @@ impl Shard {
         let is_open = self.written.ledger.as_mut().is_some_and(|ledger| !ledger.at(id).is_begun);
         let Some(cursor) = self.cursors.get(id).filter(|_| is_open) else { return };
         let number = match cursor.stand {
-            Stand::Behind(_) if cursor.sequence > 0 => cursor.sequence,
-            Stand::Behind(arrival) => node.number_at(log, arrival),
+            CursorState::Behind(_) if cursor.sequence > 0 => cursor.sequence,
+            CursorState::Behind(arrival) => node.number_at(log, arrival),
             _ => node.head(log).number,
         };
         self.begin_range(id, log, number, node);
@@ -269,23 +269,23 @@ impl Shard {
         let stream = self.streams.get(cursor.stream)?;
         if let Source::Pattern(_) = stream.source {
             return match cursor.stand {
-                Stand::Behind(arrival) | Stand::Reading(arrival) => Some(arrival),
-                Stand::Current => Some(self.reach(cursor.stream).min(self.delivered)),
-                Stand::Live(place) => {
+                CursorState::Behind(arrival) | CursorState::Reading(arrival) => Some(arrival),
+                CursorState::Current => Some(self.reach(cursor.stream).min(self.delivered)),
+                CursorState::Live(place) => {
                     let window = stream.window.as_ref()?;
                     let is_head = place >= window.head();
                     if is_head { Some(self.reach(cursor.stream)) } else { Some(window.settled(place)?.arrival) }
                 }
-                Stand::Joining => None,
+                CursorState::Joining => None,
             };
         }
         match cursor.stand {
-            Stand::Live(place) => {
+            CursorState::Live(place) => {
                 let sequence = stream.window.as_ref()?.around(place)?.0.sequence;
                 (sequence > 0).then_some(sequence)
             }
-            Stand::Behind(_) | Stand::Reading(_) if cursor.sequence > 0 => Some(cursor.sequence),
-            Stand::Current | Stand::Behind(_) | Stand::Reading(_) | Stand::Joining => {
+            CursorState::Behind(_) | CursorState::Reading(_) if cursor.sequence > 0 => Some(cursor.sequence),
+            CursorState::Current | CursorState::Behind(_) | CursorState::Reading(_) | CursorState::Joining => {
                 (range.to > range.from).then_some(range.to)
             }
         }

@@ -8,6 +8,7 @@ use siphasher::sip::SipHasher13;
 use super::admit::{Restored, SessionAnswers};
 use super::publish::{draft_of, kind_of};
 use super::{Mqtt, Stage};
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
 use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, is_bridge_state, subject_of};
@@ -17,7 +18,6 @@ use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::{self, Selector};
-use crate::wire::Wire;
 
 /// What a CONNECT said that is not settled yet.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 //! that what no member was handed is counted, and stands in the row.
 use std::sync::Arc;
 
+use crate::codec::Wire;
 use crate::command::GapReason;
 use crate::journal::{DeliveryRow, Peer, Range};
 use crate::report::ConnectionId;
 use crate::shard::{Shard, lock};
-use crate::wire::Wire;
 
 impl Shard {
     /// What a stream's group has been dealt since somebody looked becomes a row.

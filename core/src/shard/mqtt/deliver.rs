@@ -3,7 +3,8 @@
 use super::overlap::{Subscriptions, merged};
 use super::parts::Parts;
 use super::{Aliases, Mqtt};
-use crate::cursor::{Cursor, Stand};
+use crate::codec::Wire;
+use crate::cursor::{Cursor, CursorState};
 use crate::message::Message;
 use crate::mqtt::{Options, Qos, Version, Writer};
 use crate::node::Entry;
@@ -13,7 +14,6 @@ use crate::shard::absorb::Single;
 use crate::shard::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use crate::shard::streams::Streams;
 use crate::slab::Slab;
-use crate::wire::Wire;
 use std::sync::Arc;
 
 /// Appends the packet that all plain subscribers at QoS 0 share; nothing where MQTT has no name for the subject.
@@ -181,7 +181,7 @@ impl Shard {
     pub(in crate::shard) fn gather_parts(&mut self, id: u32, socket: u32, frames: &mut Frames) {
         let wall_ms = self.now.wall_ms;
         let Some(cursor) = self.cursors.get(id) else { return };
-        let Stand::Live(from) = cursor.stand else { return };
+        let CursorState::Live(from) = cursor.stand else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let (Some(window), is_subject) = (stream.window.as_ref(), stream.pattern().is_none()) else { return };
         let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -208,7 +208,7 @@ impl Shard {
                 frames.passed.push(Passed { cursor: id, arrival: here.arrival, sequence });
             }
             if let Put::Sent { is_tracked } = put {
-                let before = Stand::Live(before.place);
+                let before = CursorState::Live(before.place);
                 let end = frames.bytes.len();
                 frames.notes.push(Note {
                     end,
@@ -223,7 +223,7 @@ impl Shard {
             frames.bytes.len() < GATHER_BYTES
         });
         let Some(cursor) = self.cursors.get_mut(id) else { return };
-        cursor.stand = Stand::Live(place);
+        cursor.stand = CursorState::Live(place);
         cursor.standard = window.around(place).map_or(cursor.standard, |(_, end)| end.standard);
         if place < window.head() && !is_stalled {
             self.link_ready(id);
@@ -235,7 +235,7 @@ impl Shard {
         let Some(Entry::Message(message)) = self.entries.get(single.entry as usize) else { return };
         let message = Arc::clone(message);
         let Some(cursor) = self.cursors.get_mut(single.cursor) else { return };
-        if cursor.stand != Stand::Current {
+        if cursor.stand != CursorState::Current {
             return;
         }
         if self.put_one(single.cursor, &message, frames) == Put::Stalled {
@@ -249,7 +249,7 @@ impl Shard {
         for message in messages {
             if self.put_one(id, message, &mut frames) == Put::Stalled {
                 if let Some(cursor) = self.cursors.get_mut(id) {
-                    cursor.stand = Stand::Behind(message.arrival - 1);
+                    cursor.stand = CursorState::Behind(message.arrival - 1);
                     cursor.sequence = message.sequence.saturating_sub(1);
                 }
                 break;
@@ -275,7 +275,7 @@ impl Shard {
             frames.notes.push(Note {
                 end: frames.bytes.len(),
                 cursor: id,
-                before: Stand::Behind(message.arrival - 1),
+                before: CursorState::Behind(message.arrival - 1),
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: message.sequence == 0,
                 is_tracked,

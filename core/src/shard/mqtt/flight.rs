@@ -83,7 +83,7 @@ impl Flight {
     }
 
     /// The message that was sent last was dealt by a group.
-    pub(super) fn mark_shared(&mut self, group: u32) {
+    pub(super) fn note_shared(&mut self, group: u32) {
         if let Some(packet) = self.packets.back_mut() {
             packet.group = group;
         }

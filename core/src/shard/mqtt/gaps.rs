@@ -3,11 +3,11 @@
 //! the node drains, that a subscription was ended: each as the object that the other wires tell. Nobody publishes there, and
 //! each client sees its own there alone, so it takes no right.
 use super::Mqtt;
+use crate::codec;
 use crate::command::Push;
 use crate::mqtt::{Outgoing, Qos, Reason};
 use crate::shard::Shard;
 use crate::shard::connection::Connection;
-use crate::wire;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(in crate::shard) fn put_gap(connection: Option<&Connection>, push: &Push<'_>
 pub(in crate::shard) fn put_notice(connection: &mut Connection, push: &Push<'_>) {
     match &connection.mqtt {
         Some(mqtt) => mqtt.put_own(Own::Notices, push, &mut connection.private),
-        None => wire::push(connection.wire, &mut connection.private, push),
+        None => codec::push(connection.wire, &mut connection.private, push),
     }
 }
 
@@ -57,7 +57,7 @@ impl Mqtt {
         let asked = if own == Own::Gaps { self.gaps } else { self.notices };
         let Some(subscription_id) = asked else { return };
         let mut payload = Vec::new();
-        wire::object(&mut payload, push);
+        codec::object(&mut payload, push);
         let message = Outgoing {
             topic: own.topic(),
             payload: &payload,

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::Stage;
+use crate::codec::Wire;
 use crate::cursor::NONE;
 use crate::shard::{Shard, lock};
-use crate::wire::Wire;
 
 const QOS_BITS: u8 = 3;
 

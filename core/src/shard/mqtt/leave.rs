@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Stage;
-use crate::cursor::{NONE, Stand};
+use crate::cursor::{CursorState, NONE};
 use crate::node::{Entry, Kept, KeptSubscription, Will};
 use crate::rights::{Action, Verdict};
 use crate::shard::access::{Door, decide};
@@ -90,7 +90,7 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return (self.arrived, false) };
         let window = self.streams.get(cursor.stream).and_then(|stream| stream.window.as_ref());
         match cursor.stand {
-            Stand::Current => {
+            CursorState::Current => {
                 // What was noted for this turn has not left yet.
                 let noted = self.singles.iter().filter(|single| single.cursor == id);
                 let first = noted.filter_map(|single| match self.entries.get(single.entry as usize) {
@@ -99,15 +99,15 @@ impl Shard {
                 });
                 (first.min().unwrap_or(self.arrived), false)
             }
-            Stand::Live(place) => {
+            CursorState::Live(place) => {
                 let here = window.and_then(|window| Some((window.head(), window.around(place)?.1)));
                 match here {
                     Some((head, here)) if here.place < head => (here.arrival, false),
                     _ => (self.arrived, false),
                 }
             }
-            Stand::Behind(arrival) | Stand::Reading(arrival) => (arrival, false),
-            Stand::Joining => {
+            CursorState::Behind(arrival) | CursorState::Reading(arrival) => (arrival, false),
+            CursorState::Joining => {
                 let bound = cursor.job.as_ref().and_then(|job| Some(job.join.as_ref()?.bound));
                 (bound.unwrap_or(self.arrived), true)
             }

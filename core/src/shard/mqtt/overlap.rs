@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use super::deliver::Wanted;
 use super::parts::Parts;
+use crate::codec::Wire;
 use crate::command::Outcome;
-use crate::cursor::{Cursor, NONE, Stand};
+use crate::cursor::{Cursor, CursorState, NONE};
 use crate::mqtt::{Qos, subject_of};
 use crate::node::{Inherited, Sender};
 use crate::shard::streams::Streams;
@@ -18,7 +19,6 @@ use crate::shard::{Shard, lock};
 use crate::slab::Slab;
 use crate::stream::Source;
 use crate::subject::{Pattern, Selector};
-use crate::wire::Wire;
 
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
@@ -211,10 +211,11 @@ impl Shard {
         let Some(selector) = stream.map(|stream| Arc::clone(&stream.name)) else { return };
         self.end_range(id);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            match cursor.job.as_mut().and_then(|job| job.join.as_mut()).filter(|_| cursor.stand == Stand::Joining) {
+            match cursor.job.as_mut().and_then(|job| job.join.as_mut()).filter(|_| cursor.stand == CursorState::Joining)
+            {
                 // What was retained since then comes as what it was when it was published.
                 Some(join) => join.bound = arrival,
-                None => (cursor.stand, cursor.sequence) = (Stand::Behind(arrival), 0),
+                None => (cursor.stand, cursor.sequence) = (CursorState::Behind(arrival), 0),
             }
         }
         self.queue_behind(id);

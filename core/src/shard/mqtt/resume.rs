@@ -7,7 +7,7 @@ use super::flight::Flight;
 use super::overlap::Subscriptions;
 use super::parts::Parts;
 use crate::command::Outcome;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::mqtt::Qos;
 use crate::node::{InFlight, KeptSubscription};
 use crate::shard::{Shard, lock};
@@ -55,7 +55,7 @@ impl Shard {
             stood = self.arrived; // what came meanwhile is owed to nobody
             self.enter_head(cursor);
         } else {
-            self.stand(cursor, Stand::Behind(kept.arrival));
+            self.stand(cursor, CursorState::Behind(kept.arrival));
             self.queue_behind(cursor);
         }
         let node = Arc::clone(&self.node);

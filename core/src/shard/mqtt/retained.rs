@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::deliver::{Put, Wanted};
 use super::parts::Parts;
-use crate::cursor::{Job, Join, Plan, Stand};
+use crate::cursor::{CursorState, Job, Join, Plan};
 use crate::message::LogId;
 use crate::node::Node;
 use crate::shard::Shard;
@@ -18,7 +18,7 @@ impl Shard {
         if let Some(cursor) = self.cursors.get_mut(id) {
             let join = Join { bound, plan: Plan::Snapshots, done, inner: None };
             cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
-            cursor.stand = Stand::Joining;
+            cursor.stand = CursorState::Joining;
         }
         self.queue_behind(id);
     }
@@ -75,7 +75,7 @@ impl Shard {
     fn finish_retained(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get_mut(id) else { return };
         let Some(join) = cursor.job.take().and_then(|job| job.join) else { return };
-        cursor.stand = Stand::Behind(join.bound);
+        cursor.stand = CursorState::Behind(join.bound);
         self.queue_behind(id);
     }
 

@@ -1,6 +1,6 @@
 //! What a client says of messages it was sent: PUBACK, PUBREC, PUBCOMP. Owns that what waited for it goes on.
 use super::flight::Receipt;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::mqtt::{Acknowledge, Fault, Reason};
 use crate::shard::Shard;
 use crate::shard::session::Step;
@@ -65,14 +65,14 @@ impl Shard {
             let (here, stand, stream) = (id, cursor.stand, cursor.stream);
             id = cursor.next;
             match stand {
-                Stand::Live(place) => {
+                CursorState::Live(place) => {
                     let window = self.streams.get(stream).and_then(|s| s.window.as_ref());
                     if window.is_some_and(|w| w.head() > place) {
                         self.link_ready(here);
                     }
                 }
-                Stand::Behind(_) | Stand::Joining | Stand::Reading(_) => self.queue_behind(here),
-                Stand::Current => {}
+                CursorState::Behind(_) | CursorState::Joining | CursorState::Reading(_) => self.queue_behind(here),
+                CursorState::Current => {}
             }
         }
         self.make_ready(socket);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::deliver::{Put, Wanted};
 use super::parts::Parts;
+use crate::codec::Wire;
 use crate::command::{Outcome, Refusal};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::message::{LogId, Message};
 use crate::mqtt::{Options, Qos, shared_name};
 use crate::node::{InFlight, Node};
@@ -13,7 +14,6 @@ use crate::shard::connection::Phase;
 use crate::shard::{Shard, lock};
 use crate::stream::{Source, Stream};
 use crate::subject::{Pattern, Selector};
-use crate::wire::Wire;
 
 /// Messages dealt in one turn, so that other shards' members get theirs.
 const TURN_MESSAGES: usize = 256;
@@ -78,7 +78,7 @@ impl Shard {
         let id = self.seat_cursor(socket, stream, false);
         self.change_share(id, share);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            cursor.stand = Stand::Current;
+            cursor.stand = CursorState::Current;
         }
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.is_sharing = true;
@@ -225,7 +225,7 @@ impl Shard {
         let Some(mqtt) = connection.mqtt.as_mut() else { return false };
         let put = mqtt.put(&Wanted::of(cursor), &parts, false, wall_ms, &mut connection.private);
         match put {
-            Put::Sent { is_tracked: true } => mqtt.flight.mark_shared(number),
+            Put::Sent { is_tracked: true } => mqtt.flight.note_shared(number),
             Put::Stalled => {
                 lock(&self.node).give_back(number, &[(message.log, message.sequence, message.arrival)]);
             }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use super::gaps::Own;
 use super::inbound::reason_of;
 use super::share::Share;
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::mqtt::{
     Fault, Filter, Options, Qos, Reason, Selected, Subscribe, Unsubscribe, Version, select, shared_name,
 };
@@ -16,7 +17,6 @@ use crate::rights::{ANSWERS_MAX, Action, Verdict};
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
-use crate::wire::Wire;
 
 impl Shard {
     pub(super) fn take_subscribe(&mut self, socket: u32, packet: &Subscribe<'_>) -> Result<Step, Fault> {
@@ -125,7 +125,7 @@ impl Shard {
         if wants_retained {
             self.begin_retained(cursor, bound, None);
         } else if stood.is_some() {
-            self.stand(cursor, Stand::Behind(bound));
+            self.stand(cursor, CursorState::Behind(bound));
             self.queue_behind(cursor);
         } else {
             self.enter_head(cursor);

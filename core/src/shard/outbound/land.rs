@@ -2,7 +2,7 @@
 //! frames wait where they are, in a window or in a log, and their cursors stand before them.
 use super::{Flight, Frames, Load};
 use crate::codes::Code;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::position::Moment;
 use crate::shard::{Outlet, Sending, Shard};
 
@@ -30,12 +30,12 @@ impl Shard {
             self.counters.of(connection).bytes_out += count as u64;
             connection.is_sending = false;
             if count > 0 && (has_frames || !connection.is_pinged) {
-                // Bytes that a socket takes are a sign of life, but for a ping: a very slow reader lives to hear of its gap.
+                // Bytes that a socket takes are a sign of life, but for a ping: a very slow consumer lives to hear of its gap.
                 connection.heard = now;
             }
             if count < flight.bytes {
                 let was_blocked = std::mem::replace(&mut connection.is_blocked, true);
-                self.counters.of(connection).slow_readers += u64::from(!was_blocked);
+                self.counters.of(connection).slow_consumers += u64::from(!was_blocked);
                 let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
                 *counter += 1;
                 out.want_write(flight.connection);
@@ -71,7 +71,7 @@ impl Shard {
         let reached = from + count as u64;
         let around = stream.window.as_ref().and_then(|w| Some((w, w.around(reached)?)));
         let Some((window, (_, end))) = around else { return };
-        cursor.stand = Stand::Live(end.place);
+        cursor.stand = CursorState::Live(end.place);
         cursor.standard = end.standard;
         let socket = cursor.connection;
         if end.place == reached {
@@ -132,7 +132,7 @@ impl Shard {
                     cursor.sequence = note.sequence;
                     // What announced the subject's number may be among what was not sent: it is announced again.
                     cursor.announced = 0;
-                    if let Stand::Live(place) = note.before {
+                    if let CursorState::Live(place) = note.before {
                         let window = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref());
                         let around = window.and_then(|w| w.around(place));
                         cursor.standard = around.map_or(cursor.standard, |(_, end)| end.standard);
@@ -166,7 +166,7 @@ impl Shard {
             if self.streams.get(cursor.stream).is_none_or(|stream| stream.pattern().is_none()) {
                 continue;
             }
-            cursor.stand = Stand::Behind(before);
+            cursor.stand = CursorState::Behind(before);
             if is_sent && part.message.arrival > before {
                 cursor.skip_sent(part.message.log, part.message.sequence, part.message.arrival);
             }

@@ -8,10 +8,10 @@ pub(super) use rest::Rest;
 
 use super::connection::Phase;
 use super::{Outlet, Sending, Shard};
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::conflation::Part;
-use crate::cursor::{NONE, Stand};
-use crate::wire::Wire;
+use crate::cursor::{CursorState, NONE};
 
 /// Most bytes gathered for one connection at a time.
 pub(super) const GATHER_BYTES: usize = 64 * 1024;
@@ -19,7 +19,7 @@ pub(super) const GATHER_BYTES: usize = 64 * 1024;
 /// Cursors of a stream that are looked at before the first of them is served.
 const LOOKED_AT_TOGETHER: usize = 16;
 
-/// Buffers kept for another turn; larger ones are given back, so that a rush of slow readers leaves nothing behind.
+/// Buffers kept for another turn; larger ones are given back, so that a rush of slow consumers leaves nothing behind.
 const POOLED_MAX: usize = 1024;
 const POOLED_BYTES_MAX: usize = 4096;
 
@@ -94,13 +94,13 @@ impl Frames {
 pub(super) struct Note {
     pub end: usize,
     pub cursor: u32,
-    pub before: Stand,
+    pub before: CursorState,
     /// Of a subject's stream: the last sequence before the frame; 0 not known.
     pub sequence: u64,
     pub is_standard: bool,
     /// MQTT: the client has yet to settle it.
     pub is_tracked: bool,
-    /// How many messages with a place of their own the frame is; 0 of a standard one, and of a mark.
+    /// How many messages with a place of their own the frame is; 0 of a standard one, and of a resume token.
     pub messages: u32,
 }
 
@@ -165,7 +165,7 @@ impl Shard {
     /// The socket that a stream's frames are for, if the cursor stands in its window and the socket may take something.
     fn awaits(&self, cursor_id: u32) -> Option<u32> {
         let cursor = self.cursors.get(cursor_id)?;
-        let Stand::Live(_) = cursor.stand else { return None };
+        let CursorState::Live(_) = cursor.stand else { return None };
         (!self.connections.get(cursor.connection)?.is_blocked).then_some(cursor.connection)
     }
 
@@ -173,13 +173,13 @@ impl Shard {
     fn send_slice<O: Outlet>(&mut self, id: u32, cursor_id: u32, socket: u32, out: &mut O) {
         let Some(window) = self.streams.get(id).and_then(|s| s.window.as_ref()) else { return };
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
-        let Stand::Live(from) = cursor.stand else { return };
+        let CursorState::Live(from) = cursor.stand else { return };
         let slice = window.slice(from).unwrap_or(&[]);
         if slice.is_empty() {
             return;
         }
         let (bytes, head) = (slice.len(), window.head());
-        cursor.stand = Stand::Live(from + bytes as u64);
+        cursor.stand = CursorState::Live(from + bytes as u64);
         let sending = out.send(socket, slice, self.flights.len() as u32);
         if from + (bytes as u64) < head {
             self.link_ready(cursor_id);
@@ -190,7 +190,7 @@ impl Shard {
     /// Sends a buffer of frames.
     pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
         match self.connections.get(socket).map(|connection| (connection.wire, connection.phase)) {
-            Some((Wire::SseMany, _)) => self.put_mark(socket, &mut frames),
+            Some((Wire::SseMany, _)) => self.put_resume_token(socket, &mut frames),
             Some((Wire::Poll, Phase::Open)) => {
                 self.collect(socket, &frames); // of an answer whose head is not written yet, whatever they hold
                 return self.recycle(frames);
@@ -353,7 +353,7 @@ impl Shard {
                 continue;
             }
             let Some(cursor) = self.cursors.get_mut(id) else { break };
-            let Stand::Live(from) = cursor.stand else { continue };
+            let CursorState::Live(from) = cursor.stand else { continue };
             let Some(window) = self.streams.get(cursor.stream).and_then(|s| s.window.as_ref()) else { continue };
             let mut place = from;
             window.each_frame(from, |bytes, before| {
@@ -362,7 +362,7 @@ impl Shard {
                 let note = Note {
                     end: frames.bytes.len(),
                     cursor: id,
-                    before: Stand::Live(before.place),
+                    before: CursorState::Live(before.place),
                     sequence: 0,
                     is_standard: false,
                     is_tracked: false,
@@ -371,7 +371,7 @@ impl Shard {
                 frames.notes.push(note);
                 frames.bytes.len() < GATHER_BYTES
             });
-            cursor.stand = Stand::Live(place);
+            cursor.stand = CursorState::Live(place);
             cursor.standard = window.around(place).map_or(cursor.standard, |(_, end)| end.standard);
             if place < window.head() {
                 self.link_ready(id);
@@ -386,7 +386,7 @@ impl Shard {
     /// The socket takes bytes again.
     pub fn writable(&mut self, socket: u32) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        self.counters.of(connection).slow_readers -= u64::from(connection.is_blocked);
+        self.counters.of(connection).slow_consumers -= u64::from(connection.is_blocked);
         connection.is_blocked = false;
         self.stir(socket);
     }

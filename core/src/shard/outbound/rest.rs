@@ -1,6 +1,6 @@
 //! What is left of a frame that a full socket cut. A small rest is copied to the connection; of a large frame the connection
 //! holds the window's own memory, shared by all who were cut in it, and of a large answer the buffer it was written to. Owns the shard's count of rests and what happens at
-//! its limit: past it a connection is closed and told to come back, rather than that memory grows with slow readers.
+//! its limit: past it a connection is closed and told to come back, rather than that memory grows with slow consumers.
 use std::sync::Arc;
 
 use super::{Flight, Frames, Load};

@@ -1,7 +1,7 @@
 //! Frames for cursors that are alone in their stream: encoded for this turn only, all of one connection in one send.
 //! What is not taken waits in the log.
 use super::{Frames, GATHER_BYTES, Note};
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::node::Entry;
 use crate::shard::absorb::Single;
 use crate::shard::encode::{self, Item, Told};
@@ -53,7 +53,7 @@ impl Shard {
         }
         let Some(Entry::Message(message)) = self.entries.get(single.entry as usize) else { return };
         let Some(cursor) = self.cursors.get_mut(single.cursor) else { return };
-        if cursor.stand != Stand::Current {
+        if cursor.stand != CursorState::Current {
             return;
         }
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return };
@@ -65,7 +65,7 @@ impl Shard {
         frames.notes.push(Note {
             end: frames.bytes.len(),
             cursor: single.cursor,
-            before: Stand::Behind(message.arrival - 1),
+            before: CursorState::Behind(message.arrival - 1),
             sequence: message.sequence.saturating_sub(1),
             is_standard: message.sequence == 0,
             is_tracked: false,
@@ -80,8 +80,8 @@ impl Shard {
         if message.sequence == 0 {
             cursor.standard = cursor.standard.wrapping_sub(1);
         }
-        if cursor.stand == Stand::Current {
-            cursor.stand = Stand::Behind(message.arrival - 1);
+        if cursor.stand == CursorState::Current {
+            cursor.stand = CursorState::Behind(message.arrival - 1);
             cursor.sequence = message.sequence.saturating_sub(1);
             self.queue_behind(single.cursor);
         }

@@ -2,7 +2,7 @@
 //! also that nobody is sent again what a window gathered before he stood there: who has a part of the window under way already
 //! waits for its end, and is then sent the rest of it from the logs.
 use crate::conflation::Part;
-use crate::cursor::Stand;
+use crate::cursor::CursorState;
 use crate::settings::Settings;
 use crate::shard::{Shard, encode};
 use crate::stream::Stream;
@@ -19,7 +19,7 @@ impl Shard {
             let arrived = self.arrived;
             let Some(stream) = self.streams.get_mut(id) else { continue };
             if stream.held.is_some() && self.is_release_due(id) {
-                self.mark_dirty(id);
+                self.note_dirty(id);
                 continue;
             }
             let Some(stream) = self.streams.get_mut(id) else { continue };
@@ -43,7 +43,7 @@ impl Shard {
     /// Whether a cursor waits for the end of its stream's window: some of what that has gathered its client has already.
     pub(in crate::shard) fn awaits_window(&self, id: u32) -> bool {
         let Some(cursor) = self.cursors.get(id) else { return false };
-        let Stand::Behind(from) = cursor.stand else { return false };
+        let CursorState::Behind(from) = cursor.stand else { return false };
         let conflation = self.streams.get(cursor.stream).and_then(|stream| stream.conflation.as_ref());
         let Some(conflation) = conflation.filter(|conflation| !conflation.is_empty()) else { return false };
         let known = cursor.job.as_ref().map_or(from, |job| job.skips_until.max(from));
@@ -53,14 +53,14 @@ impl Shard {
     /// It is told what ends its join, and called again when the window has ended.
     pub(in crate::shard) fn await_window(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get_mut(id) else { return };
-        let Stand::Behind(from) = cursor.stand else { return };
-        let (socket, owes_mark) = (cursor.connection, std::mem::take(&mut cursor.owes_mark));
+        let CursorState::Behind(from) = cursor.stand else { return };
+        let (socket, owes_resume_token) = (cursor.connection, std::mem::take(&mut cursor.owes_resume_token));
         let stream = self.streams.get_mut(cursor.stream);
         if let Some(conflation) = stream.and_then(|stream| stream.conflation.as_mut()) {
             conflation.is_awaited = true;
         }
-        if owes_mark {
-            self.tell_mark(id, from);
+        if owes_resume_token {
+            self.tell_resume_token(id, from);
         }
         self.make_ready(socket);
     }
@@ -74,7 +74,7 @@ impl Shard {
         }
         let cursors = std::mem::take(&mut stream.cursors);
         for &cursor in &cursors {
-            if self.cursors.get(cursor).is_some_and(|cursor| matches!(cursor.stand, Stand::Behind(_))) {
+            if self.cursors.get(cursor).is_some_and(|cursor| matches!(cursor.stand, CursorState::Behind(_))) {
                 self.queue_behind(cursor);
             }
         }
@@ -83,7 +83,7 @@ impl Shard {
         }
     }
 
-    pub(in crate::shard) fn mark_dirty(&mut self, id: u32) {
+    pub(in crate::shard) fn note_dirty(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(id)
             && !stream.is_dirty
         {

@@ -19,7 +19,7 @@ fn rows(world: &mut World) -> Vec<AccessRow> {
 
 /// What the rows say that happened, each by which wire.
 fn told(world: &mut World) -> Vec<(&'static str, &'static str)> {
-    rows(world).iter().map(|row| (row.kind.name(), row.wire)).collect()
+    rows(world).iter().map(|row| (row.kind.name(), row.protocol)).collect()
 }
 
 /// What the last row says of an end: kind, code and reason.
@@ -62,7 +62,7 @@ fn a_websocket_has_come_at_its_first_command_whatever_that_is() {
         world.ask(place, command);
         let came = rows(&mut world);
         assert_eq!(
-            (came[0].kind.name(), came[0].wire, &*came[0].peer.identity),
+            (came[0].kind.name(), came[0].protocol, &*came[0].peer.identity),
             ("connected", "json", ""),
             "{command}"
         );
@@ -166,8 +166,8 @@ fn a_stream_that_is_asked_about_comes_when_it_is_allowed() {
         let rule = godwit_core::rights::Rule::compile(&rule).expect("a rule");
         world.order(0, Order::Answer { connection: asked.expect("a question"), rule });
         world.turn_all();
-        let wire = if verdict == "allow" { "sse" } else { "http" };
-        assert_eq!(told(&mut world), kinds.iter().map(|kind| (*kind, wire)).collect::<Vec<_>>());
+        let protocol = if verdict == "allow" { "sse" } else { "http" };
+        assert_eq!(told(&mut world), kinds.iter().map(|kind| (*kind, protocol)).collect::<Vec<_>>());
     }
 }
 
@@ -201,7 +201,7 @@ fn what_was_said_beside_a_code_is_written_down_whoever_said_it() {
     world.gone(place);
     let refused = rows(&mut world);
     let [row] = refused.as_slice() else { panic!("one row of one refusal: {refused:?}") };
-    assert_eq!((row.kind.name(), row.wire, row.reason.is_some()), ("refused", "http", true));
+    assert_eq!((row.kind.name(), row.protocol, row.reason.is_some()), ("refused", "http", true));
     assert!(row.code.is_some() && row.peer.connection != ConnectionId(0));
 }
 

@@ -8,7 +8,7 @@ use super::{deliveries, journaling};
 use crate::mqtt::{come, connect, listeners, packet, subscribe};
 use crate::world::{Place, World};
 use godwit_core::journal::{DeliveryRow, KeptMessage, Range};
-use godwit_core::node::Reign;
+use godwit_core::node::PastRun;
 use godwit_core::position::Position;
 use proptest::prelude::*;
 use serde_json::json;
@@ -163,7 +163,7 @@ fn after_a_restart_a_group_goes_on_where_it_stood() {
     let now = next.world.now;
     {
         let mut node = next.world.node.lock().unwrap();
-        node.begin_restore(vec![Reign { run: 0xb0, epoch: 5, epoch_end: u64::MAX, began: 1, last: 4 }]);
+        node.begin_restore(vec![PastRun { run: 0xb0, epoch: 5, epoch_end: u64::MAX, began: 1, last: 4 }]);
         for (name, text) in &notes {
             assert!(node.restore_note(name, text.as_deref().unwrap(), 0, now));
         }

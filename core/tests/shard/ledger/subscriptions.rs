@@ -40,7 +40,7 @@ fn rows_of_subscriptions_that_follow_each_other_within_a_moment_are_told_apart_b
 }
 
 #[test]
-fn a_range_begins_behind_its_mark_though_the_log_has_let_go_of_what_follows_that() {
+fn a_range_begins_behind_its_resume_token_though_the_log_has_let_go_of_what_follows_that() {
     for has_window in [false, true] {
         let mut settings = journaling();
         (settings.limits.log_messages_max, settings.limits.journal_readings_max) = (4, 0);

@@ -69,7 +69,7 @@ impl Numbers {
                 found.insert("dropped".into(), json!(bytes.string()));
             }
             0x04 => {
-                found.insert("mark".into(), json!(bytes.string()));
+                found.insert("resume_token".into(), json!(bytes.string()));
                 found.insert("pattern".into(), json!(bytes.string()));
             }
             0x05 => {

@@ -36,10 +36,10 @@ pub(crate) struct Client {
     pub(crate) is_binary: bool,
     pub(crate) has_resumed: bool,
     pub(crate) stands: HashMap<String, Position>,
-    pub(crate) mark: Option<String>,
+    pub(crate) resume_token: Option<String>,
     /// Subjects whose stand is not known yet may begin anywhere (history).
     pub(crate) begins_anywhere: bool,
-    /// Resumed by a mark: what came after it may come again until the join's mark.
+    /// Resumed by a resume token: what came after it may come again until the join's resume token.
     pub(crate) allows_repeats: bool,
     pub(crate) is_subscribed: bool,
     /// Standard messages that came or were said to be lost, and how many there had been before.
@@ -67,8 +67,8 @@ impl Client {
                 self.message(ledger, &value);
             } else if value.get("gap").is_some() {
                 self.gap(&value);
-            } else if let Some(mark) = value.get("mark") {
-                self.mark = Some(mark.as_str().expect("as the wire has it").to_owned());
+            } else if let Some(resume_token) = value.get("resume_token") {
+                self.resume_token = Some(resume_token.as_str().expect("as the wire has it").to_owned());
                 (self.allows_repeats, self.begins_anywhere) = (false, self.asked_history);
             } else {
                 panic!("{}: unexpected {value}", self.selector);
@@ -158,8 +158,8 @@ impl Client {
             command["on_gap"] = json!("oldest");
         }
         if is_resume && self.is_pattern {
-            if let Some(mark) = &self.mark {
-                command["since"] = json!(mark);
+            if let Some(resume_token) = &self.resume_token {
+                command["since"] = json!(resume_token);
                 if random.below(2) == 0 {
                     let stands = self.stands.iter().map(|(subject, at)| (subject.clone(), json!(at.to_string())));
                     command["after"] = Value::Object(stands.collect());

@@ -96,7 +96,7 @@ impl Stage {
         }
         let wanted: Value = serde_json::from_str(text).expect("JSON");
         let heard = &mut self.clients.get_mut(client).expect("a client").1;
-        while !is_mark(&wanted) && heard.first().is_some_and(is_mark) {
+        while !is_resume_token(&wanted) && heard.first().is_some_and(is_resume_token) {
             heard.remove(0);
         }
         let reach = if way == "~" { heard.len() } else { 1 };
@@ -112,9 +112,9 @@ impl Stage {
     }
 }
 
-/// Marks come by the clock: a script that does not ask for one passes them over.
-fn is_mark(value: &Value) -> bool {
-    value.get("mark").is_some() || value.get("event").is_some_and(|event| event == "mark")
+/// Resume tokens come by the clock: a script that does not ask for one passes them over.
+fn is_resume_token(value: &Value) -> bool {
+    value.get("resume_token").is_some() || value.get("event").is_some_and(|event| event == "resume_token")
 }
 
 /// Plays all scripts of a file, with both kinds of sockets.
@@ -130,7 +130,7 @@ pub(crate) fn play_all(file: &str) {
                     stage.play(line.as_str().expect("a line"));
                 }
                 for (client, (_, heard)) in &mut stage.clients {
-                    heard.retain(|value| !is_mark(value));
+                    heard.retain(|value| !is_resume_token(value));
                     assert!(heard.is_empty(), "{client} heard {heard:?} too");
                 }
             });

@@ -86,13 +86,13 @@ pub(crate) fn access_rows(count: usize) -> Rows {
         kind: AccessKind::Connected,
         peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
         address: "127.0.0.1:1".parse().unwrap(),
-        wire: "json",
+        protocol: "json",
         selector: None,
         outcome: None,
         at: None,
         code: None,
         reason: None,
-        lived_ms: None,
+        duration_ms: None,
     };
     Rows::Access(vec![row; count])
 }

@@ -26,8 +26,8 @@ from .files import FileWriter, remove_files
 
 Note = Callable[[pa.Table], str]
 """Keeps account of rows that are about to go, by the columns of `_PLACE` that their table has; returns the account's name, or none."""
-_PLACE = ("stream", "node", "offset", "run", "epoch", "arrival")
-_NUMBERS = ("offset", "epoch", "arrival")
+_PLACE = ("stream", "node", "journal_offset", "run", "epoch", "arrival")
+_NUMBERS = ("journal_offset", "epoch", "arrival")
 
 
 def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -> int:

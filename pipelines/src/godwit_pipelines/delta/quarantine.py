@@ -41,7 +41,7 @@ class Sorter:
         return {
             "stream": self.stream,
             "node": row["node"],
-            "offset": row["offset"],
+            "journal_offset": row["journal_offset"],
             "time": row["time"],
             "fault": row[FAULT],
             "row": json.dumps(left, default=_text, ensure_ascii=False),

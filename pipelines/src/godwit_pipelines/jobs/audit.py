@@ -32,7 +32,7 @@ WERE_ERASED = (
 _IN_ORDER = "came in order, once, without a hole"
 _EXCUSED = "cannot be judged, where the journal says that it lost rows"
 _TEARING = ("deliveries", "access")
-_STREAMS = ("deliveries", "messages", "access", "reigns")
+_STREAMS = ("deliveries", "messages", "access", "runs")
 """In the order in which they are read: what deliveries are judged by has landed before them."""
 
 
@@ -43,7 +43,7 @@ def run(run: Run) -> Outcome:
         raise TableMissing(
             f"bronze.messages is not in {lake.folder}: there is nothing to hold bronze.deliveries against; run land"
         )
-    deliveries, messages, access, reigns = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
+    deliveries, messages, access, runs = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
     newest = ""
     if since is not None:
         newest = tell_newest(deliveries, since)
@@ -57,7 +57,7 @@ def run(run: Run) -> Outcome:
             lake.replace_since(table, rows, since)
 
     erased, unplaced = erased_arrivals(lake)
-    with audited(deliveries, messages, access, reigns, erased, lambda: look_for_torn(lake)) as found:
+    with audited(deliveries, messages, access, runs, erased, lambda: look_for_torn(lake)) as found:
         do_beside(
             run.spark,
             lambda: write("gold.audit_verdict", found.verdict),  # which takes longest to plan

@@ -27,17 +27,17 @@ def run(run: Run) -> Outcome:
 
 def widen(run: Run, changed: DataFrame) -> None:
     """Everything that is made of the ten-second windows, from the first to the last that changed."""
-    first, last = changed.agg(F.min("start"), F.max("start")).first() or (None, None)
+    first, last = changed.agg(F.min("window_start"), F.max("window_start")).first() or (None, None)
     if first is None:
         return
     below = run.lake.read("gold.delivery_10s")
     for name, width in list(WIDTHS.items())[1:]:
         unit = width.split()[1]
-        whole = below.filter(F.col("start") >= F.date_trunc(unit, F.lit(first)))
-        whole = whole.filter(F.date_trunc(unit, "start") <= F.lit(last))
+        whole = below.filter(F.col("window_start") >= F.date_trunc(unit, F.lit(first)))
+        whole = whole.filter(F.date_trunc(unit, "window_start") <= F.lit(last))
         run.lake.merge(f"gold.delivery_{name}", roll_up(whole, width))
         below = run.lake.read(f"gold.delivery_{name}")
-    minutes = run.lake.read("gold.delivery_1m").filter(F.col("start") >= F.lit(first - _BURN_BACK))
+    minutes = run.lake.read("gold.delivery_1m").filter(F.col("window_start") >= F.lit(first - _BURN_BACK))
     burned = burn_rates(minutes, *goal_of(run.options))
     run.lake.merge("gold.slo", burned.filter(F.col("minute") >= F.date_trunc("minute", F.lit(first))))
 

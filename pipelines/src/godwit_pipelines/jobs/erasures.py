@@ -43,7 +43,7 @@ def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
         if "stream" not in rows.schema.names:
             stream = pa.array([table.name.partition(".")[2]] * rows.num_rows, pa.string())
             rows = rows.append_column("stream", stream)
-        about = {"erasure": name, "time": now, "person": person, "table": table.name}
+        about = {"erasure": name, "time": now, "person": person, "table_name": table.name}
         kept = [{**about, **each} for each in ranges_of(rows)]
         write_rows(lake.path(erased.name), pa.Table.from_pylist(kept, arrow_schema(erased.schema)), erased)
         return name
@@ -58,9 +58,9 @@ def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     lane = ["stream", "node"]
     if "arrival" in rows.schema.names:
-        shift = pc.subtract(rows.column("arrival"), rows.column("offset"))
+        shift = pc.subtract(rows.column("arrival"), rows.column("journal_offset"))
         rows, lane = rows.append_column("shift", shift), [*lane, "run", "epoch", "shift"]
-    for group in rows.group_by(lane).aggregate([("offset", "list")]).to_pylist():
+    for group in rows.group_by(lane).aggregate([("journal_offset", "list")]).to_pylist():
         offsets, counts = np.unique(np.array(group["offset_list"], np.int64), return_counts=True)
         begins = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
         lasts = np.append(begins[1:], len(offsets)) - 1
@@ -79,14 +79,14 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     """
     there, proven = DeltaTable(lake.path(table.name)), names_proven(lake)
     noted = rows_of(lake, "ops.erased")
-    noted = noted.filter(pc.equal(noted.column("table"), table.name))
+    noted = noted.filter(pc.equal(noted.column("table_name"), table.name))
     rows: list[dict[str, object]] = []
     for each in noted.group_by(["erasure", "person"]).aggregate([("rows", "sum")]).to_pylist():
         if each["erasure"] not in proven and is_committed(there, each["erasure"], 0):
             rows.append({"person": each["person"], "rows": each["rows_sum"], "erasure": each["erasure"]})
     if not any(row["person"] == person for row in rows):
         rows.append({"person": person, "rows": removed, "erasure": None})
-    return [{**row, "time": now, "table": table.name, "version": there.version()} for row in rows]
+    return [{**row, "time": now, "table_name": table.name, "version": there.version()} for row in rows]
 
 
 def erased_ranges(lake: Lake, stream: str) -> dict[str, list[Range]]:
@@ -105,8 +105,8 @@ def noted_rows(lake: Lake, stream: str) -> pa.Table:
         return noted
     proven = names_proven(lake)
     is_done: dict[str, bool] = {}
-    for each in noted.group_by(["erasure", "table"]).aggregate([]).to_pylist():
-        name, path = each["erasure"], lake.path(each["table"])
+    for each in noted.group_by(["erasure", "table_name"]).aggregate([]).to_pylist():
+        name, path = each["erasure"], lake.path(each["table_name"])
         is_done[name] = name in proven or (is_table(path) and is_committed(DeltaTable(path), name, 0))
     done = pa.array([name for name, is_out in is_done.items() if is_out], pa.string())
     return noted.filter(pc.is_in(noted.column("erasure"), done))
@@ -117,19 +117,21 @@ def erased_arrivals(lake: Lake) -> tuple[DataFrame | None, int]:
     first of successive ones, and how many `rows`; None where none were. And of how many nobody knows where they stood.
     """
     noted = noted_rows(lake, "messages")
-    noted = noted.filter(pc.equal(noted.column("table"), _MESSAGES))
+    noted = noted.filter(pc.equal(noted.column("table_name"), _MESSAGES))
     is_placed = pc.is_valid(noted.column("arrival"))
     unplaced = pc.sum(noted.filter(pc.invert(is_placed)).column("rows")).as_py() or 0
     names = noted.filter(is_placed).column("erasure").unique().to_pylist()
     rows = lake.read("ops.erased").where(F.col("erasure").isin(names) & F.col("arrival").isNotNull())
-    places = rows.selectExpr("node", "run", "epoch", "`first` as offset", "arrival", "`next` - `first` as rows")
+    places = rows.selectExpr("node", "run", "epoch", "`first` as journal_offset", "arrival", "`next` - `first` as rows")
     return places if names else None, int(unplaced) + count_unplaced(lake, [_MESSAGES])
 
 
 def count_unplaced(lake: Lake, tables: Sequence[str]) -> int:
     """Rows erased from these tables of which no offset was kept: erasures older than ops.erased."""
     rows = rows_of(lake, "ops.erasures")
-    is_old = pc.and_(pc.is_null(rows.column("erasure")), pc.is_in(rows.column("table"), pa.array(tables, pa.string())))
+    is_old = pc.and_(
+        pc.is_null(rows.column("erasure")), pc.is_in(rows.column("table_name"), pa.array(tables, pa.string()))
+    )
     return int(pc.sum(rows.filter(is_old).column("rows")).as_py() or 0)
 
 

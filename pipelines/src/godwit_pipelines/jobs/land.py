@@ -27,7 +27,7 @@ from .job import Job, Outcome, Run
 Erased = dict[str, list[Range]]
 _FIRST = "deliveries"
 """A run that ends reads it before all that an audit holds it against: one of the others that is behind looks like a fault."""
-_FOLLOWED = ("access", "reigns")
+_FOLLOWED = ("access", "runs")
 """What it is judged by: a query that goes on does not overtake these. Where messages have yet to land, the audit sees that by itself."""
 _ENDS = "landed.json"
 """In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
@@ -124,8 +124,8 @@ def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, in
     if has_begun or not run.lake.exists(table):
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
-    landed = run.lake.read(table).select("node", "offset").union(damaged.select("node", "offset"))
-    ends = landed.groupBy("node").agg(F.max("offset").alias("last")).collect()
+    landed = run.lake.read(table).select("node", "journal_offset").union(damaged.select("node", "journal_offset"))
+    ends = landed.groupBy("node").agg(F.max("journal_offset").alias("last")).collect()
     return {row["node"]: after(row["last"] + 1, erased.get(row["node"], [])) for row in ends}
 
 
@@ -163,7 +163,7 @@ def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
     if not ends:
         return records
     known = F.create_map(*(F.lit(each) for pair in ends.items() for each in pair))
-    return records.where(F.col("offset") >= F.coalesce(known[F.col("node")], F.lit(0)))
+    return records.where(F.col("journal_offset") >= F.coalesce(known[F.col("node")], F.lit(0)))
 
 
 def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
@@ -172,8 +172,8 @@ def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
     if not rows:
         return records
     gone = records.sparkSession.createDataFrame(rows, "erased_node string, first long, next long")
-    is_gone = (F.col("node") == F.col("erased_node")) & (F.col("offset") >= F.col("first"))
-    return records.join(F.broadcast(gone), is_gone & (F.col("offset") < F.col("next")), "left_anti")
+    is_gone = (F.col("node") == F.col("erased_node")) & (F.col("journal_offset") >= F.col("first"))
+    return records.join(F.broadcast(gone), is_gone & (F.col("journal_offset") < F.col("next")), "left_anti")
 
 
 def streams_of(run: Run) -> list[str]:

@@ -50,7 +50,7 @@ def extents_of(files: Iterable[dict[str, Any]], nodes: Iterable[str] = ()) -> di
     """
     found: dict[str, list[Extent]] = {}
     for file in files:
-        low, high, rows = file.get("min.offset"), file.get("max.offset"), file.get("num_records") or 0
+        low, high, rows = file.get("min.journal_offset"), file.get("max.journal_offset"), file.get("num_records") or 0
         is_known = low is not None and high is not None
         first, last = file.get("min.node"), file.get("max.node")
         extent = Extent(int(low or 0), int(high or 0) + 1, rows) if is_known and first == last else Extent(0, 0, -1)
@@ -62,7 +62,11 @@ def extents_of(files: Iterable[dict[str, Any]], nodes: Iterable[str] = ()) -> di
 
 def reached_by(files: Iterable[dict[str, Any]], node: str) -> int:
     """The offset up to which a node's rows may have been in these files of a bronze table."""
-    ends = [file["max.offset"] + 1 for file in files if may_hold(file, node) and file.get("max.offset") is not None]
+    ends = [
+        file["max.journal_offset"] + 1
+        for file in files
+        if may_hold(file, node) and file.get("max.journal_offset") is not None
+    ]
     return max(ends, default=0)
 
 

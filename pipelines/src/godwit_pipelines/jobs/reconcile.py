@@ -121,11 +121,15 @@ def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | No
 def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
     """The runs of successive offsets that the bronze table holds: read, where the files' bounds are not enough."""
     rows = run.lake.read(f"bronze.{stream}", is_partial=True).where(F.col("node") == node)
-    counted = rows.groupBy("offset").count()
+    counted = rows.groupBy("journal_offset").count()
     numbered = counted.selectExpr(
-        "offset", "count", "offset - row_number() OVER (PARTITION BY count ORDER BY offset) AS start"
+        "journal_offset",
+        "count",
+        "journal_offset - row_number() OVER (PARTITION BY count ORDER BY journal_offset) AS start",
     )
-    grouped = numbered.groupBy("start", "count").agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+    grouped = numbered.groupBy("start", "count").agg(
+        F.min("journal_offset").alias("first"), F.max("journal_offset").alias("last")
+    )
     found = grouped.select("first", "last", "count").collect()
     return [Extent(row["first"], row["last"] + 1, (row["last"] + 1 - row["first"]) * row["count"]) for row in found]
 
@@ -134,7 +138,7 @@ def quarantined_offsets(run: Run, stream: str, node: str) -> list[int]:
     if not run.lake.exists(_DAMAGED):
         return []
     rows = run.lake.read(_DAMAGED, is_partial=True).where((F.col("stream") == stream) & (F.col("node") == node))
-    return sorted(row["offset"] for row in rows.select("offset").distinct().collect())
+    return sorted(row["journal_offset"] for row in rows.select("journal_offset").distinct().collect())
 
 
 JOB = Job(

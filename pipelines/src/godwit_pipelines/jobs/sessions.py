@@ -31,7 +31,7 @@ def run(run: Run) -> Outcome:
 def finish(run: Run) -> None:
     """What needs all sessions: those that ended with their node, and the concurrency."""
     known = run.lake.read("silver.sessions")
-    run.lake.merge("silver.sessions", close_lost(known, run.lake.read("bronze.reigns")))
+    run.lake.merge("silver.sessions", close_lost(known, run.lake.read("bronze.runs")))
     run.lake.replace("gold.concurrency_1m", concurrency(run.lake.read("silver.sessions")))
 
 
@@ -39,6 +39,6 @@ JOB = Job(
     name="sessions",
     about="who was connected, from when to when, how it ended, and how many at once",
     run=run,
-    reads=("bronze.access", "bronze.reigns"),
+    reads=("bronze.access", "bronze.runs"),
     writes=("silver.sessions", "gold.concurrency_1m"),
 )

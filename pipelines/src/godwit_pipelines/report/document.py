@@ -23,7 +23,11 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
     begin, end = first or tables.since, last or now
     span_s = max(1.0, (end - begin).total_seconds())
     step_s = next((step for step in STEPS if span_s / step <= POINTS_MAX), STEPS[-1])
-    windows = tables.rows("gold.delivery_10s", "start") if span_s < 7_200 else tables.rows("gold.delivery_1m", "start")
+    windows = (
+        tables.rows("gold.delivery_10s", "window_start")
+        if span_s < 7_200
+        else tables.rows("gold.delivery_1m", "window_start")
+    )
     width_s = 10 if span_s < 7_200 else 60
     verdict = tables.rows("gold.audit_verdict", "hour")
     if not verdict and first is not None:  # the hour may have begun before the report's time
@@ -127,7 +131,7 @@ def _without_holes(counts: dict[int, int], step_s: int) -> list[tuple[int, int]]
 def _sum_over_time(windows: list[Row], name: str) -> list[tuple[int, int]]:
     sums: dict[int, int] = defaultdict(int)
     for row in windows:
-        sums[_unix(row["start"])] += row[name]
+        sums[_unix(row["window_start"])] += row[name]
     return sorted(sums.items())
 
 
@@ -136,8 +140,8 @@ def _latency(windows: list[Row]) -> list[tuple[int, float, float, float]]:
     merged: dict[int, list[int]] = {}
     for row in windows:
         if row["timed"]:
-            known = merged.setdefault(_unix(row["start"]), [0] * len(row["buckets"]))
-            merged[_unix(row["start"])] = [a + b for a, b in zip(known, row["buckets"], strict=True)]
+            known = merged.setdefault(_unix(row["window_start"]), [0] * len(row["buckets"]))
+            merged[_unix(row["window_start"])] = [a + b for a, b in zip(known, row["buckets"], strict=True)]
     return [
         (at, read_quantile(each, 0.5) / 1_000, read_quantile(each, 0.95) / 1_000, read_quantile(each, 0.99) / 1_000)
         for at, each in sorted(merged.items())
@@ -193,16 +197,16 @@ def _moves(sessions: list[Row], width_s: int) -> list[tuple[int, int, int]]:
 
 def _sessions(sessions: list[Row]) -> Row:
     how: dict[str, int] = defaultdict(int)
-    wires: dict[str, int] = defaultdict(int)
+    protocols: dict[str, int] = defaultdict(int)
     for row in sessions:
-        how[row["how"]] += 1
-        wires[row["wire"] or "unknown"] += 1
+        how[row["end_state"]] += 1
+        protocols[row["protocol"] or "unknown"] += 1
     lived = sorted((row["ended"] - row["started"]).total_seconds() for row in sessions if row["ended"] is not None)
     return {
         "count": len(sessions),
         "resumed": sum(row["resumed"] for row in sessions),
-        "how": dict(how),
-        "wires": dict(sorted(wires.items(), key=lambda pair: -pair[1])),
+        "end_state": dict(how),
+        "protocols": dict(sorted(protocols.items(), key=lambda pair: -pair[1])),
         "median_s": lived[len(lived) // 2] if lived else None,
     }
 
@@ -237,7 +241,17 @@ def _tenants(usage: list[Row]) -> list[Row]:
 def _worst(faults: list[Row]) -> list[Row]:
     """The first undeclared faults, in words."""
     wrong = sorted((row for row in faults if not row["declared"]), key=lambda row: row["time"])[:SHOWN]
-    keys = ("kind", "messages", "selector", "connection", "place_before", "from_place", "to_place", "offset", "node")
+    keys = (
+        "kind",
+        "messages",
+        "selector",
+        "connection",
+        "place_before",
+        "from_place",
+        "to_place",
+        "journal_offset",
+        "node",
+    )
     return [{**{key: row[key] for key in keys}, "time": row["time"].astimezone(UTC).isoformat()} for row in wrong]
 
 

@@ -230,9 +230,9 @@ def _sessions(document: dict[str, Any]) -> str:
     sessions = document["sessions"]
     rows = [
         (f"ended: {escape(how)}" if how != "open" else "still open", f"{count:,}")
-        for how, count in sorted(sessions["how"].items())
+        for how, count in sorted(sessions["end_state"].items())
     ]
-    rows += [(f"by {escape(wire)}", f"{count:,}") for wire, count in sessions["wires"].items()]
+    rows += [(f"by {escape(protocol)}", f"{count:,}") for protocol, count in sessions["protocols"].items()]
     if sessions["median_s"] is not None:
         rows.append(("median of their lives", f"{sessions['median_s']:,.1f} s"))
     return _table((("connections", ""), ("how many", "number")), rows, "Nobody connected in this time.")

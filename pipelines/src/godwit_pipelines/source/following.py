@@ -1,6 +1,6 @@
 """A stream that is read no further than others have landed.
 
-A row of `deliveries` is judged by rows of `access` and `reigns` that its node wrote before it, and each stream lands by a query of its own:
+A row of `deliveries` is judged by rows of `access` and `runs` that its node wrote before it, and each stream lands by a query of its own:
 whoever reads the tables between two commits would meet rows without those that they stand on. So a stream that follows others notes how far
 it could be read, and after that how far the others reach; it is read up to there once their queries have come as far, by their checkpoints.
 Invariant: what a row stands on has landed when the row lands. A node writes `access` before `deliveries`.

@@ -51,7 +51,7 @@ def from_records(records: DataFrame) -> DataFrame:
         "node": F.concat_ws("/", "topic", F.col("partition").cast("string")),
         "run": F.lit(""),
         "tenant": F.coalesce(text("tenant"), F.lit("")),
-        "offset": F.col("offset"),
+        "journal_offset": F.col("offset"),
         "time": F.col("timestamp"),
         "subject": F.make_valid_utf8(subject),
         "epoch": F.coalesce(number("epoch"), F.lit(0)),

@@ -156,7 +156,7 @@ def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp
 
 def find_offset(batch: pa.RecordBatch, expected: int) -> int | None:
     """The offset of a batch's first row; None where no row tells it. Rows of a batch have offsets that follow each other."""
-    given = batch.column("offset").to_numpy(zero_copy_only=False)
+    given = batch.column("journal_offset").to_numpy(zero_copy_only=False)
     if given[0] == expected and given[-1] == expected + len(given) - 1:
         return expected
     sound = sound_rows(batch)

@@ -240,7 +240,7 @@ def cut(batch: pa.RecordBatch, offsets: Offsets) -> Iterator[tuple[pa.RecordBatc
 def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading) -> pa.RecordBatch:
     """The rows with their fault. A row's own account of its offset is a field like the others: it may be damaged."""
     rows = batch.num_rows
-    given = batch.column("offset").to_numpy(zero_copy_only=False)
+    given = batch.column("journal_offset").to_numpy(zero_copy_only=False)
     faults: list[str | None] | None = None
     wrong = given != offsets
     if reading.verify:
@@ -250,7 +250,7 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
         faults = ["crc" if each else None for each in wrong.tolist()]
         for index in np.flatnonzero(given != offsets):
             faults[index] = f"offset: the row says {given[index]}"
-        batch = batch.set_column(batch.schema.get_field_index("offset"), "offset", pa.array(offsets))
+        batch = batch.set_column(batch.schema.get_field_index("journal_offset"), "journal_offset", pa.array(offsets))
         batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
     columns = [batch.column(field.name).cast(field.type) for field in reading.schema]
@@ -269,7 +269,7 @@ def lost_rows(part: Part, schema: pa.Schema, offsets: Offsets, why: str) -> pa.R
     """A row for each offset whose own is lost: its node, its offset, a time nearby, and the fault."""
     known = {
         "node": pa.array([part.node] * len(offsets), pa.string()),
-        "offset": pa.array(offsets),
+        "journal_offset": pa.array(offsets),
         "time": pa.array([part.time] * len(offsets), pa.timestamp("us", "UTC")),
     }
     columns = [known.get(field.name, _blank(field, len(offsets))) for field in schema]

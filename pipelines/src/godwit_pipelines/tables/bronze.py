@@ -12,8 +12,8 @@ _ABOUT = {
     "access": "Who came, what they asked to hear, and how they left.",
     "deliveries": "What was handed to the kernel for whom, as ranges of positions.",
     "latency": "How long messages took from acceptance until the kernel had them, as histograms.",
-    "stats": "The indicators of each node.",
-    "reigns": "What each node knows of its own runs: when they began, what they follow, what they lost.",
+    "stats": "The metrics of each node.",
+    "runs": "What each node knows of its own runs: when they began, what they follow, what they lost.",
     "feedback": "What became of messages on their way to recipients outside of a node. No node writes it yet.",
 }
 _PERSONS = {
@@ -38,13 +38,13 @@ QUARANTINE = Table(
         [
             _field("stream", StringType(), "The stream that the row belongs to."),
             _field("node", StringType(), "The node whose journal it is."),
-            _field("offset", LongType(), "The row's offset."),
+            _field("journal_offset", LongType(), "The row's offset."),
             _field("time", TimestampType(), "The row's time, or one nearby."),
             _field("fault", StringType(), "What is wrong with it."),
             _field("row", StringType(), "The row as it was read, as JSON; binary fields in base64."),
         ]
     ),
-    key=("stream", "node", "offset"),
+    key=("stream", "node", "journal_offset"),
     job="land",
     day="time",
     texts=("row",),
@@ -56,7 +56,7 @@ BRONZE = (
             name=f"bronze.{stream}",
             about=_ABOUT[stream],
             columns=columns,
-            key=("node", "offset"),
+            key=("node", "journal_offset"),
             job="land",
             day="time",
             fresh_s=30,

@@ -14,7 +14,7 @@ def _delivery(name: str, width: str, fresh_s: int) -> Table:
         name=f"gold.delivery_{name}",
         about=f"How much was delivered of each selector, how fast and to how many, in windows of {width}.",
         columns=table_of_columns(
-            column("start", TIME, f"The window's beginning; it is {width} long."),
+            column("window_start", TIME, f"The window's beginning; it is {width} long."),
             NODE,
             TENANT,
             column("selector", TEXT, "The subject or pattern."),
@@ -35,9 +35,9 @@ def _delivery(name: str, width: str, fresh_s: int) -> Table:
                 "HyperLogLog sketch of the connections: hll_union_agg merges, hll_sketch_estimate counts.",
             ),
         ),
-        key=("start", "node", "tenant", "selector"),
+        key=("window_start", "node", "tenant", "selector"),
         job="delivery",
-        day="start",
+        day="window_start",
         fresh_s=fresh_s,
     )
 
@@ -97,11 +97,11 @@ USAGE = Table(
     day="hour",
 )
 BARS = Table(
-    name="gold.bars",
+    name="gold.ohlc",
     about="First, highest, lowest and last value of each subject and window.",
     columns=table_of_columns(
-        column("start", TIME, "The window's beginning."),
-        column("end", TIME, "Its end."),
+        column("window_start", TIME, "The window's beginning."),
+        column("window_end", TIME, "Its end."),
         NODE,
         column("subject", TEXT, "The subject."),
         column("open", DOUBLE, "The first value."),
@@ -111,9 +111,9 @@ BARS = Table(
         column("count", LONG, "How many there were."),
         column("to_offset", LONG, "The last one's offset in the node's journal: what comes is counted if it is later."),
     ),
-    key=("start", "end", "node", "subject"),
-    job="bars",
-    day="start",
+    key=("window_start", "window_end", "node", "subject"),
+    job="ohlc",
+    day="window_start",
     fresh_s=30,
 )
 _MEASURES = (("connections", "connections"), ("delivered", "deliveries a second"), ("cpu", "cores"))

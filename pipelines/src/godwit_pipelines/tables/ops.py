@@ -42,7 +42,7 @@ ERASURES = Table(
         [
             _field("time", TimestampType(), "When it was done."),
             _field("person", StringType(), "SHA-256 of the name that was erased."),
-            _field("table", StringType(), "The table."),
+            _field("table_name", StringType(), "The table."),
             _field("rows", LongType(), "Rows that were removed."),
             _field("version", LongType(), "The table's version without them."),
             _field(
@@ -53,7 +53,7 @@ ERASURES = Table(
             ),
         ]
     ),
-    key=("time", "person", "table", "erasure"),
+    key=("time", "person", "table_name", "erasure"),
     job="maintain",
     fresh_s=0,
     told="--option erase=IDENTITY",
@@ -66,7 +66,7 @@ ERASED = Table(
             _field("erasure", StringType(), "The erasure's name, as the commit bears it that took the rows out."),
             _field("time", TimestampType(), "When it was begun; a range counts once its rows are out."),
             _field("person", StringType(), "SHA-256 of the name that was erased."),
-            _field("table", StringType(), "The table that the rows were in."),
+            _field("table_name", StringType(), "The table that the rows were in."),
             _field("stream", StringType(), "The stream whose rows they are."),
             _field("node", StringType(), "The node that wrote them."),
             _field("first", LongType(), "The first offset of the range."),

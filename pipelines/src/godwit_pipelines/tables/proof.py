@@ -29,7 +29,7 @@ _ERASED = column(
 )
 RANGES = Table(
     name="gold.audit_ranges",
-    about="Each subscription, reign by reign: from which place to which it was served, and whether all of it is in order.",
+    about="Each subscription, run by run: from which place to which it was served, and whether all of it is in order.",
     columns=table_of_columns(
         NODE,
         *_WHO,
@@ -65,7 +65,7 @@ FAULTS = Table(
         NODE,
         *_WHO,
         column("island", LONG, "Which stretch of the subscription."),
-        column("offset", LONG, "The row of deliveries at which it shows."),
+        column("journal_offset", LONG, "The row of deliveries at which it shows."),
         TENANT,
         *_PERSON,
         column("time", TIME, "When that row was written down."),
@@ -78,7 +78,7 @@ FAULTS = Table(
         column("declared", BOOL, "Whether the client was told, or the journal excuses it."),
         column("cause", TEXT, "By what it is declared: told, or what the journal says; empty where it is not."),
     ),
-    key=("node", "run", "connection", "selector", "chain", "island", "offset", "kind", "declared"),
+    key=("node", "run", "connection", "selector", "chain", "island", "journal_offset", "kind", "declared"),
     job="audit",
     day="time",
     fresh_s=900,

@@ -43,7 +43,7 @@ def audited(
     deliveries: DataFrame,
     messages: DataFrame,
     access: DataFrame,
-    reigns: DataFrame,
+    runs: DataFrame,
     erased: DataFrame | None = None,
     find_torn: FindTorn | None = None,
 ) -> Iterator[Audit]:
@@ -58,7 +58,7 @@ def audited(
         folded = fold(deliveries, sums, again)
         kept.callback(folded.release)
         # before rows are picked: its queries are small, and would wait for that behind them
-        published = None if folded.is_whole else know_published(messages, reigns, sums, erased)
+        published = None if folded.is_whole else know_published(messages, runs, sums, erased)
         beside = kept.enter_context(
             threads_of(deliveries.sparkSession, 2)
         )  # rows are worked on while what is next is planned
@@ -161,27 +161,27 @@ def excuse_runs(ranges: DataFrame, runs: Told) -> DataFrame:
 
 
 def judge_ranges(ranges: DataFrame) -> DataFrame:
-    """How each range stands to those before it in its chain. A chain is cut into islands where another reign
+    """How each range stands to those before it in its chain. A chain is cut into islands where another term
     begins.
 
     `reached`: how far the island had come (null at its first range); `began`: where it began; `before`: messages
     between there and this range; `inside`: messages of the range that are not accounted for (below zero: too many);
     Of a pattern whose messages are merged these may hold what was handed over before the range, which is no repeat.
-    `across`: at the first range of a later island, messages of either reign that nobody was handed; `regressed`: it
-    went back to a reign it had left. `gone_inside`: messages of the range that may have been erased; `erased`: with those of the places
+    `across`: at the first range of a later island, messages of either term that nobody was handed; `regressed`: it
+    went back to a term it had left. `gone_inside`: messages of the range that may have been erased; `erased`: with those of the places
     before it that its chain had not come to, and those by which it is torn.
     """
     key = F.xxhash64("node", "run", "selector", "is_pattern", "chain")
     # The rows of a group are written by several cores, each when it looks.
-    order = ("if(connection < 0, to_place, offset)", "if(connection < 0, from_place, 0L)")
+    order = ("if(connection < 0, to_place, journal_offset)", "if(connection < 0, from_place, 0L)")
     chain = Window.partitionBy("connection", "chain_key").orderBy(*map(F.expr, order))
     earlier = chain.rowsBetween(Window.unboundedPreceding, -1)
     # "you are ahead of me": told, and set back to where the node stands
     behind = ranges.withColumn("chain_key", key).withColumn(
-        "ahead", F.lag(F.struct("confirmed", "reign", "hi")).over(chain)
+        "ahead", F.lag(F.struct("confirmed", "term", "hi")).over(chain)
     )
     marked = behind.selectExpr(
-        *("*", "ahead is null or ahead.reign != reign as other"),
+        *("*", "ahead is null or ahead.term != term as other"),
         "coalesce(ahead.confirmed and gaps > 0 and lo <= ahead.hi, false) as set_back",
     ).selectExpr("*", "other or set_back as changed")
     islands = marked.withColumn("island", F.sum(F.expr("int(changed)")).over(chain))
@@ -189,7 +189,7 @@ def judge_ranges(ranges: DataFrame) -> DataFrame:
         {
             "last": F.max(F.struct("island", "hi", "published_to", "to_place", "gone_to", "gone_all")).over(earlier),
             "opened": F.max(F.expr("struct(island, if(changed, if(confirmed, 1L, lo), null) as lo)")).over(earlier),
-            "left": F.collect_set(F.expr("if(changed, reign, null)")).over(earlier),
+            "left": F.collect_set(F.expr("if(changed, term, null)")).over(earlier),
         }
     )
     followed = seen.selectExpr("*", *(f"{sql} as {name}" for name, sql in _FOLLOWED.items()))
@@ -200,7 +200,7 @@ _FOLLOWED = {
     "reached": "if(changed, null, last.hi)",
     "began": "if(changed, null, opened.lo)",
     "place_before": "last.to_place",
-    "regressed": "other and last is not null and array_contains(left, reign)",
+    "regressed": "other and last is not null and array_contains(left, term)",
 }
 _LACKING = "(hi - lo + 1 - count - conflated)"
 _STANDING = {
@@ -217,7 +217,7 @@ _PASSING = ("last", "opened", "left", "changed", "other", "set_back", "ahead")
 
 
 def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
-    """A row for each subscription and reign: from where to where, what was handed over, and whether all of it is in
+    """A row for each subscription and term: from where to where, what was handed over, and whether all of it is in
     order.
     """
     island = [*CHAIN, "island"]
@@ -232,14 +232,14 @@ def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
         F.sum("conflated").alias("conflated"),
         F.sum("gaps").alias("gaps"),
         F.sum("erased").alias("erased"),
-        F.max("reign").alias("reign"),
+        F.max("term").alias("term"),
     )
     wrong = faults.groupBy(*island).agg(
         F.sum(F.when(F.col("declared"), F.col("messages")).otherwise(0)).alias("declared"),
         F.count(F.when(~F.col("declared"), 1)).alias("faults"),
     )
     whole = sums.join(wrong, island, "left").fillna(0, ["declared", "faults"])
-    return whole.selectExpr("*", "if(is_pattern, null, reign) as epoch", "faults = 0 as in_order").drop("reign")
+    return whole.selectExpr("*", "if(is_pattern, null, term) as epoch", "faults = 0 as in_order").drop("term")
 
 
 def sum_hours(judged: DataFrame) -> DataFrame:

@@ -12,15 +12,15 @@ INDICATORS = {
     "published": "messages_in_per_second",
     "delivered": "messages_out_per_second",
 }
-"""Our columns and the indicators of /v1/stats that they are."""
+"""Our columns and the metrics of /v1/stats that they are."""
 
 
 def loads(stats: DataFrame) -> DataFrame:
-    """Each node minute by minute: the mean of each indicator, of the rows of the window `now`."""
+    """Each node minute by minute: the mean of each metric, of the rows of the window `now`."""
     minute = F.date_trunc("minute", "time").alias("minute")
-    rows = stats.filter("scope = 'node' and window = 'now' and value is not null").groupBy("node", minute)
+    rows = stats.filter("scope = 'node' and window_name = 'now' and value is not null").groupBy("node", minute)
     return rows.agg(
-        *(F.expr(f"avg(if(indicator = '{given}', value, null)) as {name}") for name, given in INDICATORS.items())
+        *(F.expr(f"avg(if(metric = '{given}', value, null)) as {name}") for name, given in INDICATORS.items())
     )
 
 

@@ -15,7 +15,7 @@ from .repeats import LATENESS, bring_together
 
 BUCKETS = 40
 """Of a histogram of the journal: bucket 0 is below 1 microsecond, bucket i from 2^(i-1) up to 2^i."""
-KEY = ("start", "node", "tenant", "selector")
+KEY = ("window_start", "node", "tenant", "selector")
 COUNTS = ("messages", "bytes", "conflated", "gaps", "missed", "timed")
 _BUCKETS_SUM = f"array({', '.join(f'sum(coalesce(get(buckets, {at}), 0L))' for at in range(BUCKETS))}) as buckets"
 
@@ -35,7 +35,7 @@ def delivery_windows(
         *(
             "node",
             "tenant",
-            "offset",
+            "journal_offset",
             "time",
             "selector",
             "'deliveries' as stream",
@@ -51,7 +51,7 @@ def delivery_windows(
         *(
             "node",
             "tenant",
-            "offset",
+            "journal_offset",
             "time",
             "selector",
             "'latency' as stream",
@@ -67,19 +67,19 @@ def delivery_windows(
         F.expr(_BUCKETS_SUM),
         F.hll_sketch_agg("connection").alias("connections"),
     )
-    return sums.select(F.col("window.start").alias("start"), *KEY[1:], *COUNTS, "buckets", "connections")
+    return sums.select(F.col("window.start").alias("window_start"), *KEY[1:], *COUNTS, "buckets", "connections")
 
 
 def roll_up(windows: DataFrame, width: str) -> DataFrame:
     """The same rows for wider windows, by merging: of any rows that this or `delivery_windows` made."""
     return (
-        windows.groupBy(F.window("start", width), *KEY[1:])
+        windows.groupBy(F.window("window_start", width), *KEY[1:])
         .agg(
             *(F.sum(name).alias(name) for name in COUNTS),
             F.expr(_BUCKETS_SUM),
             F.hll_union_agg("connections").alias("connections"),
         )
-        .select(F.col("window.start").alias("start"), *KEY[1:], *COUNTS, "buckets", "connections")
+        .select(F.col("window.start").alias("window_start"), *KEY[1:], *COUNTS, "buckets", "connections")
     )
 
 
@@ -113,7 +113,7 @@ def burn_rates(windows: DataFrame, target_us: int = 65_536, objective: float = 0
     that nothing was timed of in its minute all are good.
     """
     good_to = max(1, (target_us - 1).bit_length()) + 1
-    lanes = windows.groupBy(F.window("start", "1 minute"), "node", "selector", "tenant").agg(
+    lanes = windows.groupBy(F.window("window_start", "1 minute"), "node", "selector", "tenant").agg(
         F.expr(f"sum(aggregate(slice(buckets, 1, {good_to}), 0L, (sum, each) -> sum + each)) as fast"),
         *(F.sum(name).alias(name) for name in ("timed", "messages", "missed")),
     )

@@ -4,7 +4,7 @@ A range that begins beyond what its chain had reached leaves a *gap*; one that b
 or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a
 *hole*, a *repeat* or a *miscount* (more told missing than was; of a pattern's range that may be, for a gap may reach
 before it, to where a client stood in one subject; and of places that nothing is known of, as where a row was damaged).
-A reign that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
+A term that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
 the client was told of, or that the journal itself excuses; `cause` says by what. More than was published is none as long as so many may
 have been erased.
 """
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 KINDS = ("gap", "hole", "repeat", "reorder", "epoch_regress", "miscount", "unpublished")
 _ISLAND = ("node", "run", "connection", "selector", "chain", "island")
-_ROW = (*_ISLAND, "offset")
+_ROW = (*_ISLAND, "journal_offset")
 _WHO = (*_ROW, "tenant", "identity", "client", "is_pattern", "time", "epoch", "place_before", "from_place", "to_place")
 FAULT = (*_WHO, "kind", "messages", "declared", "cause")
 _SETTLED = ("filled", "repeated", "reordered")
@@ -99,20 +99,18 @@ def settle_back(odd: DataFrame) -> DataFrame:
     ).filter("size > 0 and exists(over, each -> each.is_back)")
     turns = covered.selectExpr(*_ISLAND, "size", f"explode(concat({_FILLED}, {_RETURNED})) as turn")
     sums = (F.expr(f"sum(if(turn.what = '{name}', size, 0L)) as {name}") for name in _SETTLED)
-    return turns.groupBy(*_ISLAND, F.col("turn.offset").alias("offset")).agg(*sums)
+    return turns.groupBy(*_ISLAND, F.col("turn.journal_offset").alias("journal_offset")).agg(*sums)
 
 
 _KNOWN = "if(is_pattern and published_to < reached, published_to, reached)"
 """How far places are known: of a pattern's ranges past what has landed each begins, as far as can be told, where that ends."""
 _STRETCHES = f"""
-    if(lo <= {_KNOWN}, named_struct('offset', offset, 'lo', lo, 'hi', least(hi, {_KNOWN}), 'is_back', true), null),
-    if(lo <= {_KNOWN}, named_struct('offset', -1L, 'lo', lo, 'hi', began - 1, 'is_back', false), null),
-    if(before > 0, named_struct('offset', offset, 'lo', reached + 1, 'hi', lo - 1, 'is_back', false), null)"""
+    if(lo <= {_KNOWN}, named_struct('journal_offset', journal_offset, 'lo', lo, 'hi', least(hi, {_KNOWN}), 'is_back', true), null),
+    if(lo <= {_KNOWN}, named_struct('journal_offset', -1L, 'lo', lo, 'hi', began - 1, 'is_back', false), null),
+    if(before > 0, named_struct('journal_offset', journal_offset, 'lo', reached + 1, 'hi', lo - 1, 'is_back', false), null)"""
 """What a range says of its island: that it goes back over places; that it lies before where the island began, where
 nothing was handed over either (but nothing was owed); that it left a gap.
 """
-_FILLED = (
-    "transform(filter(over, each -> not each.is_back), each -> named_struct('offset', each.offset, 'what', 'filled'))"
-)
-_RETURNED = """transform(filter(over, each -> each.is_back), (each, turn) -> named_struct('offset', each.offset,
+_FILLED = "transform(filter(over, each -> not each.is_back), each -> named_struct('journal_offset', each.journal_offset, 'what', 'filled'))"
+_RETURNED = """transform(filter(over, each -> each.is_back), (each, turn) -> named_struct('journal_offset', each.journal_offset,
     'what', if(turn = 0 and exists(over, other -> not other.is_back), 'reordered', 'repeated')))"""

@@ -22,16 +22,16 @@ _HOUR_US = 3_600_000_000
 _NUMBER = f"xxhash64({', '.join(SUBSCRIBER)})"
 """A subscriber in one number: sorting by text would take longer than all the rest. Two with the same number are judged."""
 _KEY = f"{_NUMBER} as key"
-_LANE = "xxhash64(node, selector, {reign}) as lane"
+_LANE = "xxhash64(node, selector, {term}) as lane"
 _NARROW = (
-    *(_KEY, _LANE.format(reign="epoch"), f"xxhash64({', '.join(reversed(WHOSE))}, epoch) as who"),
-    *("offset", "unix_micros(time) as at", "count", "conflated", "int(not confirmed) as ranges"),
+    *(_KEY, _LANE.format(term="epoch"), f"xxhash64({', '.join(reversed(WHOSE))}, epoch) as who"),
+    *("journal_offset", "unix_micros(time) as at", "count", "conflated", "int(not confirmed) as ranges"),
     *("if(confirmed, to_sequence + 1, from_sequence) as lo", "to_sequence as hi"),
     "not (epoch is not null and gaps = 0 and (confirmed or to_sequence - from_sequence + 1 = count + conflated)) as askew",
 )
 _ORDERLY = "not askew and hi >= lo - 1 and (last is null or lo = last + 1)"
 _ENDS = {
-    **{"lo": "min", "hi": "max", "began": "min", "ended": "max", "first_offset": "min"},
+    **{"lo": "min", "hi": "max", "began": "min", "ended": "max", "first_journal_offset": "min"},
     **{"lane": "min", "who": "min", "last_who": "max"},
     **{"ranges": "sum", "messages": "sum", "conflated": "sum", "odd": "sum"},
 }
@@ -77,11 +77,11 @@ def fold(deliveries: DataFrame, sums: DataFrame, again: DataFrame) -> Folded:
         "count(*) as all", "count_if(not is_plain) as odd", "count_if(skips) as skipping"
     ).first()
     assert found
-    places = subscribers.select("key", "first_offset", "is_plain")
+    places = subscribers.select("key", "first_journal_offset", "is_plain")
     picked = pick(deliveries, F.broadcast(places) if found.all <= _BROADCAST_MOST else places).persist()
     # where nobody is odd Spark sees by itself that what judges subjects has nothing to do, and plans none of it
     rest = picked.filter("is_pattern or not is_plain" if found.odd else "is_pattern")
-    names = picked.filter("offset = first_offset").select("key", *WHOSE, "epoch")
+    names = picked.filter("journal_offset = first_journal_offset").select("key", *WHOSE, "epoch")
     return Folded(
         subscribers.join(names, "key", "left"),
         rest.select(deliveries.columns),
@@ -100,16 +100,24 @@ _ASKED = ("odd", "who", "last_who", "lane", "again", "published_to")
 def pick(deliveries: DataFrame, places: DataFrame) -> DataFrame:
     """What is to be judged, and of who is plain the first row, which tells the names: in one pass."""
     keyed = deliveries.selectExpr("*", f"if(is_pattern, null, {_NUMBER}) as key")
-    return keyed.join(places, "key", "left").filter("is_pattern or not is_plain or offset = first_offset")
+    return keyed.join(places, "key", "left").filter(
+        "is_pattern or not is_plain or journal_offset = first_journal_offset"
+    )
 
 
 def sum_hours(subjects: DataFrame) -> DataFrame:
     """Each subscriber's hours: from where to where, what was handed over, and how many ranges do not simply go on where
     the one before ended.
     """
-    before = Window.partitionBy("key").orderBy("offset")
+    before = Window.partitionBy("key").orderBy("journal_offset")
     ranges = subjects.selectExpr(*_NARROW).withColumn("last", F.lag("hi").over(before))
-    ends = ("min(lo) as lo", "max(hi) as hi", "min(at) as began", "max(at) as ended", "min(offset) as first_offset")
+    ends = (
+        "min(lo) as lo",
+        "max(hi) as hi",
+        "min(at) as began",
+        "max(at) as ended",
+        "min(journal_offset) as first_journal_offset",
+    )
     same = ("min(lane) as lane", "min(who) as who", "max(who) as last_who")
     sums = ("sum(count) as messages", "sum(conflated) as conflated", "sum(ranges) as ranges")
     return ranges.groupBy("key", F.expr(f"at div {_HOUR_US} as hour")).agg(
@@ -129,7 +137,7 @@ def sum_subscribers(hours: DataFrame) -> DataFrame:
 
 def list_lanes(sums: DataFrame) -> DataFrame:
     """What was published of each lane; of two with the same number, as if they skipped: who is subscribed to one is judged."""
-    lanes = measure_subjects(sums).selectExpr(_LANE.format(reign="reign"), "published_to", "skips")
+    lanes = measure_subjects(sums).selectExpr(_LANE.format(term="term"), "published_to", "skips")
     return lanes.groupBy("lane").agg(
         F.max("published_to").alias("published_to"), F.expr("bool_or(skips) or count(*) > 1 as skips")
     )
@@ -144,7 +152,7 @@ def list_again(deliveries: DataFrame, access: DataFrame) -> DataFrame:
         .groupBy(*SUBSCRIBER)
         .agg(F.sort_array(F.collect_list("time")).alias("began"))
     )
-    spans = access.groupBy("node").agg(F.expr("max(offset) + 1 as next"), F.expr("count(*) as rows"))
+    spans = access.groupBy("node").agg(F.expr("max(journal_offset) + 1 as next"), F.expr("count(*) as rows"))
     if all(row["rows"] == row["next"] for row in collect(spans)):
         return subscribed.filter("size(began) > 1")
     handed = deliveries.groupBy(*SUBSCRIBER).agg(F.min("time").alias("first"))

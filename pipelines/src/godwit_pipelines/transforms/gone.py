@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from .runs import REIGN
+from .runs import TERM
 
 GONE = ("gone_from", "gone_to", "gone_all")
 """Places of its lane that may have been erased, of each range: before it, up to its end, and in all."""
@@ -21,8 +21,8 @@ def list_stretches(erased: DataFrame, lines: DataFrame) -> DataFrame:
     two stretches.
     """
     known = erased.filter("arrival is not null").join(F.broadcast(lines), ["node", "run"], "left")
-    stretches = known.selectExpr("node", f"{REIGN} as reign", "arrival as place", "arrival + rows as next")
-    before = Window.partitionBy("node", "reign").orderBy("place").rowsBetween(Window.unboundedPreceding, -1)
+    stretches = known.selectExpr("node", f"{TERM} as term", "arrival as place", "arrival + rows as next")
+    before = Window.partitionBy("node", "term").orderBy("place").rowsBetween(Window.unboundedPreceding, -1)
     return stretches.withColumn("place", F.greatest("place", F.max("next").over(before))).filter("next > place")
 
 
@@ -30,7 +30,7 @@ def count_gone(points: DataFrame, erased: DataFrame, lines: DataFrame) -> DataFr
     """`gone_` of each range of a pattern, from the points that published.py lists of them. What was erased may have been of any pattern, so
     that each place is looked at once for all of them.
     """
-    lane = ["node", "reign"]
+    lane = ["node", "term"]
     places = points.selectExpr(*lane, "place", "cast(null as long) as next").distinct()
     up_to = Window.partitionBy(*lane).orderBy("place")  # with all that begins at the place
     summed = places.unionByName(list_stretches(erased, lines)).withColumns(
@@ -40,7 +40,7 @@ def count_gone(points: DataFrame, erased: DataFrame, lines: DataFrame) -> DataFr
         *lane, "place", "coalesce(rows - greatest(0L, reached - 1 - place), 0L) as gone"
     )
     ends = (F.max(F.when(F.col("end") == end, F.col("gone"))).alias(name) for end, name in enumerate(GONE))
-    return points.join(counted, [*lane, "place"]).groupBy("node", "offset").agg(*ends)
+    return points.join(counted, [*lane, "place"]).groupBy("node", "journal_offset").agg(*ends)
 
 
 def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -> DataFrame:
@@ -51,7 +51,7 @@ def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -
     if erased is None:
         return ranges.withColumn("gone_most", F.lit(0).cast("long"))
     most = F.broadcast(sum_erased(erased, lines))
-    known = ranges.join(most, ["node", "is_pattern", "reign"], "left").fillna(0, ["gone_most"])
+    known = ranges.join(most, ["node", "is_pattern", "term"], "left").fillna(0, ["gone_most"])
     places = {
         "gone_from": "if(is_pattern, gone_from, from_place - 1 - least(lo - 1, published_to))",
         "gone_to": "if(is_pattern, gone_to, to_place - least(hi, published_to))",
@@ -62,8 +62,8 @@ def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -
 
 def sum_erased(erased: DataFrame, lines: DataFrame) -> DataFrame:
     """`gone_most`: how many messages of an epoch, and of runs that follow each other, are not there."""
-    of = ("node", "is_pattern", "reign")
-    epochs = erased.filter("epoch is not null").selectExpr("node", "false as is_pattern", "epoch as reign", "rows")
+    of = ("node", "is_pattern", "term")
+    epochs = erased.filter("epoch is not null").selectExpr("node", "false as is_pattern", "epoch as term", "rows")
     runs = erased.filter("(epoch is null) = (arrival is null)").join(F.broadcast(lines), ["node", "run"], "left")
-    lanes = epochs.unionByName(runs.selectExpr("node", "true as is_pattern", f"{REIGN} as reign", "rows"))
+    lanes = epochs.unionByName(runs.selectExpr("node", "true as is_pattern", f"{TERM} as term", "rows"))
     return lanes.groupBy(*of).agg(F.sum("rows").alias("gone_most"))

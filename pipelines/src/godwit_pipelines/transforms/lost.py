@@ -18,7 +18,7 @@ from .holes import find_holes
 from .ranges import Range, clipped, count_offsets, merged, without
 from .runs import Row, collect, list_began, make_small
 
-ERASED = "node string, run string, epoch bigint, offset bigint, arrival bigint, rows bigint"
+ERASED = "node string, run string, epoch bigint, journal_offset bigint, arrival bigint, rows bigint"
 _SIDES = ("run", "arrival")
 
 
@@ -26,7 +26,7 @@ _SIDES = ("run", "arrival")
 class Place:
     """Where a message stands that is there."""
 
-    offset: int
+    journal_offset: int
     run: str
     arrival: int
 
@@ -39,8 +39,8 @@ def add_lost(
     if not nodes:
         return erased
     known = {node: list[Range]() for node in nodes}
-    for row in collect(erased.select("node", "offset", "rows")) if erased is not None else []:
-        known.get(row["node"], []).append((row["offset"], row["offset"] + row["rows"]))
+    for row in collect(erased.select("node", "journal_offset", "rows")) if erased is not None else []:
+        known.get(row["node"], []).append((row["journal_offset"], row["journal_offset"] + row["rows"]))
     known = {node: merged(ranges) for node, ranges in known.items()}
     epochs: dict[tuple[str, str], list[int]] = {}
     for row in collect(sums.select("node", "run", "epoch").distinct()):
@@ -49,14 +49,14 @@ def add_lost(
     lost = list[Row]()
     for node, left, right in find_holes(messages, nodes, _SIDES):
         before, after = Place(**left), Place(**right)
-        hole = (before.offset + 1, after.offset)
+        hole = (before.journal_offset + 1, after.journal_offset)
         gone = without([hole], clipped(known[node], *hole))
         missing, places = count_offsets(gone), Counter[str]()
         for run, first, rows in place_hole(before, after, gone, began.get(node, [])):
-            lost.append({"node": node, "run": run, "offset": hole[0], "arrival": first, "rows": rows})
+            lost.append({"node": node, "run": run, "journal_offset": hole[0], "arrival": first, "rows": rows})
             places[run] += rows
         for run, rows in places.items():
-            most = {"node": node, "run": run, "offset": hole[0], "rows": min(rows, missing)}
+            most = {"node": node, "run": run, "journal_offset": hole[0], "rows": min(rows, missing)}
             lost += [most, *({**most, "epoch": epoch} for epoch in epochs.get((node, run), []))]
     if not lost:
         return erased
@@ -66,12 +66,16 @@ def add_lost(
 
 def list_holed(ends: Iterable[Row], said: Iterable[Row]) -> list[str]:
     """The nodes with fewer messages than offsets, each row counted: one that landed twice, as `reconcile` says, may hide one that is
-    missing. Those that have no reigns are topics of Kafka, which leave offsets out.
+    missing. Those that have no runs are topics of Kafka, which leave offsets out.
     """
     spans: dict[str, tuple[int, int, int]] = {}
     for row in ends:
-        first, last, rows = spans.get(row["node"], (row["first_offset"], row["last_offset"], 0))
-        spans[row["node"]] = min(first, row["first_offset"]), max(last, row["last_offset"]), rows + row["published"]
+        first, last, rows = spans.get(row["node"], (row["first_journal_offset"], row["last_journal_offset"], 0))
+        spans[row["node"]] = (
+            min(first, row["first_journal_offset"]),
+            max(last, row["last_journal_offset"]),
+            rows + row["published"],
+        )
     keeping = {row["node"] for row in said}
     return sorted(node for node, (first, last, rows) in spans.items() if node in keeping and rows <= last - first)
 
@@ -81,14 +85,14 @@ def place_hole(before: Place, after: Place, gone: list[Range], began: list[Row])
     not erased. In one run arrivals follow each other as offsets do, unless standard messages took some; a hole over several holds all that
     each may have had, from where it began to where the next one says that it ended.
     """
-    size = after.offset - before.offset - 1
+    size = after.journal_offset - before.journal_offset - 1
     if not gone:
         return
     if before.run == after.run:
         if after.arrival - before.arrival != size + 1:
-            gone = [(before.offset + 1, before.offset + after.arrival - before.arrival)]
+            gone = [(before.journal_offset + 1, before.journal_offset + after.arrival - before.arrival)]
         for first, next in gone:
-            yield before.run, before.arrival + first - before.offset, next - first
+            yield before.run, before.arrival + first - before.journal_offset, next - first
         return
     names = [row["run"] for row in began]
     if before.run in names and after.run in names:

@@ -22,31 +22,43 @@ from pyspark.sql import functions as F
 
 from .gone import GONE, count_gone, know_erased
 from .lost import add_lost
-from .runs import REIGN, Told, collect, know_runs, list_ends, list_reigns
+from .runs import TERM, Told, collect, know_runs, list_ends, list_runs
 from .selector import match_subjects
 
-LANE = ("node", "selector", "is_pattern", "reign")
+LANE = ("node", "selector", "is_pattern", "term")
 RANGE = (
-    *("node", "run", "tenant", "connection", "identity", "client", "selector", "is_pattern", "reign", "offset", "time"),
+    *(
+        "node",
+        "run",
+        "tenant",
+        "connection",
+        "identity",
+        "client",
+        "selector",
+        "is_pattern",
+        "term",
+        "journal_offset",
+        "time",
+    ),
     *("from_place", "to_place", "count", "conflated", "gaps", "gap_count", "confirmed", "bytes", "epoch", "held_to"),
 )
 """A delivered range whatever it is of; its places are sequences or arrivals."""
 
 
-def reign_of(epoch: Column, mark_run: Column) -> Column:
+def term_of(epoch: Column, arrival_run: Column) -> Column:
     """What numbered a range: an epoch, or the run whose arrivals it counts in, as one number."""
-    return F.coalesce(epoch, F.xxhash64(mark_run))
+    return F.coalesce(epoch, F.xxhash64(arrival_run))
 
 
 def place_ranges(deliveries: DataFrame, lines: DataFrame) -> DataFrame:
     """Rows of the journal's `deliveries` as ranges of places. A confirmed row is the empty range behind its place."""
-    runs = F.broadcast(lines.select("node", F.col("run").alias("mark_run"), "line", "held_to"))
-    deliveries = deliveries.join(runs, ["node", "mark_run"], "left")
+    runs = F.broadcast(lines.select("node", F.col("run").alias("arrival_run"), "line", "held_to"))
+    deliveries = deliveries.join(runs, ["node", "arrival_run"], "left")
     to_place = F.coalesce("to_sequence", "to_arrival")
     from_place = F.when(F.col("confirmed"), to_place + 1).otherwise(F.coalesce("from_sequence", "from_arrival"))
     return deliveries.withColumns(
         {
-            "reign": reign_of(F.col("epoch"), F.coalesce("line", "mark_run")),
+            "term": term_of(F.col("epoch"), F.coalesce("line", "arrival_run")),
             "from_place": from_place,
             "to_place": to_place,
             "gap_count": F.when(F.col("gaps") == 0, F.lit(0).cast("long")).otherwise(F.col("gap_count")),
@@ -74,21 +86,19 @@ def sum_messages(messages: DataFrame) -> DataFrame:
     return (
         messages.groupBy("node", "run", "subject", "epoch")
         .agg(
-            *(F.expr(f"min({name}) as first_{name}") for name in ("offset", "arrival")),
-            *(F.expr(f"max({name}) as last_{name}") for name in ("offset", "arrival", "time")),
+            *(F.expr(f"min({name}) as first_{name}") for name in ("journal_offset", "arrival")),
+            *(F.expr(f"max({name}) as last_{name}") for name in ("journal_offset", "arrival", "time")),
             *(F.expr("min(sequence) as first"), F.expr("max(sequence) as last"), F.expr("count(*) as published")),
         )
         .persist()
     )
 
 
-def know_published(
-    messages: DataFrame, reigns: DataFrame, sums: DataFrame, erased: DataFrame | None = None
-) -> Published:
-    """What the messages, their `sums`, the journal's `reigns` and what was `erased` tell: two small queries, and some more where messages
+def know_published(messages: DataFrame, runs: DataFrame, sums: DataFrame, erased: DataFrame | None = None) -> Published:
+    """What the messages, their `sums`, the journal's `runs` and what was `erased` tell: two small queries, and some more where messages
     are not there.
     """
-    ends, said = collect(list_ends(sums)), collect(list_reigns(reigns))
+    ends, said = collect(list_ends(sums)), collect(list_runs(runs))
     gone = add_lost(messages, sums, ends, said, erased)
     return Published(messages, sums, know_runs(messages.sparkSession, ends, said, gone), gone)
 
@@ -100,30 +110,32 @@ def leave_out_unknown(
     go of messages sooner than of what was handed over, so what such a range should have held cannot be known. Where all before it were
     erased nothing was let go.
     """
-    known = ends.groupBy("node").agg(F.min(F.struct("first_offset", "run", "first_arrival")).alias("first"))
+    known = ends.groupBy("node").agg(F.min(F.struct("first_journal_offset", "run", "first_arrival")).alias("first"))
     if erased is not None:
-        first = known.select("node", "first.first_offset").join(erased, "node")
-        before = F.sum(F.expr("greatest(0L, least(offset + rows, first_offset) - offset)")).alias("erased_before")
+        first = known.select("node", "first.first_journal_offset").join(erased, "node")
+        before = F.sum(
+            F.expr("greatest(0L, least(journal_offset + rows, first_journal_offset) - journal_offset)")
+        ).alias("erased_before")
         known = known.join(first.groupBy("node").agg(before), "node", "left")
-        known = known.filter("coalesce(erased_before, 0L) < first.first_offset")
-    begun = known.filter("first.first_offset > 0").select("node", "first.run", "first.first_arrival")
+        known = known.filter("coalesce(erased_before, 0L) < first.first_journal_offset")
+    begun = known.filter("first.first_journal_offset > 0").select("node", "first.run", "first.first_arrival")
     line = begun.join(lines, ["node", "run"], "left").select(
-        *("node", "first_arrival", "number"), F.expr(REIGN).alias("known_reign")
+        *("node", "first_arrival", "number"), F.expr(TERM).alias("known_term")
     )
-    numbers = lines.select("node", F.xxhash64("line").alias("reign"), F.col("number").alias("its_number")).distinct()
-    told = ranges.join(F.broadcast(line), "node", "left").join(F.broadcast(numbers), ["node", "reign"], "left")
-    is_before = "reign = known_reign and from_place < first_arrival or its_number < number"
+    numbers = lines.select("node", F.xxhash64("line").alias("term"), F.col("number").alias("its_number")).distinct()
+    told = ranges.join(F.broadcast(line), "node", "left").join(F.broadcast(numbers), ["node", "term"], "left")
+    is_before = "term = known_term and from_place < first_arrival or its_number < number"
     return told.filter(f"not coalesce({is_before}, false)").select(*RANGE)
 
 
 def measure_subjects(sums: DataFrame) -> DataFrame:
     """The lanes of subjects: the first and last place that is known to have been published, and whether the numbering skips."""
-    lanes = sums.groupBy("node", F.col("subject").alias("selector"), F.col("epoch").alias("reign")).agg(
+    lanes = sums.groupBy("node", F.col("subject").alias("selector"), F.col("epoch").alias("term")).agg(
         F.min("first").alias("first"), F.max("last").alias("published_to"), F.sum("published").alias("published")
     )
     skips = F.col("published") < F.col("published_to") - F.col("first") + 1
     return lanes.select(
-        "node", "selector", F.lit(False).alias("is_pattern"), "reign", "first", "published_to", skips.alias("skips")
+        "node", "selector", F.lit(False).alias("is_pattern"), "term", "first", "published_to", skips.alias("skips")
     )
 
 
@@ -136,7 +148,7 @@ def list_pattern_places(messages: DataFrame, sums: DataFrame, ranges: DataFrame,
         "node",
         "selector",
         F.lit(True).alias("is_pattern"),
-        F.expr(REIGN).alias("reign"),
+        F.expr(TERM).alias("term"),
         F.col("arrival").alias("place"),
     )
 
@@ -145,7 +157,7 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
     """The lanes of subjects whose numbering skips, place by place."""
     places = messages.select(
         *("node", F.col("subject").alias("selector"), F.lit(False).alias("is_pattern")),
-        *(F.col("epoch").alias("reign"), F.col("sequence").alias("place")),
+        *(F.col("epoch").alias("term"), F.col("sequence").alias("place")),
     )
     return places.join(F.broadcast(lanes.filter("skips").select(*LANE)), [*LANE], "left_semi")
 
@@ -162,7 +174,9 @@ def list_points(ranges: DataFrame) -> DataFrame:
             F.struct(F.lit(2).alias("end"), held.alias("place")),
         )
     )
-    return ranges.select(*LANE, F.col("offset"), ends.alias("at")).select(*LANE, "offset", "at.end", "at.place")
+    return ranges.select(*LANE, F.col("journal_offset"), ends.alias("at")).select(
+        *LANE, "journal_offset", "at.end", "at.place"
+    )
 
 
 def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
@@ -170,21 +184,21 @@ def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
     journal holds them. One sort. Of a subject `first` and `last` say where it is known (else null).
     """
     points = list_points(ranges)
-    ruler = places.selectExpr(*LANE, "cast(null as long) as offset", f"{_MESSAGE} as end", "place")
+    ruler = places.selectExpr(*LANE, "cast(null as long) as journal_offset", f"{_MESSAGE} as end", "place")
     lane = Window.partitionBy(*LANE).orderBy("place", "end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     through = F.sum((F.col("end") == _MESSAGE).cast("long")).over(lane)
     ends_of = (
         ruler.unionByName(points)
         .withColumn("through", through)
         .filter("end >= 0")
-        .groupBy("node", "offset")
+        .groupBy("node", "journal_offset")
         .agg(
             (F.max(F.when(F.col("end") == 0, F.col("through"))) + 1).alias("lo"),
             F.max(F.when(F.col("end") == 1, F.col("through"))).alias("hi"),
             F.max(F.when(F.col("end") == 2, F.col("through"))).alias("published_to"),
         )
     )
-    counted = ranges.join(ends_of, ["node", "offset"], "inner").withColumns(
+    counted = ranges.join(ends_of, ["node", "journal_offset"], "inner").withColumns(
         {name: F.expr(sql) for name, sql in _OUTSIDE.items()}
     )
     return counted.withColumn("hi", F.expr(_BEYOND))
@@ -229,5 +243,5 @@ def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool 
         counted = counted.selectExpr("*", *(f"0L as {name}" for name in GONE))
     else:
         gone = count_gone(list_points(patterns), published.erased, lines)
-        counted = counted.join(gone, ["node", "offset"], "left").fillna(0, [*GONE])
+        counted = counted.join(gone, ["node", "journal_offset"], "left").fillna(0, [*GONE])
     return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased, lines)

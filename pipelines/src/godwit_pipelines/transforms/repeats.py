@@ -16,7 +16,9 @@ AHEAD = "ahead"
 _IS_AHEAD = "time > current_timestamp() + interval 1 day"
 
 
-def drop_repeats(rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...] = ("node", "offset")) -> DataFrame:
+def drop_repeats(
+    rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...] = ("node", "journal_offset")
+) -> DataFrame:
     """Each row once. In a stream a key is remembered for `lateness`."""
     return bring_together(rows, lateness=lateness, key=key)
 
@@ -24,7 +26,7 @@ def drop_repeats(rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...]
 def bring_together(
     *streams: DataFrame,
     lateness: str = LATENESS,
-    key: tuple[str, ...] = ("node", "stream", "offset"),
+    key: tuple[str, ...] = ("node", "stream", "journal_offset"),
     may_repeat: bool = True,
 ) -> DataFrame:
     """The rows of them all. Time goes on with the stream that is furthest behind: where there is much to catch up with, one of few

@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 
 Row = dict[str, Any]
 
-REIGN = "xxhash64(coalesce(line, run))"
+TERM = "xxhash64(coalesce(line, run))"
 """In SQL, what numbers the arrivals of a run: the line that it is of, or itself where nobody says of which, as one number."""
 _LINES = "node string, run string, line string, held_to bigint, number bigint"
-_ENDS = "node string, run string, first_offset bigint, first_arrival bigint, last_arrival bigint, last_time timestamp"
+_ENDS = "node string, run string, first_journal_offset bigint, first_arrival bigint, last_arrival bigint, last_time timestamp"
 _EXCUSES = "node string, run string, lost_rows boolean, cut_short boolean"
 _LANDED = "node string, landed_to timestamp"
 
@@ -44,7 +44,7 @@ class Told:
 
 
 def know_runs(spark: SparkSession, ends: list[Row], said: list[Row], erased: DataFrame | None = None) -> Told:
-    """From the ends of the messages that are known and what the journal says of its reigns. What was `erased` had landed, too."""
+    """From the ends of the messages that are known and what the journal says of its runs. What was `erased` had landed, too."""
     lines = end_where_landed(list_lines(said), [*ends, *([] if erased is None else list_erased_ends(erased))])
 
     def table(rows: Iterable[Row], schema: str) -> DataFrame:
@@ -70,15 +70,17 @@ def make_small(spark: SparkSession, rows: Iterable[Row], schema: str | StructTyp
 def list_ends(sums: DataFrame) -> DataFrame:
     """The table of `ends`, with the last row and how many there are, from the sums of the messages (published.py)."""
     return sums.groupBy("node", "run").agg(
-        *(F.expr(f"min({name}) as {name}") for name in ("first_offset", "first_arrival")),
-        *(F.expr(f"max({name}) as {name}") for name in ("last_offset", "last_arrival", "last_time")),
+        *(F.expr(f"min({name}) as {name}") for name in ("first_journal_offset", "first_arrival")),
+        *(F.expr(f"max({name}) as {name}") for name in ("last_journal_offset", "last_arrival", "last_time")),
         F.sum("published").alias("published"),
     )
 
 
-def list_reigns(reigns: DataFrame) -> DataFrame:
+def list_runs(runs: DataFrame) -> DataFrame:
     """What the journal says of its runs."""
-    return reigns.select("node", "run", "offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream")
+    return runs.select(
+        "node", "run", "journal_offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream"
+    )
 
 
 def list_erased_ends(erased: DataFrame) -> list[Row]:
@@ -86,19 +88,19 @@ def list_erased_ends(erased: DataFrame) -> list[Row]:
     return collect(erased.groupBy("node", "run").agg(F.expr("max(arrival + rows) - 1 as last_arrival")))
 
 
-def list_began(reigns: Iterable[Row]) -> dict[str, list[Row]]:
+def list_began(runs: Iterable[Row]) -> dict[str, list[Row]]:
     """How each run began, in order, by node."""
     by_node: dict[str, list[Row]] = {}
-    for row in sorted(reigns, key=lambda row: row["offset"]):
+    for row in sorted(runs, key=lambda row: row["journal_offset"]):
         if row["kind"] == "began":
             by_node.setdefault(row["node"], []).append(row)
     return by_node
 
 
-def list_lines(reigns: Iterable[Row]) -> list[Row]:
+def list_lines(runs: Iterable[Row]) -> list[Row]:
     """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
     lines: list[Row] = []
-    for node, began in list_began(reigns).items():
+    for node, began in list_began(runs).items():
         number, line = 0, None
         held = [after["follows_arrival"] if after["follows_run"] is not None else None for _, after in pairwise(began)]
         for row, held_to in zip(began, [*held, None], strict=True):
@@ -130,10 +132,10 @@ def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
     ]
 
 
-def list_excuses(reigns: Iterable[Row]) -> list[Row]:
+def list_excuses(runs: Iterable[Row]) -> list[Row]:
     """Runs for which the journal itself excuses something."""
     excused: dict[tuple[str, str], Row] = {}
-    for row in reigns:
+    for row in runs:
         if row["kind"] == "lost":
             excuse = excused.setdefault((row["node"], row["run"]), {"lost_rows": False, "cut_short": False})
             excuse["lost_rows"] |= row["stream"] in ("deliveries", "access")

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 KEY = ("node", "run", "connection")
 RECONNECT_S = 30
 LOST = "lost with its node"
-_FIRST = ("tenant", "identity", "client", "address", "wire")
+_FIRST = ("tenant", "identity", "client", "address", "protocol")
 
 
 def session_parts(access: DataFrame) -> DataFrame:
@@ -24,11 +24,11 @@ def session_parts(access: DataFrame) -> DataFrame:
         "if(kind = 'disconnected', time, null) as ended",
         "if(kind = 'disconnected', code, null) as code",
         "if(kind = 'disconnected', reason, null) as reason",
-        "if(kind = 'disconnected', lived_ms, null) as lived_ms",
+        "if(kind = 'disconnected', duration_ms, null) as duration_ms",
         "time as first_seen",
         "time as last_seen",
         "coalesce(kind = 'subscribed' and at is not null, false) as resumed",
-        "cast(null as string) as how",
+        "cast(null as string) as end_state",
     )
 
 
@@ -37,15 +37,15 @@ def combine_sessions(parts: DataFrame) -> DataFrame:
     whole = parts.groupBy(*KEY).agg(
         *(F.max(name).alias(name) for name in _FIRST),
         *(F.min(name).alias(name) for name in ("started", "first_seen")),
-        *(F.max(name).alias(name) for name in ("last_seen", "code", "reason", "lived_ms", "resumed")),
-        F.expr(f"max(if(how = '{LOST}', null, ended)) as left_at"),
-        F.expr(f"max(if(how = '{LOST}', ended, null)) as lost_at"),
+        *(F.max(name).alias(name) for name in ("last_seen", "code", "reason", "duration_ms", "resumed")),
+        F.expr(f"max(if(end_state = '{LOST}', null, ended)) as left_at"),
+        F.expr(f"max(if(end_state = '{LOST}', ended, null)) as lost_at"),
     )
     # what a disconnected row says counts, also where it comes after the session was taken for lost
     ended = "coalesce(left_at, if(lost_at is null, null, greatest(lost_at, last_seen)))"
     how = f"case when left_at is not null then 'closed' when lost_at is not null then '{LOST}' else 'open' end"
-    began = "coalesce(started, if(lived_ms is null, null, ended - make_dt_interval(0, 0, 0, lived_ms / 1000.0)), first_seen)"
-    told = whole.withColumns({"ended": F.expr(ended), "how": F.expr(how)}).drop("left_at", "lost_at")
+    began = "coalesce(started, if(duration_ms is null, null, ended - make_dt_interval(0, 0, 0, duration_ms / 1000.0)), first_seen)"
+    told = whole.withColumns({"ended": F.expr(ended), "end_state": F.expr(how)}).drop("left_at", "lost_at")
     return told.withColumn("started", F.expr(began))
 
 
@@ -54,17 +54,17 @@ def sessions(access: DataFrame) -> DataFrame:
     return combine_sessions(session_parts(access))
 
 
-def close_lost(known: DataFrame, reigns: DataFrame) -> DataFrame:
+def close_lost(known: DataFrame, runs: DataFrame) -> DataFrame:
     """Sessions that are still open in a run that another run follows: they ended with their node, at the latest
     when the next began.
     """
     followed = (
-        reigns.filter("kind = 'began' and follows_run is not null")
+        runs.filter("kind = 'began' and follows_run is not null")
         .groupBy("node", F.col("follows_run").alias("run"))
         .agg(F.min("time").alias("lost"))
     )
     open_ = known.filter("how = 'open'").join(F.broadcast(followed), ["node", "run"], "inner")
-    return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "how": F.lit(LOST)}).drop("lost")
+    return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "end_state": F.lit(LOST)}).drop("lost")
 
 
 def concurrency(known: DataFrame) -> DataFrame:

@@ -30,7 +30,7 @@ TORN = f"node string, unlanded {_STRETCHES}, unheard {_STRETCHES}"
 
 def find_torn(deliveries: DataFrame, access: DataFrame, erased: Erased, erased_access: Erased) -> DataFrame | None:
     """What is missing of whole tables and was not erased, by the offsets; None where nothing is."""
-    unlanded = dict(find_stretches(deliveries, erased, "offset"))
+    unlanded = dict(find_stretches(deliveries, erased, "journal_offset"))
     unheard = dict(find_stretches(access, erased_access, "time"))
     rows = [
         {"node": node, "unlanded": unlanded.get(node, []), "unheard": unheard.get(node, [])}
@@ -41,11 +41,13 @@ def find_torn(deliveries: DataFrame, access: DataFrame, erased: Erased, erased_a
 
 def find_stretches(table: DataFrame, erased: Erased, by: str) -> Iterator[tuple[str, list[dict[str, int]]]]:
     """Node by node the stretches in which rows are missing: of offsets, or of times, ends included."""
-    spans = table.groupBy("node").agg(F.expr("max(offset) - min(offset) as span"), F.expr("count(*) as rows"))
+    spans = table.groupBy("node").agg(
+        F.expr("max(journal_offset) - min(journal_offset) as span"), F.expr("count(*) as rows")
+    )
     holed = [row["node"] for row in collect(spans) if row["rows"] <= row["span"]]
     found: dict[str, list[Range]] = {}
     for node, before, after in find_holes(table, holed, ("time",)) if holed else ():
-        gone = without([(before["offset"] + 1, after["offset"])], erased.get(node, []))
+        gone = without([(before["journal_offset"] + 1, after["journal_offset"])], erased.get(node, []))
         if gone and by == "time":
             low, high = sorted((each["time"] - _EPOCH) // _MICROSECOND for each in (before, after))
             gone = [(low, high + 1)]
@@ -58,17 +60,17 @@ def find_stretches(table: DataFrame, erased: Erased, by: str) -> Iterator[tuple[
 def tear_chains(ranges: DataFrame, torn: DataFrame) -> DataFrame:
     """Ranges with another chain behind each tear. Chains of a connection and selector stay in order, and each has its own number."""
     key = F.xxhash64("node", "run", "selector", "is_pattern")
-    before = Window.partitionBy("connection", "key").orderBy("offset")
+    before = Window.partitionBy("connection", "key").orderBy("journal_offset")
     known = ranges.join(F.broadcast(torn), "node", "left").withColumn("key", key)
-    known = known.withColumn("ahead", F.lag(F.struct("chain", "reign", "hi", "offset", "time")).over(before))
+    known = known.withColumn("ahead", F.lag(F.struct("chain", "term", "hi", "journal_offset", "time")).over(before))
     marked = known.withColumn("is_torn", F.expr(f"coalesce({_IS_TORN}, false)"))
     told = marked.withColumn("tears", F.sum(F.expr("int(is_torn)")).over(before))
     kept = [name for name in ranges.columns if name != "chain"]
     return told.selectExpr(*kept, "chain + tears as chain", f"if(is_torn, {_TORN_BY}, 0L) as torn_by")
 
 
-_IS_TORN = """ahead.chain = chain and not (ahead.reign = reign and lo = ahead.hi + 1) and (
-    exists(unlanded, each -> each.first < offset and each.next > ahead.offset + 1)
+_IS_TORN = """ahead.chain = chain and not (ahead.term = term and lo = ahead.hi + 1) and (
+    exists(unlanded, each -> each.first < journal_offset and each.next > ahead.journal_offset + 1)
     or exists(unheard, each -> each.first <= unix_micros(time) and each.next > unix_micros(ahead.time)))"""
-_TORN_BY = """greatest(1L, case when ahead.reign != reign then count
+_TORN_BY = """greatest(1L, case when ahead.term != term then count
     when lo > ahead.hi then lo - ahead.hi - 1 else hi - lo + 1 end)"""

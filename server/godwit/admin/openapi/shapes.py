@@ -118,9 +118,9 @@ SHAPES: dict[str, Schema] = {
         "Where one subscription stands.",
         selector=TEXT,
         stand={**TEXT, "enum": ["live", "behind", "joining"]},
-        behind_bytes={**COUNT, "description": "Encoded bytes between it and the head of its stream's window."},
-        behind_arrivals={**COUNT, "description": "Messages the node accepted since the one it stands at."},
-        behind_messages=maybe(
+        lag_bytes={**COUNT, "description": "Encoded bytes between it and the head of its stream's window."},
+        lag_arrivals={**COUNT, "description": "Messages the node accepted since the one it stands at."},
+        lag_messages=maybe(
             {**COUNT, "description": "Messages of its subject it has not been sent; null: not known without counting."}
         ),
         conflate_ms=COUNT,
@@ -132,12 +132,12 @@ SHAPES: dict[str, Schema] = {
         address=TEXT,
         identity={**TEXT, "description": "Empty: anonymous."},
         client={**TEXT, "description": "What the client calls itself."},
-        wire=TEXT,
+        protocol=TEXT,
         connected_ms=COUNT,
         subscriptions=COUNT,
         behind={**COUNT, "description": "Subscriptions that are not at the head of their stream."},
-        behind_bytes=COUNT,
-        behind_arrivals=COUNT,
+        lag_bytes=COUNT,
+        lag_arrivals=COUNT,
         stands_=rows(refer("Stand")),
     ),
     "Connections": shape(

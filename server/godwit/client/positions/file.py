@@ -43,8 +43,8 @@ class PositionFile(MutableMapping[str, object]):
     def __getitem__(self, selector: str) -> object:
         return self._saved[selector]
 
-    def __setitem__(self, selector: str, stand: object) -> None:
-        self._saved[selector] = stand
+    def __setitem__(self, selector: str, resume_point: object) -> None:
+        self._saved[selector] = resume_point
         self._is_changed = True
 
     def __delitem__(self, selector: str) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import MutableMapping
 
-from ..stand import Stand
+from ..resume_point import ResumePoint
 from ..subscription import Subscription
 from .file import PositionFile
 
@@ -27,11 +27,11 @@ class SavedPositions:
     def keep(self, subscription: Subscription) -> None:
         self._kept[subscription.selector] = subscription
 
-    def stand(self, selector: str) -> Stand | None:
+    def resume_point(self, selector: str) -> ResumePoint | None:
         """Where an earlier subscription of this selector stood, of this client or of one before it."""
         if selector in self._kept:
             self._note()
-        return Stand.from_json(self._positions[selector]) if selector in self._positions else None
+        return ResumePoint.from_json(self._positions[selector]) if selector in self._positions else None
 
     def handled(self) -> None:
         """The user is done with every item that was taken."""
@@ -61,8 +61,8 @@ class SavedPositions:
             if subscription.has_moved():
                 self._unsaved.add(selector)
             if selector in self._unsaved:
-                if stand := subscription.stand:
-                    self._positions[selector] = stand.to_json()
+                if resume_point := subscription.resume_point:
+                    self._positions[selector] = resume_point.to_json()
                 else:  # after a gap of the whole pattern the saved position leads nowhere: it would only repeat the gap
                     self._positions.pop(selector, None)
                 self._unsaved.discard(selector)

@@ -28,7 +28,7 @@ from .websocket import WebsocketSubscriber
 
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
 NOTES = [
-    "centrifugo: has no wildcards, merged values or reigns to be judged; it keeps 1,000 messages a channel for 10 minutes, and a "
+    "centrifugo: has no wildcards, merged values or runs to be judged; it keeps 1,000 messages a channel for 10 minutes, and a "
     "place it no longer has is told, though not how much was missed",
     "centrifugo: this driver follows its documents and has not been held against the program itself: look twice at what it finds",
 ]

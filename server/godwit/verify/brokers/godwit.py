@@ -11,7 +11,7 @@ from ...errors import ConfigInvalid
 from ..clients.javascript import JavascriptSubscriber, find_client
 from ..clients.library import ClientSubscriber
 from ..clients.publisher import Publisher
-from ..clients.wire import WireSubscriber
+from ..clients.raw import RawSubscriber
 from ..judge.court import Court, Rules
 from ..node import LIMITS, Node
 from ..plan import Kind, Plan
@@ -88,7 +88,7 @@ class GodwitBroker:
             return JavascriptSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
         if mine.kind in (Kind.PYTHON, Kind.SAVED):
             return ClientSubscriber(mine, url, seat.witness, seat.trace, seat.clock, seat.directory)
-        return WireSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
+        return RawSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
 
     def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
         return [

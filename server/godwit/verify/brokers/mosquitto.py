@@ -24,7 +24,7 @@ PROMISES = frozenset({Promise.NO_LOSS, Promise.ORDER, Promise.CONTENT, Promise.A
 KEEPALIVE_S = 30
 NOTES = [
     "mosquitto: QoS 1 may repeat after a reconnect, so repeats are not judged",
-    "mosquitto: has no gaps, merged values, positions or reigns to be judged",
+    "mosquitto: has no gaps, merged values, positions or runs to be judged",
 ]
 
 

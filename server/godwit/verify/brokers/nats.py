@@ -22,7 +22,7 @@ from ..timing import Clock
 from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, SubjectPublisher, Subscriber
 
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
-NOTES = ["nats: has no gaps, merged values or reigns to be judged; publishes go straight to it and are not tried again"]
+NOTES = ["nats: has no gaps, merged values or runs to be judged; publishes go straight to it and are not tried again"]
 OPTIONS = {"max_reconnect_attempts": -1, "reconnect_time_wait": 0.2, "ping_interval": 2, "max_outstanding_pings": 2}
 
 

@@ -24,7 +24,7 @@ from .websocket import WebsocketSubscriber
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
-NOTES = ["nchan: has no wildcards, gaps, merged values or reigns to be judged; it keeps 1,000 messages a channel"]
+NOTES = ["nchan: has no wildcards, gaps, merged values or runs to be judged; it keeps 1,000 messages a channel"]
 
 
 class NchanBroker(Program):

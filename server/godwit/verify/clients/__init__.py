@@ -1,4 +1,4 @@
 """Those who use Godwit in a run: publishers, subscribers that hear the wire, subscribers through the libraries.
 
-`wire` hears the node itself; `library` and `javascript` hear what a user of the client would; `publisher` writes the ledger.
+`encoding` hears the node itself; `library` and `javascript` hear what a user of the client would; `publisher` writes the ledger.
 """

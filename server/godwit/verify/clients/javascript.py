@@ -59,7 +59,7 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             "url": self._url,
             "selector": mine.selector,
             "onGap": mine.on_gap,
-            "wire": mine.wire,
+            "encoding": mine.encoding,
             "transport": mine.transport,
         }
         process = await asyncio.create_subprocess_exec(

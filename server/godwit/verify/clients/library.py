@@ -53,7 +53,7 @@ class ClientSubscriber(Reading[asyncio.Event]):
 
     async def _live(self, positions: MutableMapping[str, object] | None) -> None:
         mine, items, is_over = self.mine, 0, False
-        async with Client(self._url, wire=mine.wire, settings=QUICK, positions=positions) as client:
+        async with Client(self._url, encoding=mine.encoding, settings=QUICK, positions=positions) as client:
             subscription = client.subscribe(mine.selector, on_gap=mine.on_gap)
             if self._lives == 0:
                 self.witness.asked(self._clock())

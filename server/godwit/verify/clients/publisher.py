@@ -34,7 +34,10 @@ class Publisher:
         interval = self._plan.scale.publishers / self._plan.scale.rate
         loop = asyncio.get_running_loop()
         due = loop.time() + interval * self._mine.number / self._plan.scale.publishers
-        async with Client(self._url, wire=self._mine.wire, settings=QUICK) as client, asyncio.TaskGroup() as group:
+        async with (
+            Client(self._url, encoding=self._mine.encoding, settings=QUICK) as client,
+            asyncio.TaskGroup() as group,
+        ):
             while not await self._stops_before(due):
                 await self._room.acquire()
                 if self.stop.is_set():

@@ -1,6 +1,6 @@
 """Whether a gap had a cause: a restart that somebody made, a disk that had not got so far, or a log that had moved past the subscriber.
 
-A log keeps its messages over the reigns that a journal joins, so that what lay behind a subscriber is counted over them too.
+A log keeps its messages over the runs that a journal joins, so that what lay behind a subscriber is counted over them too.
 What the ledger cannot know is never held against a broker. Pure.
 """
 
@@ -17,16 +17,16 @@ def judge_cause(court: Court, gap: Gap, at_ms: int, goes_on_from_oldest: bool) -
     if at is None or after is None or gap.missed == 0:
         return None
     if at.epoch != after.epoch or gap.reason is GapReason.EPOCH:
-        breach = _judge_reign(court, gap, at, after)
+        breach = _judge_run(court, gap, at, after)
         if breach is not None or gap.missed is None or not court.rules.keeps_journal:
             return breach
     return _judge_room(court, gap, after, _newest(court, gap.subject, at, goes_on_from_oldest), at_ms)
 
 
-def _judge_reign(court: Court, gap: Gap, at: Position, after: Position) -> Breach | None:
+def _judge_run(court: Court, gap: Gap, at: Position, after: Position) -> Breach | None:
     rules, ledger = court.rules, court.ledger
     if rules.knows_restarts and after.sequence and not ledger.has_ended(gap.subject, after.epoch):
-        return Breach(Promise.GAPS, f"a gap to {at} speaks of another reign, but nobody restarted the node")
+        return Breach(Promise.GAPS, f"a gap to {at} speaks of another run, but nobody restarted the node")
     if not rules.keeps_journal:
         return None
     if gap.missed is None:
@@ -47,7 +47,7 @@ def _newest(court: Court, subject: str, at: Position, goes_on_from_oldest: bool)
     """The head of the log when the gap was told, and how far it may have been beyond that."""
     if not goes_on_from_oldest:
         return at, 0
-    # It is placed before the oldest that is kept, which may be of an earlier reign, and not at the head.
+    # It is placed before the oldest that is kept, which may be of an earlier run, and not at the head.
     return court.ledger.newest(subject) or at, court.rules.in_flight_max
 
 

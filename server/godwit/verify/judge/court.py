@@ -23,7 +23,7 @@ class Rules:
     knows_restarts: bool = False
     """Whoever runs the check restarts the node itself, so that a gap for a restart can be held against it."""
     keeps_journal: bool = False
-    """A restart goes on from a journal: a new reign follows what it holds of the one before (6.7)."""
+    """A restart goes on from a journal: a new run follows what it holds of the one before (6.7)."""
 
 
 @dataclass(slots=True)

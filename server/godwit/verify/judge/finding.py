@@ -19,7 +19,7 @@ class Promise(StrEnum):
     ONCE = "once"
     GAPS = "gaps"
     MERGE = "merge"
-    REIGN = "reign"
+    RUN = "run"
     FRESH = "fresh"
     MEMORY = "memory"
     ALIVE = "alive"
@@ -27,13 +27,13 @@ class Promise(StrEnum):
 
 SENTENCES = {
     Promise.NO_LOSS: "Every acknowledged message reached every subscriber, or the subscriber was told that it could not.",
-    Promise.NO_REPEAT: "Nothing was given twice, save what a resume from a mark may bring again.",
+    Promise.NO_REPEAT: "Nothing was given twice, save what a resume from a resume token may bring again.",
     Promise.ORDER: "Messages came in the order in which they were accepted.",
     Promise.CONTENT: "Everything that came is what somebody had published, byte for byte.",
     Promise.ONCE: "A publish that was tried again became one message.",
     Promise.GAPS: "Each gap had a cause, began where the subscriber stood, and its count was exact.",
     Promise.MERGE: "Conflated messages and snapshots held the latest value of each field, and the right count.",
-    Promise.REIGN: "A restart was told to everyone before the first message that followed it.",
+    Promise.RUN: "A restart was told to everyone before the first message that followed it.",
     Promise.FRESH: "Whoever joined was given everything that had been acknowledged before.",
     Promise.MEMORY: "The memory of the node stayed below the limit that was stated before.",
     Promise.ALIVE: "Everyone came back after each fault, and came to the end.",

@@ -58,7 +58,7 @@ def tell_seen(one: Seen) -> str:
 
 
 def _ledger_lines(ledger: Ledger, subject: str, breach: Breach) -> list[str]:
-    if subject not in ledger.reigns:
+    if subject not in ledger.runs:
         return []
     named = dict.fromkeys(Position(int(e), int(s)) for e, s in _POSITIONS.findall(breach.sentence) if int(s) > 0)
     return [ledger.tell(subject, at) for at in list(named)[:LEDGER_LINES_MAX]]

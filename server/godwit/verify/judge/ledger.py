@@ -1,7 +1,7 @@
 """The ledger: who published what, what became of it, and which message each position holds. The truth everybody is held to.
 
 A publish is sent, then acknowledged at a position, or refused, or never answered. One that was never answered may exist or not,
-but at most once in a reign and never in two places. A position is filled by whoever knows first, the publisher's
+but at most once in a run and never in two places. A position is filled by whoever knows first, the publisher's
 acknowledgement or a subscriber; whoever comes later must say the same. Bounded: some 50 bytes a publish, contents are not kept. Pure.
 """
 
@@ -28,7 +28,7 @@ class State(IntEnum):
     REFUSED = 3
 
 
-class Reign:
+class Run:
     """The positions of one subject in one epoch; at index 0 stands sequence 1. An unknown one is 0."""
 
     __slots__ = ("acknowledged", "hashes", "identities")
@@ -74,7 +74,7 @@ class Ledger:
 
     def __init__(self, contents: Contents, styles: dict[str, Style]) -> None:
         self.contents, self.styles = contents, styles
-        self.reigns: dict[str, dict[int, Reign]] = {subject: {} for subject in styles}  # epochs as they were first seen
+        self.runs: dict[str, dict[int, Run]] = {subject: {} for subject in styles}  # epochs as they were first seen
         self.senders: dict[int, Sender] = {}
         self._numbers = {subject: number for number, subject in enumerate(styles)}
         self._names = list(styles)
@@ -105,8 +105,8 @@ class Ledger:
         self.repeat_count += is_duplicate
         digest = hash(self.contents.make(identity, self.styles[subject]))
         breach = self._place(subject, at, identity, digest, ACKNOWLEDGED)
-        reign = self.reigns[subject][at.epoch]
-        reign.acknowledged = max(reign.acknowledged, at.sequence)
+        run = self.runs[subject][at.epoch]
+        run.acknowledged = max(run.acknowledged, at.sequence)
         return breach
 
     def refuse(self, identity: Identity) -> None:
@@ -118,11 +118,11 @@ class Ledger:
 
     def observe(self, subject: str, at: Position, content: bytes) -> Breach | None:
         """A subscriber was given a single message, as it was published."""
-        reign = self.reigns[subject].get(at.epoch)
-        if reign is not None and at.sequence <= len(reign.hashes) and reign.identities[at.sequence - 1]:
-            if reign.hashes[at.sequence - 1] == hash(content):
+        run = self.runs[subject].get(at.epoch)
+        if run is not None and at.sequence <= len(run.hashes) and run.identities[at.sequence - 1]:
+            if run.hashes[at.sequence - 1] == hash(content):
                 return None
-            return Breach(Promise.CONTENT, f"{at} holds {reign.identity(at.sequence)}, but other bytes came")
+            return Breach(Promise.CONTENT, f"{at} holds {run.identity(at.sequence)}, but other bytes came")
         from_content = self._recognize(subject, content)
         if isinstance(from_content, Breach):
             return from_content
@@ -140,8 +140,8 @@ class Ledger:
         return identity
 
     def _place(self, subject: str, at: Position, identity: Identity, digest: int, how: str) -> Breach | None:
-        reign = self.reigns[subject].setdefault(at.epoch, Reign())
-        other = reign.identity(at.sequence)
+        run = self.runs[subject].setdefault(at.epoch, Run())
+        other = run.identity(at.sequence)
         if other is not None:
             if other != identity:
                 return Breach(Promise.ONCE, f"{at} was given to {other} and to {identity}")
@@ -157,61 +157,61 @@ class Ledger:
             and self._is_later(subject, at, sender.epochs[index])
         ):
             before = f"{sender.epochs[index]}.{sender.sequences[index]}"
-            return Breach(Promise.ONCE, f"{identity} was acknowledged at {before}, and {how} at {at} of a later reign")
+            return Breach(Promise.ONCE, f"{identity} was acknowledged at {before}, and {how} at {at} of a later run")
         sender.epochs[index], sender.sequences[index] = at.epoch, at.sequence
-        reign.fill(at.sequence, identity, digest)
+        run.fill(at.sequence, identity, digest)
         return None
 
     def _is_later(self, subject: str, at: Position, epoch: int) -> bool:
-        order = list(self.reigns[subject])
+        order = list(self.runs[subject])
         return epoch in order and order.index(at.epoch) > order.index(epoch)
 
     def follow(self, subject: str, epoch: int, after: Position) -> None:
-        """The first message of a reign says what it follows; so does the gap that tells of the reign."""
+        """The first message of a run says what it follows; so does the gap that tells of the run."""
         if subject in self._follows:
             self._follows[subject].setdefault(epoch, after)
 
     # What is known
 
     def followed(self, subject: str, epoch: int) -> Position | None:
-        """The last position of what a reign goes on from; None while nobody was told."""
+        """The last position of what a run goes on from; None while nobody was told."""
         return self._follows.get(subject, {}).get(epoch)
 
     def held(self, subject: str, epoch: int) -> int | None:
-        """Up to which sequence of a reign the reigns after it go on from it; None while nobody was told."""
+        """Up to which sequence of a run the runs after it go on from it; None while nobody was told."""
         return next((at.sequence for at in self._follows.get(subject, {}).values() if at.epoch == epoch), None)
 
     def distance(self, subject: str, after: Position, at: Position) -> int | None:
-        """How many messages there are after one position up to another, over the reigns that a journal joins; None if not known."""
-        count, reigns = 0, self._follows.get(subject, {})
-        for _ in range(len(reigns) + 1):
+        """How many messages there are after one position up to another, over the runs that a journal joins; None if not known."""
+        count, runs = 0, self._follows.get(subject, {})
+        for _ in range(len(runs) + 1):
             if at.epoch == after.epoch:
                 return count + max(0, at.sequence - after.sequence)  # who saw more than the disk did has it all
             count += at.sequence
-            if at.epoch not in reigns:
+            if at.epoch not in runs:
                 return None
-            at = reigns[at.epoch]
+            at = runs[at.epoch]
         return None
 
     def newest(self, subject: str) -> Position | None:
-        """The highest position that anybody was told or given, in the latest reign."""
-        for epoch, reign in reversed(self.reigns.get(subject, {}).items()):
-            return Position(epoch, reign.head)
+        """The highest position that anybody was told or given, in the latest run."""
+        for epoch, run in reversed(self.runs.get(subject, {}).items()):
+            return Position(epoch, run.head)
         return None
 
     def identity_after(self, subject: str, at: Position) -> Identity | None:
-        """What follows a position, in its reign or as the first of the next."""
+        """What follows a position, in its run or as the first of the next."""
         within = self.identity_at(subject, Position(at.epoch, at.sequence + 1))
         later = [epoch for epoch, follows in self._follows.get(subject, {}).items() if follows == at]
         return within or (self.identity_at(subject, Position(later[0], 1)) if later else None)
 
     def restart(self) -> None:
-        """The broker's memory is gone: the reigns there are have ended, and nobody has to come to their heads."""
-        for subject, reigns in self.reigns.items():
-            self._ended[subject].update(reigns)
+        """The broker's memory is gone: the runs there are have ended, and nobody has to come to their heads."""
+        for subject, runs in self.runs.items():
+            self._ended[subject].update(runs)
 
     def has_ended(self, subject: str, epoch: int) -> bool:
-        """Whether a restart ended this reign."""
+        """Whether a restart ended this run."""
         return epoch in self._ended.get(subject, ())
 
     def state(self, identity: Identity) -> State:
@@ -227,23 +227,23 @@ class Ledger:
         return self.senders[identity.publisher].sent_ms[identity.number - 1]
 
     def heads(self) -> dict[str, Position]:
-        """Of each subject the highest position that a publisher was told, in its latest reign."""
+        """Of each subject the highest position that a publisher was told, in its latest run."""
         heads = {}
-        for subject, reigns in self.reigns.items():
-            if reigns:
-                epoch, reign = next(reversed(reigns.items()))
-                if reign.acknowledged and epoch not in self._ended[subject]:
-                    heads[subject] = Position(epoch, reign.acknowledged)
+        for subject, runs in self.runs.items():
+            if runs:
+                epoch, run = next(reversed(runs.items()))
+                if run.acknowledged and epoch not in self._ended[subject]:
+                    heads[subject] = Position(epoch, run.acknowledged)
         return heads
 
     def head(self, subject: str, epoch: int) -> int:
         """The highest sequence that anybody was told or given."""
-        reign = self.reigns.get(subject, {}).get(epoch)
-        return 0 if reign is None else reign.head
+        run = self.runs.get(subject, {}).get(epoch)
+        return 0 if run is None else run.head
 
     def identity_at(self, subject: str, at: Position) -> Identity | None:
-        reign = self.reigns.get(subject, {}).get(at.epoch)
-        return None if reign is None else reign.identity(at.sequence)
+        run = self.runs.get(subject, {}).get(at.epoch)
+        return None if run is None else run.identity(at.sequence)
 
     def tell(self, subject: str, at: Position) -> str:
         """What stands at a position, in words."""
@@ -262,13 +262,13 @@ class Ledger:
     def audit(self) -> Iterator[tuple[str, Breach]]:
         """What only the whole shows: numbers given to nothing, and publishes numbered out of the order they were sent in."""
         uncertain = self._count_uncertain()
-        for subject, reigns in self.reigns.items():
-            for epoch, reign in reigns.items():
-                empty, may_be = reign.identities.count(0), uncertain.get(subject, 0)
+        for subject, runs in self.runs.items():
+            for epoch, run in runs.items():
+                empty, may_be = run.identities.count(0), uncertain.get(subject, 0)
                 if empty > may_be:
                     sentence = f"{empty} positions of epoch {epoch} hold nothing that anybody was given; {may_be} publishes are uncertain"
                     yield subject, Breach(Promise.NO_LOSS, sentence)
-                for breach in self._disorder(epoch, reign):
+                for breach in self._disorder(epoch, run):
                     yield subject, breach
 
     def _count_uncertain(self) -> dict[str, int]:
@@ -279,10 +279,10 @@ class Ledger:
                     counts[self._names[number]] = counts.get(self._names[number], 0) + 1
         return counts
 
-    def _disorder(self, epoch: int, reign: Reign) -> Iterator[Breach]:
+    def _disorder(self, epoch: int, run: Run) -> Iterator[Breach]:
         last: dict[int, tuple[int, int]] = {}
-        for sequence in range(1, reign.head + 1):
-            identity = reign.identity(sequence)
+        for sequence in range(1, run.head + 1):
+            identity = run.identity(sequence)
             if identity is None:
                 continue
             number, before = last.get(identity.publisher, (0, 0))

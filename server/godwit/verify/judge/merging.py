@@ -17,7 +17,7 @@ from .ledger import Ledger
 
 class Claim(NamedTuple):
     """That the messages after `after`, up to and with `at`, came to this content. A snapshot's `after` is 0, and it holds what a
-    journal brought back of the reigns before. `after_epoch` is of a conflated message whose first is of an earlier reign.
+    journal brought back of the runs before. `after_epoch` is of a conflated message whose first is of an earlier run.
     """
 
     subject: str
@@ -114,7 +114,7 @@ class Merging:
         return merged
 
     def _newest_first(self, claim: Claim) -> Iterator[Identity]:
-        """What the claim speaks of, from its last back to its first, over the reigns that a journal joins."""
+        """What the claim speaks of, from its last back to its first, over the runs that a journal joins."""
         epoch, sequence = claim.epoch, claim.at
         end = claim.epoch if claim.after_epoch is None else claim.after_epoch
         while True:
@@ -135,10 +135,8 @@ class Merging:
             epoch, sequence = before.epoch, before.sequence
 
     def _is_first(self, subject: str, epoch: int) -> bool:
-        """Whether no reign of the subject is known that ended before this one."""
-        return not any(
-            self._ledger.has_ended(subject, other) for other in self._ledger.reigns[subject] if other < epoch
-        )
+        """Whether no run of the subject is known that ended before this one."""
+        return not any(self._ledger.has_ended(subject, other) for other in self._ledger.runs[subject] if other < epoch)
 
 
 def _short(value: object) -> str:

@@ -2,7 +2,7 @@
 
     nobody ──snapshot, gap, reply, first message──▶ stands at (epoch, sequence) ──message──▶ … ──gap──▶ …
 
-A resume from a mark, and a join of a pattern, may bring again what was seen: then `again` is how far that has come, and it must
+A resume from a resume token, and a join of a pattern, may bring again what was seen: then `again` is how far that has come, and it must
 come in order and reach the stand before anything new. Pure.
 """
 
@@ -38,10 +38,12 @@ class Place:
         self.holes.clear()
 
     def rewind(self, to: Position | None) -> None:
-        """A resume from a mark, at which this subscription stood at `to`: what came after it may come again."""
+        """A resume from a resume token, at which this subscription stood at `to`: what came after it may come again."""
         self.is_due = False
         if to is not None and self.stand is not None and to.epoch != self.stand.epoch:
-            self.stand_at(to, may_come_again=False)  # what followed the mark comes again, over the end of its reign
+            self.stand_at(
+                to, may_come_again=False
+            )  # what followed the resume token comes again, over the end of its run
         elif self.stand is not None:
             self.again = to.sequence if to is not None and to.epoch == self.stand.epoch else 0
 
@@ -62,9 +64,9 @@ class Place:
             self.stand = at
             return Breach(Promise.GAPS, f"{at} came where the snapshot at {stand} had to follow its gap")
         if at.epoch != stand.epoch:
-            return self._other_reign(at, stand, Position(after_epoch, after))
+            return self._other_run(at, stand, Position(after_epoch, after))
         if after_epoch != at.epoch:
-            after = 0  # the first of its reign says what that follows
+            after = 0  # the first of its run says what that follows
         if at.sequence <= stand.sequence:
             return self._come_again(at.sequence, stand)
         if message.conflated and after_epoch == at.epoch and message.conflated != at.sequence - after:
@@ -96,18 +98,18 @@ class Place:
         self.again = None if sequence == stand.sequence else sequence
         return None
 
-    def _other_reign(self, at: Position, stand: Position, after: Position) -> Breach | None:
+    def _other_run(self, at: Position, stand: Position, after: Position) -> Breach | None:
         self.stand, self.again = at, None
         self.holes.clear()
         if after.epoch == stand.epoch and after.sequence <= stand.sequence:
             return None  # it says itself what it follows: who saw more than the disk did has not missed anything
-        return Breach(Promise.REIGN, f"{at} came to one who stood at {stand}: another reign, and no gap said so")
+        return Breach(Promise.RUN, f"{at} came to one who stood at {stand}: another run, and no gap said so")
 
     def gap(self, gap: Gap, may_come_again: bool, needs_count: bool) -> Breach | None:
         """A gap of this subject: it must begin where this subscription stands, and count right."""
         at, stand, again = gap.position, self.stand, self.again
         assert at is not None
-        is_new = stand is None and gap.after is not None and gap.after.sequence == 0  # a subject since the mark
+        is_new = stand is None and gap.after is not None and gap.after.sequence == 0  # a subject since the resume token
         begins_well = (
             gap.after == stand
             or is_new

@@ -20,11 +20,11 @@ from .history import tell_history
 from .merging import claim_of
 from .place import SEEN_MAX, Place, Seen
 
-MARKS_KEPT = 2
+RESUME_TOKENS_KEPT = 2
 WORDS_MAX = 400
 UNTOLD = -1
 JOIN_MS = 10_000
-"""So long a join may take before its first mark, where no mark is heard of: on a node that was just restarted."""
+"""So long a join may take before its first resume token, where no resume token is heard of: on a node that was just restarted."""
 OVERLAP_MS = 5_000
 """The window that is open when a conflated subscription resumes may close over what its join gave; on a frozen node, later."""
 
@@ -54,13 +54,13 @@ class Witness:
         self._ledger = court.ledger
         self._events: deque[Seen] = deque(maxlen=SEEN_MAX)  # of the whole subscription: cuts, resumes, pattern gaps
         self._words: deque[Seen] = deque(maxlen=SEEN_MAX)  # what its library said
-        self._marks: dict[str, dict[str, Position]] = {}
+        self._resume_tokens: dict[str, dict[str, Position]] = {}
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
         self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
         self._restarts = court.restarts  # that this subscription has been told of
-        self._is_late = False  # it was told of a restart, and nothing has come yet of the reign that is now
+        self._is_late = False  # it was told of a restart, and nothing has come yet of the run that is now
         self._unmarked_ms: int | None = (
-            None  # when it was told of one by a gap of the whole pattern, no mark having come since
+            None  # when it was told of one by a gap of the whole pattern, no resume token having come since
         )
         self._last_of: dict[int, tuple[int, str, Position]] = {}  # across subjects: the last message of each publisher
         self._is_feed = False  # what comes is the feed's order: no join by subjects is under way
@@ -68,11 +68,11 @@ class Witness:
     # Its own doings
 
     def asked(self, at_ms: int, since: str | None = None, is_new: bool = False) -> None:
-        """It subscribes: anew, from a mark, or from its positions."""
+        """It subscribes: anew, from a resume token, or from its positions."""
         if is_new or (since is None and not self.places):
             for place in self.places.values():
                 place.begin()
-            self._marks.clear()
+            self._resume_tokens.clear()
             self._heads = self._ledger.heads()
             self._restarts = self.court.restarts
             self._note(at_ms, "subscribed as a newcomer", None)
@@ -80,19 +80,19 @@ class Witness:
             self.counts.resumes += 1
             self._heads = self._ledger.heads() if self._heads else {}
             if since is not None:
-                self._rewind(self._marks.get(since, {}))
-            self._note(at_ms, "resumed" if since is None else "resumed from a mark", None)
+                self._rewind(self._resume_tokens.get(since, {}))
+            self._note(at_ms, "resumed" if since is None else "resumed from a resume token", None)
         self._join = None
         self._last_of.clear()
         self._is_feed = since is not None
         self._asked_ms = at_ms
 
     def _rewind(self, stands: Mapping[str, Position]) -> None:
-        joins_reigns = self.court.rules.keeps_journal and self.court.restarts > 0
+        joins_runs = self.court.rules.keeps_journal and self.court.restarts > 0
         for subject, place in self.places.items():
             to = stands.get(subject)
-            if to is None and joins_reigns:
-                place.begin()  # it is of after the mark: all of it comes again, from its first reign on
+            if to is None and joins_runs:
+                place.begin()  # it is of after the resume token: all of it comes again, from its first run on
             else:
                 place.rewind(to)
 
@@ -152,7 +152,7 @@ class Witness:
             breach = self._judge_first(place, message, at)
         else:
             breach = place.message(message)
-            if breach is not None and self._begins_a_reign(before, message):
+            if breach is not None and self._begins_a_run(before, message):
                 breach = None
             if breach is not None and breach.promise is Promise.NO_REPEAT and at_ms - self._asked_ms < self._overlap_ms:
                 breach = None
@@ -180,7 +180,7 @@ class Witness:
         needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         stand = place.stand
         if stand is not None and stand.sequence == 0 and self._ledger.followed(gap.subject, stand.epoch) == gap.after:
-            gap = replace(gap, after=stand)  # where a reign ends and where the next begins is one place
+            gap = replace(gap, after=stand)  # where a run ends and where the next begins is one place
         breach = place.gap(gap, self.is_pattern and not self.is_client, needs_count=not self.is_pattern)
         place.is_due = needs_snapshot
         place.seen.append((at_ms, "gap", (gap.after, gap.position, gap.reason, gap.missed)))
@@ -191,11 +191,13 @@ class Witness:
             self._find(at_ms, gap.subject, breach)
         self.moved()
 
-    def marked(self, at_ms: int, mark: str) -> None:
-        """Everything up to this mark was sent before it."""
-        self._marks[mark] = {subject: place.stand for subject, place in self.places.items() if place.stand is not None}
-        if len(self._marks) > MARKS_KEPT:
-            del self._marks[next(iter(self._marks))]
+    def marked(self, at_ms: int, resume_token: str) -> None:
+        """Everything up to this resume token was sent before it."""
+        self._resume_tokens[resume_token] = {
+            subject: place.stand for subject, place in self.places.items() if place.stand is not None
+        }
+        if len(self._resume_tokens) > RESUME_TOKENS_KEPT:
+            del self._resume_tokens[next(iter(self._resume_tokens))]
         for subject, place in self.places.items():
             if place.is_due:
                 place.is_due = False
@@ -253,8 +255,8 @@ class Witness:
         if at.epoch != stand.epoch:
             has_ended = stand.sequence == 0 or self._ledger.has_ended(self.selector, stand.epoch)
             if self.court.rules.keeps_journal and self.court.restarts and has_ended:
-                return None  # the rest of a reign follows, then the change is told: the next message is held against it
-            return Breach(Promise.REIGN, f"resumed from {stand} and was placed at {at} as {outcome}, not told of a gap")
+                return None  # the rest of a run follows, then the change is told: the next message is held against it
+            return Breach(Promise.RUN, f"resumed from {stand} and was placed at {at} as {outcome}, not told of a gap")
         if not self.is_conflated and count != at.sequence - stand.sequence:
             return Breach(Promise.GAPS, f"resumed from {stand} to {at} and was promised {count} messages")
         return None
@@ -264,7 +266,7 @@ class Witness:
         stand, is_due = place.stand, place.is_due
         place.stand_at(at, self.is_pattern and not self.is_client)
         if is_due or (self.court.rules.keeps_journal and at == stand and at.sequence == 0):
-            # At the beginning of a reign there is a snapshot only where a journal brought it back.
+            # At the beginning of a run there is a snapshot only where a journal brought it back.
             return None if at == stand else Breach(Promise.GAPS, f"the gap was to {stand}, its snapshot is at {at}")
         if stand is not None:
             return Breach(Promise.GAPS, f"a snapshot at {at} came to one who stood at {stand}, and no gap before it")
@@ -275,7 +277,7 @@ class Witness:
 
     def _judge_first(self, place: Place, message: Message, at: Position) -> Breach | None:
         """The first that comes of a subject, and no snapshot: only the first there is can be that."""
-        follows = message.after  # of another reign: it is the first of its own, or was merged over the end of that one
+        follows = message.after  # of another run: it is the first of its own, or was merged over the end of that one
         is_within = follows is not None and (follows.epoch == at.epoch or message.conflated)
         after = follows.sequence if follows is not None and is_within else at.sequence - 1
         place.stand = at
@@ -283,8 +285,8 @@ class Witness:
             return None
         return Breach(Promise.NO_LOSS, f"{at} was the first that came; what was before it never came")
 
-    def _begins_a_reign(self, stand: Position, message: Message) -> bool:
-        """Who stood before everything in a reign that ended has missed nothing of a subject that the journal begins with (6.7)."""
+    def _begins_a_run(self, stand: Position, message: Message) -> bool:
+        """Who stood before everything in a run that ended has missed nothing of a subject that the journal begins with (6.7)."""
         at = message.position
         if at is None:
             return False
@@ -295,7 +297,7 @@ class Witness:
     def _judge_content(self, at_ms: int, subject: str, message: Message, at: Position) -> Breach | None:
         after = message.after
         if at.sequence == 1 and after is not None and after.epoch != at.epoch and not message.conflated:
-            self._ledger.follow(subject, at.epoch, after)  # what was merged over the end of a reign began before it
+            self._ledger.follow(subject, at.epoch, after)  # what was merged over the end of a run began before it
         if not message.is_snapshot and not message.conflated:
             return self._ledger.observe(subject, at, message.content)
         self.counts.conflated += bool(message.conflated)
@@ -322,18 +324,18 @@ class Witness:
         if self.court.rules.knows_restarts and self._restarts == self.court.restarts:
             breach = Breach(Promise.GAPS, "a gap of the whole pattern was told, but nobody restarted the node")
             self._find(at_ms, self.selector, breach)
-        # What waited to be read may speak of a restart before the last: it tells of one, until a message is of this reign.
+        # What waited to be read may speak of a restart before the last: it tells of one, until a message is of this run.
         self._restarts, self._is_late = min(self._restarts + 1, self.court.restarts), True
         self._unmarked_ms = at_ms
         for place in self.places.values():
             place.begin()
-        self._marks.clear()
+        self._resume_tokens.clear()
         self._heads, self._is_feed = {}, False
         self.moved()
 
     def _forget_unmarked(self, at_ms: int) -> None:
-        """A join that is cut before its first mark begins again where it began, and tells its gap again. A client's user hears of no
-        marks: there a join is given some time.
+        """A join that is cut before its first resume token begins again where it began, and tells its gap again. A client's user hears of no
+        resume tokens: there a join is given some time.
         """
         if self._unmarked_ms is not None and (not self.is_client or at_ms - self._unmarked_ms < JOIN_MS):
             self._restarts = UNTOLD

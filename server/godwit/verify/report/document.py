@@ -81,7 +81,7 @@ def _build_client(subscriber: Subscriber) -> dict[str, Any]:
         "name": mine.name,
         "kind": mine.kind.value,
         "selector": mine.selector,
-        "wire": mine.wire,
+        "encoding": mine.encoding,
         "conflate_ms": mine.conflate_ms,
         "counts": {name: getattr(counts, name) for name in Counts.__slots__},
         **subscriber.trace.to_json(),

@@ -26,7 +26,7 @@ KIND_COLUMNS = (
     ("messages", "messages"),
     ("losses", "connections lost"),
     ("resumes", "resumes"),
-    ("again", "came again after a mark"),
+    ("again", "came again after a resume token"),
     ("gaps", "gaps told"),
     ("missed", "missed, all told"),
     ("snapshots", "snapshots"),

@@ -111,7 +111,7 @@ class Timeline:
         middle = self._y + CLIENT_HEIGHT / 2
         counts = client["counts"]
         story = (
-            f"{client['name']} on {client['selector']} ({client['wire']}): {counts['messages']:,} messages, "
+            f"{client['name']} on {client['selector']} ({client['encoding']}): {counts['messages']:,} messages, "
             f"{counts['losses']} connections lost, {counts['gaps']} gaps for {counts['missed']:,} messages"
         )
         ups = "".join(

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from godwit.client import PositionFile, PositionFileInvalid, PositionInvalid, Stand
+from godwit.client import PositionFile, PositionFileInvalid, PositionInvalid, ResumePoint
 from godwit.model import Position
 
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "positions.json"
-    stand = Stand({"/a/1": Position(7, 42)}, "1.2.3", "node")
+    resume_point = ResumePoint({"/a/1": Position(7, 42)}, "1.2.3", "node")
     positions = PositionFile(path)
-    positions["/a/*"] = stand.to_json()
+    positions["/a/*"] = resume_point.to_json()
     assert not path.exists()
     positions.save()
-    assert Stand.from_json(PositionFile(path)["/a/*"]) == stand
+    assert ResumePoint.from_json(PositionFile(path)["/a/*"]) == resume_point
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -38,4 +38,4 @@ def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> No
 @pytest.mark.parametrize("saved", [7, None, {"after": 7}, {"after": {"/a": "x"}}, {"since": 1}])
 def test_broken_stand_is_refused(saved: object) -> None:
     with pytest.raises(PositionInvalid):
-        Stand.from_json(saved)
+        ResumePoint.from_json(saved)

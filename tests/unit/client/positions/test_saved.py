@@ -55,11 +55,11 @@ async def test_mapping_that_fails_once_is_given_the_position_again(
     class Fragile(dict[str, object]):
         fails = 1
 
-        def __setitem__(self, selector: str, stand: object) -> None:
+        def __setitem__(self, selector: str, resume_point: object) -> None:
             if self.fails:
                 self.fails -= 1
                 raise OSError("the disk is full")
-            super().__setitem__(selector, stand)
+            super().__setitem__(selector, resume_point)
             put.set()
 
     peer.log["/a"] = [1, 2]

@@ -1,4 +1,4 @@
-"""The causes of gaps: restarts, what the disk had not got, and logs that moved on, over the reigns that a journal joins too."""
+"""The causes of gaps: restarts, what the disk had not got, and logs that moved on, over the runs that a journal joins too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LOG_MAX = 4
 NEXT = EPOCH + 1
 
 
-def over_two_reigns(before: int, since: int, held: int | None = None) -> Court:
-    """So many messages before a restart and since; the journal holds all of the first reign, or less."""
+def over_two_runs(before: int, since: int, held: int | None = None) -> Court:
+    """So many messages before a restart and since; the journal holds all of the first run, or less."""
     found = court(LOG_MAX)
     found.rules = replace(found.rules, keeps_journal=True)
     publish(found.ledger, before)
@@ -42,15 +42,15 @@ def test_a_log_has_a_cause_where_more_than_it_keeps_was_published() -> None:
 
 
 @pytest.mark.parametrize(("since", "is_found"), [(0, True), (1, False), (3, False)])
-def test_what_a_log_keeps_is_counted_over_the_reigns_that_a_journal_joins(since: int, is_found: bool) -> None:
-    """A reader who goes on from the oldest is placed in the reign before, while the log keeps messages of this one."""
-    trial = over_two_reigns(10, since)
+def test_what_a_log_keeps_is_counted_over_the_runs_that_a_journal_joins(since: int, is_found: bool) -> None:
+    """A reader who goes on from the oldest is placed in the run before, while the log keeps messages of this one."""
+    trial = over_two_runs(10, since)
     breach = judge_cause(trial, told("7.6", "7.9", 3), 0, goes_on_from_oldest=True)
     assert (breach is not None) == is_found
 
 
 def test_a_gap_over_a_restart_counts_right_and_needs_a_cause_too() -> None:
-    trial = over_two_reigns(10, 3)
+    trial = over_two_runs(10, 3)
     assert judge_cause(trial, told("7.8", "8.3", 5), 0, goes_on_from_oldest=False) is None
     wrong = judge_cause(trial, told("7.8", "8.3", 6), 0, goes_on_from_oldest=False)
     assert wrong is not None and "it is of 5" in wrong.sentence
@@ -60,25 +60,23 @@ def test_a_gap_over_a_restart_counts_right_and_needs_a_cause_too() -> None:
 
 @pytest.mark.parametrize(("after", "is_found"), [("7.8", True), ("7.9", False), ("7.0", False)])
 def test_who_stood_where_the_journal_reaches_is_not_told_that_nobody_knows(after: str, is_found: bool) -> None:
-    trial = over_two_reigns(10, 3, held=8)
+    trial = over_two_runs(10, 3, held=8)
     unknown = told(after, "8.3", None, GapReason.EPOCH)
     assert (judge_cause(trial, unknown, 0, goes_on_from_oldest=False) is not None) == is_found
 
 
-def test_a_reign_that_nobody_restarted_is_no_cause_and_what_the_ledger_cannot_know_is_not_held_against_the_node() -> (
-    None
-):
+def test_a_run_that_nobody_restarted_is_no_cause_and_what_the_ledger_cannot_know_is_not_held_against_the_node() -> None:
     trial = court(LOG_MAX)
     publish(trial.ledger, 3)
     assert judge_cause(trial, told("7.3", "8.0", None, GapReason.EPOCH), 0, goes_on_from_oldest=False) is not None
-    unlinked = over_two_reigns(10, 1)
-    unlinked.ledger.reigns[SUBJECT].clear()
+    unlinked = over_two_runs(10, 1)
+    unlinked.ledger.runs[SUBJECT].clear()
     publish(unlinked.ledger, 1, epoch=NEXT + 1)
     assert judge_cause(unlinked, told("7.9", "9.1", 1), 0, goes_on_from_oldest=False) is None
 
 
 def test_what_a_jump_of_the_clock_made_look_old_after_a_restart_is_no_fault_of_the_log() -> None:
-    trial = over_two_reigns(10, 3)
+    trial = over_two_runs(10, 3)
     expired = told("7.9", "8.3", 4, GapReason.EXPIRED)
     assert judge_cause(trial, expired, 0, goes_on_from_oldest=False) is not None
     trial.is_clock_moved = True

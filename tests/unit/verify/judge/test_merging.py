@@ -1,4 +1,4 @@
-"""Merged messages over the end of a reign: whatever is heard first, they are held against all that the journal brought back."""
+"""Merged messages over the end of a run: whatever is heard first, they are held against all that the journal brought back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST_OF_NEXT = Message(SUBJECT, content(LAST + 1), position=Position(NEXT, 1), 
 
 @pytest.mark.parametrize(("begin", "expected"), [(1, set()), (LAST, {Promise.MERGE})])
 @pytest.mark.parametrize("hears_first", ["the merged", "the single"])
-def test_what_was_merged_over_the_end_of_a_reign_does_not_say_where_that_was(
+def test_what_was_merged_over_the_end_of_a_run_does_not_say_where_that_was(
     hears_first: str, begin: int, expected: set[Promise]
 ) -> None:
     one = court()

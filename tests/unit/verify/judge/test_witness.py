@@ -127,7 +127,7 @@ def found(witness: Witness) -> set[Promise]:
     return set(witness.court.findings.counts)
 
 
-def test_what_comes_again_after_a_resume_from_a_mark_is_no_repeat_but_twice_is() -> None:
+def test_what_comes_again_after_a_resume_from_a_resume_token_is_no_repeat_but_twice_is() -> None:
     witness = following("/*")
     for number in (1, 2):
         witness.message(0, message(number))
@@ -151,7 +151,7 @@ def test_a_client_must_hide_what_comes_again() -> None:
     assert found(witness) == {Promise.NO_REPEAT}
 
 
-def test_another_reign_without_a_gap_is_found_and_with_one_is_not() -> None:
+def test_another_run_without_a_gap_is_found_and_with_one_is_not() -> None:
     for is_told in (False, True):
         witness = following()
         witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
@@ -162,10 +162,10 @@ def test_another_reign_without_a_gap_is_found_and_with_one_is_not() -> None:
         if is_told:
             witness.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, None))
         witness.message(1, Message(SUBJECT, content(11), position=Position(8, 1)))
-        assert found(witness) == (set() if is_told else {Promise.REIGN})
+        assert found(witness) == (set() if is_told else {Promise.RUN})
 
 
-def test_a_gap_may_begin_where_the_reign_before_ended_and_nowhere_before_that() -> None:
+def test_a_gap_may_begin_where_the_run_before_ended_and_nowhere_before_that() -> None:
     for after, expected in ((Position(EPOCH, 1), set()), (Position(EPOCH, 0), {Promise.GAPS})):
         witness = following()
         witness.court.rules = replace(witness.court.rules, keeps_journal=True)
@@ -186,13 +186,13 @@ def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
     assert found(witness) == {Promise.GAPS}
 
 
-def cut_after_a_gap(witness: Witness, marks: bool, cut_ms: int) -> set[Promise]:
+def cut_after_a_gap(witness: Witness, resume_tokens: bool, cut_ms: int) -> set[Promise]:
     """The node restarts once; a pattern is told of it, cut, and told again."""
     told = Gap("/*", None, None, GapReason.EPOCH, None)
     witness.court.ledger.restart()
     witness.court.restarts += 1
     witness.gap(0, told)
-    if marks:
+    if resume_tokens:
         witness.marked(1, "m")
     witness.lost(cut_ms)
     witness.gap(cut_ms + 1, told)
@@ -200,10 +200,10 @@ def cut_after_a_gap(witness: Witness, marks: bool, cut_ms: int) -> set[Promise]:
 
 
 def test_a_join_that_was_cut_may_tell_its_gap_again_and_one_that_was_complete_may_not() -> None:
-    assert not cut_after_a_gap(following("/*"), marks=False, cut_ms=60_000)
-    assert cut_after_a_gap(following("/*"), marks=True, cut_ms=5) == {Promise.GAPS}
-    assert not cut_after_a_gap(following("/*", is_client=True), marks=False, cut_ms=5)
-    assert cut_after_a_gap(following("/*", is_client=True), marks=False, cut_ms=60_000) == {Promise.GAPS}
+    assert not cut_after_a_gap(following("/*"), resume_tokens=False, cut_ms=60_000)
+    assert cut_after_a_gap(following("/*"), resume_tokens=True, cut_ms=5) == {Promise.GAPS}
+    assert not cut_after_a_gap(following("/*", is_client=True), resume_tokens=False, cut_ms=5)
+    assert cut_after_a_gap(following("/*", is_client=True), resume_tokens=False, cut_ms=60_000) == {Promise.GAPS}
 
 
 def test_a_gap_that_was_read_late_speaks_of_the_restart_before() -> None:
@@ -214,7 +214,7 @@ def test_a_gap_that_was_read_late_speaks_of_the_restart_before() -> None:
         witness.court.restarts += 1
     publish(witness.court.ledger, 1, epoch=9)
     witness.gap(0, told)
-    witness.message(0, snapshot(10))  # of a reign that is over
+    witness.message(0, snapshot(10))  # of a run that is over
     witness.gap(20_000, told)
     witness.message(20_000, Message(SUBJECT, content(11), position=Position(9, 1)))
     assert not found(witness)
@@ -305,7 +305,7 @@ def test_one_publishers_messages_keep_their_order_across_the_subjects_of_a_patte
 
 
 def over_a_restart(stand: int, first: Message, told: Gap | None = None, keeps_journal: bool = True) -> set[Promise]:
-    """One who stood there when the node was killed, and the first that it hears of the new reign."""
+    """One who stood there when the node was killed, and the first that it hears of the new run."""
     witness = following()
     witness.court.rules = replace(witness.court.rules, keeps_journal=keeps_journal)
     witness.joined(0, Position(EPOCH, 0), Outcome.LIVE)
@@ -323,23 +323,23 @@ def over_a_restart(stand: int, first: Message, told: Gap | None = None, keeps_jo
     return found(witness)
 
 
-def first_of_the_next_reign(after: Position | None) -> Message:
+def first_of_the_next_run(after: Position | None) -> Message:
     return Message(SUBJECT, content(11), position=Position(8, 1), after=after)
 
 
-def test_a_reign_that_goes_on_from_a_journal_is_told_by_the_position_that_its_first_message_follows() -> None:
-    assert not over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 3)))
-    assert not over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 2)))  # it saw more than the disk did
-    assert over_a_restart(3, first_of_the_next_reign(Position(EPOCH, 4))) == {Promise.REIGN}
-    assert over_a_restart(3, first_of_the_next_reign(None)) == {Promise.REIGN}
-    assert not over_a_restart(0, first_of_the_next_reign(None))
-    merged = replace(first_of_the_next_reign(Position(8, 0)), position=Position(8, 2), conflated=2)
-    assert Promise.REIGN not in over_a_restart(0, merged)
-    assert Promise.REIGN in over_a_restart(0, replace(merged, after=Position(8, 1)))
-    assert Promise.REIGN in over_a_restart(0, first_of_the_next_reign(None), keeps_journal=False)
+def test_a_run_that_goes_on_from_a_journal_is_told_by_the_position_that_its_first_message_follows() -> None:
+    assert not over_a_restart(3, first_of_the_next_run(Position(EPOCH, 3)))
+    assert not over_a_restart(3, first_of_the_next_run(Position(EPOCH, 2)))  # it saw more than the disk did
+    assert over_a_restart(3, first_of_the_next_run(Position(EPOCH, 4))) == {Promise.RUN}
+    assert over_a_restart(3, first_of_the_next_run(None)) == {Promise.RUN}
+    assert not over_a_restart(0, first_of_the_next_run(None))
+    merged = replace(first_of_the_next_run(Position(8, 0)), position=Position(8, 2), conflated=2)
+    assert Promise.RUN not in over_a_restart(0, merged)
+    assert Promise.RUN in over_a_restart(0, replace(merged, after=Position(8, 1)))
+    assert Promise.RUN in over_a_restart(0, first_of_the_next_run(None), keeps_journal=False)
 
 
-def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_reign_before() -> None:
+def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_run_before() -> None:
     told = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.OVERRUN, 7)
     for last, expected in ((10, set()), (9, {Promise.MERGE})):
         witness = following()
@@ -356,7 +356,7 @@ def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_reign_
         assert found(witness) == expected
 
 
-def test_what_followed_a_mark_of_the_reign_before_comes_again_over_its_end() -> None:
+def test_what_followed_a_resume_token_of_the_run_before_comes_again_over_its_end() -> None:
     witness = following("/*")
     witness.court.rules = replace(witness.court.rules, keeps_journal=True)
     witness.message(0, message(1))
@@ -365,7 +365,7 @@ def test_what_followed_a_mark_of_the_reign_before_comes_again_over_its_end() -> 
     witness.court.ledger.restart()
     witness.court.restarts += 1
     publish(witness.court.ledger, 1, epoch=8)
-    first = first_of_the_next_reign(Position(EPOCH, 2))
+    first = first_of_the_next_run(Position(EPOCH, 2))
     witness.message(1, first)
     witness.lost(2)
     witness.asked(2, since="m")
@@ -373,10 +373,10 @@ def test_what_followed_a_mark_of_the_reign_before_comes_again_over_its_end() -> 
     witness.message(2, first)
     assert not found(witness)
     witness.message(2, message(2))
-    assert found(witness) == {Promise.REIGN}
+    assert found(witness) == {Promise.RUN}
 
 
-def test_a_subject_that_is_younger_than_the_mark_comes_again_from_its_first_reign() -> None:
+def test_a_subject_that_is_younger_than_the_resume_token_comes_again_from_its_first_run() -> None:
     witness = following("/*")
     witness.court.rules = replace(witness.court.rules, keeps_journal=True)
     witness.marked(0, "m")
@@ -385,7 +385,7 @@ def test_a_subject_that_is_younger_than_the_mark_comes_again_from_its_first_reig
     witness.court.ledger.restart()
     witness.court.restarts += 1
     publish(witness.court.ledger, 1, epoch=8)
-    first = first_of_the_next_reign(Position(EPOCH, 1))
+    first = first_of_the_next_run(Position(EPOCH, 1))
     witness.message(1, first)
     for reply in (message(1), message(2)):
         witness.lost(2)
@@ -397,4 +397,4 @@ def test_a_subject_that_is_younger_than_the_mark_comes_again_from_its_first_reig
         witness.lost(3)
         witness.asked(3, since="m")
         witness.message(3, replace(first, after=after, conflated=2))
-        assert found(witness) == expected  # merged over the end of the first reign
+        assert found(witness) == expected  # merged over the end of the first run

@@ -1,0 +1,55 @@
+// What the client asks, as values; each wire has its own way to write them.
+//
+// `id` is the client's, taken from one counter per client, and comes back with the answer.
+
+import { utf8Length } from "../content.js";
+
+/** @typedef {import("../content.js").Kind} Kind */
+/** @typedef {import("../model.js").Ack} Ack */
+/** @typedef {import("../session/resume_point.js").ResumePoint} ResumePoint */
+
+/** @typedef {{ verb: "connect", id: number, token: string | null, client: string }} Connect */
+
+/**
+ * @typedef {object} Choice how a subscription is to be served, apart from where it stands
+ * @property {number} [last] begin with the last n kept messages of each subject
+ * @property {boolean} [snapshot] begin with the snapshot; default true
+ * @property {"snapshot" | "oldest"} [onGap] where to continue when messages are gone; default "snapshot"
+ * @property {number} [conflateMs] one merged message a window
+ */
+
+/** @typedef {{ verb: "subscribe", id: number, selector: string, resumePoint: ResumePoint, choice: Choice }} Subscribe */
+/** @typedef {{ verb: "unsubscribe" | "watch" | "unwatch", id: number, selector: string }} Named */
+/** @typedef {{ verb: "publish", id: number, draft: Draft }} Publish */
+/** @typedef {{ verb: "ping", id: number }} Ping */
+/** @typedef {Connect | Subscribe | Named | Publish | Ping} Command */
+
+/**
+ * @typedef {object} DraftFields
+ * @property {string | null} [key]
+ * @property {string | null} [replyTo]
+ * @property {boolean | null} [retain] null: the server's default
+ * @property {boolean} [guaranteed]
+ * @property {Ack | null} [ack]
+ */
+
+/** A message before it is published. */
+export class Draft {
+  /**
+   * @param {string} subject
+   * @param {Kind} kind
+   * @param {string | Uint8Array} content json and text as text
+   * @param {DraftFields} [fields]
+   */
+  constructor(subject, kind, content, fields = {}) {
+    this.subject = subject;
+    this.kind = kind;
+    this.content = content;
+    this.size = typeof content === "string" ? utf8Length(content) : content.byteLength;
+    this.key = fields.key ?? null;
+    this.replyTo = fields.replyTo ?? null;
+    this.retain = fields.retain ?? null;
+    this.guaranteed = fields.guaranteed ?? true;
+    this.ack = fields.ack ?? null;
+  }
+}

@@ -1,0 +1,74 @@
+// What the server answers and what it tells by itself, as values, beside messages, gaps, drops and interest (model.js).
+//
+// Each has a `type`, so that one switch tells everything apart that a frame can hold.
+
+/** @typedef {import("../model.js").Ack} Ack */
+/** @typedef {import("../model.js").Outcome} Outcome */
+/** @typedef {import("../model.js").Position} Position */
+
+/**
+ * @typedef {object} Reply a command was carried out; each kind of reply fills the fields it has
+ * @property {"reply"} type
+ * @property {number | null} id
+ * @property {string} ok connected, subscribed, unsubscribed, published, pong, watching, unwatched
+ * @property {Position | null} position
+ * @property {Outcome | null} outcome
+ * @property {number} count
+ * @property {boolean} isDuplicate
+ * @property {Ack | null} ack
+ * @property {string | null} session
+ * @property {string | null} node
+ * @property {number | null} pingIntervalMs
+ */
+
+/**
+ * @param {number | null} id
+ * @param {string} ok
+ * @param {Partial<Reply>} [fields]
+ * @returns {Reply}
+ */
+export function replyOf(id, ok, fields) {
+  return {
+    ...{ type: "reply", id, ok, position: null, outcome: null, count: 0, isDuplicate: false },
+    ...{ ack: null, session: null, node: null, pingIntervalMs: null },
+    ...fields,
+  };
+}
+
+/**
+ * @typedef {{ type: "refusal", id: number | null, code: number, codeName: string, reason: string, retry: boolean }} Refusal
+ *   a command was refused, with a code of protocol/codes.toml
+ */
+/**
+ * @typedef {{ type: "marked", resumeToken: string, pattern: string, node: string | null }} Marked
+ *   a wildcard subscription has been sent everything up to this resume token; the session knows which node gave it
+ */
+/** @typedef {{ type: "ended", selector: string, code: number, reason: string }} Ended the server ended a subscription */
+/**
+ * @typedef {{ type: "notice", name: string, inMs: number | null, reconnectAfterMs: number | null }} Notice
+ *   something is about to happen: token_expiring (inMs), draining (reconnectAfterMs)
+ */
+
+/** @typedef {import("../model.js").Message} Message */
+/** @typedef {import("../model.js").Gap} Gap */
+/** @typedef {import("../model.js").Dropped} Dropped */
+/** @typedef {import("../model.js").Interest} Interest */
+/** @typedef {Message | Marked | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice} Told whatever a frame can hold */
+
+/** @type {readonly Outcome[]} */
+export const OUTCOMES = ["snapshot", "recovered", "history", "live", "resync"];
+/** @type {readonly import("../model.js").GapReason[]} */
+export const REASONS = ["expired", "overrun", "epoch", "ahead", "unknown"];
+/** @type {readonly Ack[]} */
+export const ACKS = ["cached", "replicated", "disk"];
+
+/**
+ * The word, if it is one of these; a word that this client does not know is unknown to it.
+ * @template {string} W
+ * @param {readonly W[]} words
+ * @param {string | null} text
+ * @returns {W | null}
+ */
+export function wordOf(words, text) {
+  return words.find((word) => word === text) ?? null;
+}

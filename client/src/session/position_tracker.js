@@ -1,0 +1,210 @@
+// Where one subscription stands, and what that makes of the next message.
+//
+// A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the stand.
+// Snapshots and gaps place it. A pattern also keeps the server's last resume token: resuming needs positions only for what came
+// after it, the rest is kept (within a limit) so that another node can be told exactly.
+
+import { Gap, Position } from "../model.js";
+import { ResumePoint } from "./resume_point.js";
+
+/** @typedef {import("../model.js").Message} Message */
+/** @typedef {"new" | "duplicate" | "missing"} Verdict what to do with a message; a missing one is new, but something before it never came */
+
+/** The stand of one subscription while it is served. */
+export class PositionTracker {
+  /** How often it moved. */
+  moves = 0;
+  #subjectsMax;
+  /** @type {Map<string, Position>} oldest touched first */
+  #positions;
+  #resumeToken;
+  #node;
+  #isWhole; // no position was forgotten for the limit
+  /** @type {Set<string>} touched after the last resume token, the last of the positions: never forgotten */
+  #sinceResumeToken = new Set();
+  /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
+  #snapshotDue = new Set();
+  /** @type {{ at: Position, left: number } | null} where a join ends, and how many messages it has left */
+  #join = null;
+
+  /**
+   * @param {string} selector
+   * @param {boolean} isPattern
+   * @param {number} subjectsMax
+   * @param {ResumePoint | null} [resumePoint]
+   */
+  constructor(selector, isPattern, subjectsMax, resumePoint = null) {
+    this.selector = selector;
+    this.isPattern = isPattern;
+    this.#subjectsMax = subjectsMax;
+    this.#positions = new Map(resumePoint?.after);
+    this.#resumeToken = resumePoint?.since ?? null;
+    this.#node = resumePoint?.node ?? null;
+    this.#isWhole = resumePoint?.isWhole ?? true;
+    for (const [subject] of resumePoint?.beyondResumeToken ?? []) this.#sinceResumeToken.add(subject);
+  }
+
+  /** @param {string} subject */
+  position(subject) {
+    return this.#positions.get(subject);
+  }
+
+  /**
+   * What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only the resume token, and
+   * what came after it.
+   */
+  get resumePoint() {
+    const recent = this.#sinceResumeToken.size;
+    const whole = new ResumePoint(new Map(this.#positions), this.#resumeToken, this.#node, recent);
+    if (!this.isPattern || this.#isWhole || this.#resumeToken === null) return whole;
+    return new ResumePoint(new Map(whole.beyondResumeToken), this.#resumeToken, this.#node, recent, false);
+  }
+
+  /**
+   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its resume token. The join before
+   * it is over, whatever it still owed; `at` is null where a gap is to say where this one begins.
+   * @param {Position | null} at
+   * @param {number} count
+   */
+  joined(at, count) {
+    this.#join = at !== null && !this.isPattern ? { at, left: count } : null;
+    this.#endJoin();
+  }
+
+  /**
+   * Decide what a message is, and stand at it unless it is a repeat.
+   * @param {Message} message
+   * @returns {Verdict}
+   */
+  judge(message) {
+    const at = message.position;
+    if (at === null) return "new";
+    const subject = message.subject;
+    const resumePoint = this.#positions.get(subject);
+    /** @type {Verdict} */
+    let verdict = "new";
+    if (resumePoint !== undefined && !(message.isSnapshot && this.#snapshotDue.has(subject))) {
+      if (at.isAtOrBefore(resumePoint)) verdict = "duplicate";
+      else if (!message.isSnapshot && isBeyond(message, at, resumePoint)) verdict = "missing";
+    }
+    if (verdict !== "duplicate") {
+      this.#snapshotDue.delete(subject);
+      this.#place(subject, at);
+    }
+    this.#countJoin();
+    return verdict;
+  }
+
+  /**
+   * Stand at a message that was judged elsewhere.
+   * @param {Message} message
+   */
+  note(message) {
+    if (message.position !== null) {
+      this.#place(message.subject, message.position);
+      this.#countJoin();
+    }
+  }
+
+  /**
+   * What of a gap is this client's own; null when it has seen all of it (2.2). A server that was given a resume token knows the stand at
+   * the resume token only, and this client may have come further since.
+   * @param {Gap} gap
+   * @returns {Gap | null}
+   */
+  refine(gap) {
+    const resumePoint = this.#positions.get(gap.subject);
+    if (resumePoint === undefined || gap.position === null || gap.reason === "ahead") return gap;
+    const isOtherEpoch = gap.after !== null && gap.after.epoch !== resumePoint.epoch;
+    // After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+    const isJoinsEnd = isOtherEpoch && resumePoint.isAtOrBefore(gap.position);
+    if (gap.position.isAtOrBefore(resumePoint) && !isJoinsEnd) return null;
+    if (gap.after === null || isOtherEpoch) return gap;
+    const further = resumePoint.sequence - gap.after.sequence;
+    if (further <= 0n) return gap;
+    const missed = gap.missed === null ? null : Math.max(0, gap.missed - Number(further));
+    return new Gap(gap.subject, gap.position, resumePoint, gap.reason, missed, gap.pattern);
+  }
+
+  /**
+   * A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew.
+   * @param {Gap} gap
+   */
+  place(gap) {
+    this.moves++;
+    if (this.isPattern && gap.subject === this.selector) {
+      this.#positions.clear();
+      this.#sinceResumeToken.clear();
+      this.#snapshotDue.clear();
+      this.#resumeToken = null;
+      this.#isWhole = true;
+      return;
+    }
+    if (gap.position !== null) this.#place(gap.subject, gap.position);
+    else {
+      this.#positions.delete(gap.subject);
+      this.#sinceResumeToken.delete(gap.subject);
+    }
+    if (gap.missed !== 0) this.#snapshotDue.add(gap.subject);
+  }
+
+  /**
+   * @param {string} text
+   * @param {string | null} node
+   */
+  resumeToken(text, node) {
+    this.moves++;
+    this.#resumeToken = text;
+    this.#node = node;
+    this.#sinceResumeToken.clear();
+    this.#snapshotDue.clear();
+  }
+
+  #countJoin() {
+    if (this.#join === null) return;
+    this.#join.left--;
+    this.#endJoin();
+  }
+
+  #endJoin() {
+    if (this.#join === null || this.#join.left > 0) return;
+    const { at } = this.#join;
+    this.#join = null;
+    const resumePoint = this.#positions.get(this.selector);
+    if (resumePoint === undefined || !at.isAtOrBefore(resumePoint)) this.#place(this.selector, at);
+  }
+
+  /**
+   * @param {string} subject
+   * @param {Position} at
+   */
+  #place(subject, at) {
+    this.moves++;
+    const positions = this.#positions;
+    if (!this.isPattern) {
+      positions.set(subject, at);
+      return;
+    }
+    positions.delete(subject);
+    positions.set(subject, at);
+    this.#sinceResumeToken.add(subject);
+    if (positions.size <= this.#subjectsMax) return;
+    const [oldest] = positions.keys();
+    if (oldest !== undefined && !this.#sinceResumeToken.has(oldest)) {
+      positions.delete(oldest);
+      this.#isWhole = false;
+    }
+  }
+}
+
+/**
+ * Whether something between the stand and this message never came.
+ * @param {Message} message
+ * @param {Position} at
+ * @param {Position} resumePoint
+ */
+function isBeyond(message, at, resumePoint) {
+  const epoch = message.after?.epoch ?? at.epoch;
+  const sequence = message.after?.sequence ?? at.sequence - 1n;
+  return epoch === resumePoint.epoch && sequence > resumePoint.sequence;
+}

@@ -1,0 +1,28 @@
+// A client makes of what comes what protocol/vectors/recovery.json says, and stands where it says.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Position } from "../../src/model.js";
+import { ResumePoint } from "../../src/session/resume_point.js";
+import { PositionTracker } from "../../src/session/position_tracker.js";
+import { JsonEncoding } from "../../src/codec/json.js";
+import { vectors } from "../vectors.js";
+
+for (const { name, resume_point: resumePoint, steps } of vectors("recovery").client) {
+  test(`a client stands where the table says: ${name}`, () => {
+    const tracker = new PositionTracker("/s", false, 10, resumePoint ? new ResumePoint(new Map([["/s", Position.parse(resumePoint)]])) : null);
+    assert.ok(steps.length > 0);
+    for (const step of steps) {
+      const comes = "message" in step.comes ? { time: 0, content: null, ...step.comes } : step.comes;
+      const [told] = new JsonEncoding().decode(JSON.stringify(comes));
+      if (step.is === "gap") {
+        assert.equal(told.type, "gap");
+        tracker.place(told);
+      } else {
+        assert.equal(tracker.judge(told), step.is);
+      }
+      assert.equal(String(tracker.position("/s")), step.stands);
+    }
+  });
+}

@@ -1,0 +1,109 @@
+"""`ohlc`: first, highest, lowest and last value of each subject and window, into a table and, live, back into
+subjects.
+
+Reads the journal itself, not the landed table: a bar is to be out within a second and a half. What is published and
+what is kept are queries of their own, so that the table, whose merges take their time, keeps no bar waiting, and that what is published,
+which remembers the windows of a short while only, leaves nothing out of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ..errors import ConfigInvalid
+from ..lake import Lake
+from ..subject import check_beginning, check_subject
+from ..tables import DATE
+from ..transforms.ohlc import add_bars, bar_messages, bars, values
+from .job import Job, Outcome, Run
+from .options import is_yes, span_of
+
+_TABLE_EVERY_S = 20.0
+
+
+def run(run: Run) -> Outcome:
+    """Bars of the subjects below --option subjects=PREFIX."""
+    width, prefix = width_of(run.options), run.options.get("publish", "")
+    rows = pick(run.journal_stream("messages"), run.options.get("subjects", "/"), prefix or "/bars")
+    late, field = late_of(run.options), run.options.get("field", "$")
+
+    def publish(changed: DataFrame, batch: int) -> None:
+        ordered = changed.repartition("subject").sortWithinPartitions("subject", "window_start")
+        run.lake.publish(bar_messages(ordered, prefix), app="ohlc", batch=batch)
+
+    if prefix:
+        found = bars(rows, width, field, late, may_repeat=False)  # the source gives each row once
+        run.start(found.writeStream.outputMode("update").foreachBatch(publish), "ohlc")
+    if is_yes(run.options, "table", "yes"):
+        slower = run if run.every_s is None else replace(run, every_s=max(run.every_s, _TABLE_EVERY_S))
+        slower.start(
+            rows.writeStream.foreachBatch(lambda new, _: keep(run.lake, values(new, width, field))), "bars-kept"
+        )
+    return Outcome()
+
+
+def pick(messages: DataFrame, beginning: str, bars_at: str) -> DataFrame:
+    """Those of subjects that begin so, but no bars: these are below their own subject."""
+    subject = F.col("subject")
+    return messages.filter(subject.startswith(beginning) & ~subject.startswith(f"{bars_at}/"))
+
+
+def keep(lake: Lake, new: DataFrame) -> None:
+    """The bars in the table and these values together; only the bars of their time are read."""
+    new = new.persist()
+    try:
+        times = new.selectExpr("unix_micros(min(start)) as first", "unix_micros(max(start)) as last").first()
+        if times is None or times.first is None:
+            return
+        first, last = (F.timestamp_micros(F.lit(time)) for time in times)
+        known = lake.read("gold.ohlc").filter(F.col(DATE).between(F.to_date(first), F.to_date(last)))
+        lake.merge("gold.ohlc", add_bars(new, known.filter(F.col("window_start").between(first, last))))
+    finally:
+        new.unpersist()
+
+
+def width_of(options: Mapping[str, str]) -> str:
+    return span_of(options, "width", "1 second")
+
+
+def late_of(options: Mapping[str, str]) -> str:
+    return span_of(options, "late", "10 seconds", may_be_none=True)
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for a place that no message can be published at, a beginning that no subject has, what is no time or no path
+    into JSON, and where nothing would be left to do.
+    """
+    width_of(options)
+    late_of(options)
+    if options.get("publish"):
+        check_subject("publish", options["publish"])
+    check_beginning("subjects", options.get("subjects", "/"))
+    if not options.get("field", "$").startswith("$"):
+        raise ConfigInvalid("--option field", options["field"], "must be a path into JSON, from $ on", hint="$.price")
+    if not is_yes(options, "table", "yes") and not options.get("publish"):
+        raise ConfigInvalid("--option table", "no", "leaves nothing to do without --option publish")
+
+
+JOB = Job(
+    name="ohlc",
+    about="first, highest, lowest and last value of each subject and window, into a table and live into subjects",
+    run=run,
+    reads=("journal.messages",),
+    writes=("gold.ohlc", "subjects"),
+    every_s=0.2,
+    takes_kafka=False,
+    options={
+        "field": "JSON path of the number in the content: $.price; $ is the content itself, and the default.",
+        "width": "How long a window is: '1 second' by default. Another needs another lake or checkpoint.",
+        "subjects": "Only subjects that begin so; all by default.",
+        "publish": "Publish each bar below this subject, as /bars/1s; not published by default.",
+        "table": "no leaves the table gold.ohlc alone.",
+        "late": "How late a value may come and still change what is published: '10 seconds' by default. The table counts all.",
+    },
+    check=check,
+)

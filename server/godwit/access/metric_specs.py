@@ -1,0 +1,23 @@
+"""What the authorizer's calls add up to, as figures for /metrics."""
+
+from __future__ import annotations
+
+from ..extension import ExtensionHost
+from ..monitoring.metric_specs import Kind, MetricSpec
+from .gate import Gate
+
+WAITING = MetricSpec(
+    "authorizer_waiting", Kind.GAUGE, "questions", "Questions to the authorizer without an answer yet."
+)
+STUCK = MetricSpec(
+    "authorizer_stuck", Kind.GAUGE, "calls", "Calls of the authorizer that were given up and have not ended."
+)
+
+
+def count_authorizer(gate: Gate, host: ExtensionHost | None) -> dict[MetricSpec, float]:
+    """All counts of the gate, and the calls that are stuck."""
+    figures: dict[MetricSpec, float] = {
+        MetricSpec(f"authorizer_{name}", Kind.COUNTER, "questions", f"Questions to the authorizer that were {name}."): n
+        for name, n in gate.counts.items()
+    }
+    return {**figures, WAITING: gate.waiting, STUCK: host.stuck if host is not None else 0}

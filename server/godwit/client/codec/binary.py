@@ -1,0 +1,256 @@
+"""The binary wire, `godwit.v1.binary` (protocol/binary.md): commands to frames, frames to what the server says.
+
+It remembers, for one connection, which subject each announced number stands for. Frames of a type that this client does
+not know are passed over; one that is cut short, or a message by a number that was not announced, raises FrameInvalid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ...model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position
+from ...subject import is_pattern
+from ..errors import FrameInvalid
+from ..items import Dropped
+from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
+from .push import Ended, Marked, Notice, Told
+from .reply import Refusal, Reply
+from .values import Reader, Writer
+
+KINDS = (Kind.JSON, Kind.TEXT, Kind.BYTES)
+OUTCOMES = (Outcome.SNAPSHOT, Outcome.RECOVERED, Outcome.HISTORY, Outcome.LIVE, Outcome.RESYNC)
+REASONS = (GapReason.EXPIRED, GapReason.OVERRUN, GapReason.EPOCH, GapReason.AHEAD, GapReason.UNKNOWN)
+RETAIN = {None: 0, True: 1, False: 2}
+ACKS = {None: 0, Ack.CACHED: 0, Ack.REPLICATED: 4, Ack.DISK: 8}
+
+BATCH, ANNOUNCEMENT = 0x00, 0x01
+
+
+class _Announced(NamedTuple):
+    epoch: int
+    base_time: int
+    subject: str
+    pattern: str | None
+
+
+class BinaryEncoding:
+    """One connection's: what was announced on another means nothing here."""
+
+    subprotocol = "godwit.v1.binary"
+
+    def __init__(self) -> None:
+        self._announced: dict[int, _Announced] = {}
+
+    def encode(self, commands: Iterable[Command]) -> bytes:
+        """Several commands as one frame, handled in order."""
+        frames = [_written(command) for command in commands]
+        if len(frames) == 1:
+            return frames[0]
+        batch = Writer(BATCH)
+        for frame in frames:
+            batch.sized(frame)
+        return batch.done()
+
+    def decode(self, frame: str | bytes) -> list[Told]:
+        if isinstance(frame, str):
+            raise FrameInvalid("a text message on the binary wire")
+        try:
+            first = frame[0]
+            if first >= 0x80:
+                return [self._message(first, Reader(frame))]
+            if first == ANNOUNCEMENT:
+                self._announce(Reader(frame))
+                return []
+            read = _READ.get(first)
+            return [] if read is None else [read(_after_type(frame))]
+        except (ValueError, LookupError) as error:
+            raise FrameInvalid(f"cannot read {frame[:60].hex(' ')}: {error!r}") from error
+
+    def _announce(self, reader: Reader) -> None:
+        reader.byte()
+        number, epoch, base_time = reader.varint(), reader.varint(), reader.varint()
+        subject = reader.string()
+        self._announced[number] = _Announced(epoch, base_time, subject, reader.string() or None)
+
+    def _message(self, flags: int, reader: Reader) -> Message:
+        reader.byte()
+        epoch, base_time, subject, pattern = self._announced[reader.varint()]
+        position = None if flags & 0x08 else Position(epoch, reader.varint())
+        time_ms = base_time + reader.signed()
+        after = _after(reader, position) if flags & 0x10 else None
+        conflated = reader.varint() if flags & 0x20 else 0
+        reply_to = reader.string() if flags & 0x40 else None
+        kind = KINDS[flags & 0x03]
+        content = reader.rest()
+        return Message(
+            subject, content, kind, position, after, time_ms, reply_to, pattern, conflated, flags & 0x04 != 0
+        )
+
+
+def _after(reader: Reader, position: Position | None) -> Position:
+    distance = reader.varint()
+    if distance == 0:
+        return reader.position()
+    if position is None or distance > position.sequence:
+        raise ValueError("after lies before every position")
+    return Position(position.epoch, position.sequence - distance)
+
+
+def _after_type(frame: bytes) -> Reader:
+    reader = Reader(frame)
+    reader.byte()
+    return reader
+
+
+def _written(command: Command) -> bytes:
+    match command:
+        case Connect(id, token, client):
+            writer = _begun(0x40, id)
+            writer.byte(0x02 if token is None else 0x03)
+            if token is not None:
+                writer.string(token)
+            writer.string(client)
+        case Subscribe():
+            writer = _subscribe(command)
+        case Unsubscribe(id, selector):
+            writer = _begun(0x42, id)
+            writer.string(selector)
+        case Publish():
+            writer = _publish(command)
+        case Ping(id):
+            writer = _begun(0x44, id)
+        case Watch(id, selector):
+            writer = _begun(0x45, id)
+            writer.string(selector)
+        case Unwatch(id, selector):
+            writer = _begun(0x46, id)
+            writer.string(selector)
+    return writer.done()
+
+
+def _begun(type: int, id: int) -> Writer:
+    writer = Writer(type)
+    writer.varint(id)
+    return writer
+
+
+def _subscribe(command: Subscribe) -> Writer:
+    resume_point, choice = command.resume_point, command.choice
+    one = None if is_pattern(command.selector) else command.after_one
+    each = resume_point.after if is_pattern(command.selector) else {}
+    last = choice.last if not resume_point else None
+    flags = (
+        (0x01 if one else 0)
+        | (0x02 if each else 0)
+        | (0x04 if resume_point.since is not None else 0)
+        | (0x08 if last is not None else 0)
+        | (0 if choice.snapshot else 0x10)
+        | (0x20 if choice.on_gap == "oldest" else 0)
+        | (0x40 if choice.conflate_ms is not None else 0)
+    )
+    writer = _begun(0x41, command.id)
+    writer.byte(flags)
+    writer.string(command.selector)
+    if one:
+        writer.position(one)
+    if each:
+        writer.varint(len(each))
+        for subject, position in each.items():
+            writer.string(subject)
+            writer.position(position)
+    if resume_point.since is not None:
+        writer.string(resume_point.since)
+    if last is not None:
+        writer.varint(last)
+    if choice.conflate_ms is not None:
+        writer.varint(choice.conflate_ms)
+    return writer
+
+
+def _publish(command: Publish) -> Writer:
+    draft = command.draft
+    writer = _begun(0x43, command.id)
+    writer.byte(
+        KINDS.index(draft.kind)
+        | (0x04 if draft.key is not None else 0)
+        | (0x08 if draft.reply_to is not None else 0)
+        | (0 if draft.guaranteed else 0x10)
+    )
+    writer.byte(RETAIN[draft.retain] | ACKS[draft.ack])
+    writer.string(draft.subject)
+    if draft.key is not None:
+        writer.string(draft.key)
+    if draft.reply_to is not None:
+        writer.string(draft.reply_to)
+    writer.rest(draft.content)
+    return writer
+
+
+def _connected(reader: Reader) -> Told:
+    id, session, node, _time = reader.varint(), reader.string(), reader.string(), reader.varint()
+    return Reply(id, "connected", session=session, node=node, ping_interval_ms=reader.varint())
+
+
+def _subscribed(reader: Reader) -> Told:
+    id, flags, outcome, _selector = reader.varint(), reader.byte(), reader.byte(), reader.string()
+    at = reader.position() if flags & 0x01 else None
+    count = reader.varint() if flags & 0x02 else 0
+    return Reply(id, "subscribed", at, OUTCOMES[outcome] if outcome < len(OUTCOMES) else None, count)
+
+
+def _published(reader: Reader) -> Told:
+    id, flags = reader.varint(), reader.byte()
+    return Reply(id, "published", reader.position() if flags & 0x01 else None, is_duplicate=flags & 0x02 != 0)
+
+
+def _done(ok: str) -> Callable[[Reader], Told]:
+    return lambda reader: Reply(reader.varint(), ok)
+
+
+def _refusal(reader: Reader) -> Told:
+    id, flags, code = reader.varint(), reader.byte(), reader.varint()
+    return Refusal(id or None, code, reader.string(), reader.string(), flags & 0x01 != 0)
+
+
+def _gap(reader: Reader) -> Told:
+    flags, reason, subject = reader.byte(), reader.byte(), reader.string()
+    after = reader.position() if flags & 0x01 else None
+    at = reader.position() if flags & 0x02 else None
+    missed = reader.varint() if flags & 0x04 else None
+    pattern = reader.string() if flags & 0x08 else None
+    return Gap(subject, at, after, REASONS[reason] if reason < len(REASONS) else GapReason.UNKNOWN, missed, pattern)
+
+
+def _dropped(reader: Reader) -> Told:
+    count = reader.varint()
+    return Dropped(reader.string(), count)
+
+
+def _interest(reader: Reader) -> Told:
+    has_subscribers = reader.byte() != 0
+    return Interest(reader.string(), has_subscribers)
+
+
+def _ended(reader: Reader) -> Told:
+    code = reader.varint()
+    return Ended(reader.string(), code, reader.string())
+
+
+_READ: dict[int, Callable[[Reader], Told]] = {
+    0x02: _gap,
+    0x03: _dropped,
+    0x04: lambda reader: Marked(reader.string(), reader.string()),
+    0x05: _interest,
+    0x06: lambda reader: Notice("token_expiring", in_ms=reader.varint()),
+    0x07: lambda reader: Notice("draining", reconnect_after_ms=reader.varint()),
+    0x08: _ended,
+    0x20: _connected,
+    0x21: _subscribed,
+    0x22: _done("unsubscribed"),
+    0x23: _published,
+    0x24: _done("pong"),
+    0x25: _done("watching"),
+    0x26: _done("unwatched"),
+    0x2F: _refusal,
+}

@@ -1,0 +1,117 @@
+"""What the client asks, as values; each wire has its own way to write them.
+
+`id` is the client's, taken from one counter per client, and comes back with the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ...model import Ack, Kind, Position
+from ..resume_point import ResumePoint
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    id: int
+    token: str | None
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a subscription is to be served, apart from where it stands."""
+
+    last: int | None = None  # begin with the last n kept messages of each subject
+    snapshot: bool = True  # begin with the snapshot
+    on_gap: Literal["snapshot", "oldest"] = "snapshot"  # where to continue when messages are gone
+    conflate_ms: int | None = None  # one merged message a window
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    id: int
+    selector: str
+    resume_point: ResumePoint
+    choice: Choice
+
+    @property
+    def after_one(self) -> Position | None:
+        """The position of a subscription to a single subject."""
+        return self.resume_point.after.get(self.selector)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    id: int
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message before it is published; its content is written down at once, so a value may change afterwards."""
+
+    subject: str
+    kind: Kind
+    content: bytes  # json and text as UTF-8
+    key: str | None = None
+    reply_to: str | None = None
+    retain: bool | None = None  # None: the server's default
+    guaranteed: bool = True
+    ack: Ack | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    id: int
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    id: int
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    id: int
+    selector: str
+
+
+Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch | Unwatch
+
+
+_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+class JsonText(str):
+    """JSON that is already written: it travels as it stands, and a number or a blank in it stays as it is."""
+
+
+def content_of(content: object) -> tuple[Kind, bytes]:
+    """Content as it travels: bytes are bytes, str is text, JsonText and anything else is JSON.
+
+    Raises TypeError or ValueError for what JSON cannot hold.
+    """
+    if isinstance(content, bytes | bytearray | memoryview):
+        return Kind.BYTES, bytes(content)
+    try:
+        if isinstance(content, JsonText):
+            return Kind.JSON, content.encode()
+        if isinstance(content, str):
+            return Kind.TEXT, content.encode()
+        return Kind.JSON, _dumps(content).encode()
+    except UnicodeEncodeError:
+        raise ValueError("content has a lone surrogate, which UTF-8 cannot hold") from None
+    except RecursionError:
+        raise ValueError("content is nested too deep to be written as JSON") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"content: {error}") from None

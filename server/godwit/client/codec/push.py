@@ -1,0 +1,41 @@
+"""What the server tells by itself, beside messages, gaps and interest, which are godwit.model's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...model import Gap, Interest, Message
+from ..items import Dropped
+from .reply import Refusal, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A wildcard subscription has been sent everything up to this resume token."""
+
+    resume_token: str
+    pattern: str
+    node: str | None = None  # which gave it; the session knows
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The server ended a subscription, because rights changed."""
+
+    selector: str
+    code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something is about to happen: token_expiring (in_ms), draining (reconnect_after_ms)."""
+
+    name: str
+    in_ms: int | None = None
+    reconnect_after_ms: int | None = None
+
+
+Told: TypeAlias = Message | Marked | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice
+"""Whatever one frame can hold."""

@@ -1,0 +1,164 @@
+"""Where one subscription stands, and what that makes of the next message.
+
+A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the
+stand. Snapshots and gaps place it. A pattern also keeps the server's last resume token: resuming needs positions only for
+what came after it, the rest is kept (within a limit) so that another node can be told exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from ..model import Gap, GapReason, Message, Position
+from .resume_point import ResumePoint
+
+
+class Verdict(Enum):
+    """What to do with a message."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+    MISSING = "missing"  # new, but something before it never came
+
+
+class PositionTracker:
+    """The stand of one subscription while it is served."""
+
+    def __init__(
+        self, selector: str, is_pattern: bool, subjects_max: int, resume_point: ResumePoint | None = None
+    ) -> None:
+        self.selector = selector
+        self.is_pattern = is_pattern
+        self._subjects_max = subjects_max
+        self._positions: dict[str, Position] = dict(resume_point.after) if resume_point else {}  # oldest touched first
+        self._resume_token = resume_point.since if resume_point else None
+        self._node = resume_point.node if resume_point else None
+        self._is_whole = resume_point.is_whole if resume_point else True  # no position was forgotten for the limit
+        # touched after the last resume token, the last of the positions: never forgotten
+        self._since_resume_token: set[str] = set(resume_point.beyond_resume_token) if resume_point else set()
+        self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
+        self.moves = 0  # how often it moved
+        self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
+
+    def position(self, subject: str) -> Position | None:
+        return self._positions.get(subject)
+
+    @property
+    def resume_point(self) -> ResumePoint:
+        """What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only
+        the resume token, and what came after it.
+        """
+        whole = ResumePoint(dict(self._positions), self._resume_token, self._node, len(self._since_resume_token))
+        if self.is_pattern and not self._is_whole and self._resume_token is not None:
+            return ResumePoint(whole.beyond_resume_token, self._resume_token, self._node, whole.recent, is_whole=False)
+        return whole
+
+    def joined(self, at: Position | None, count: int) -> None:
+        """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
+        resume token. The join before it is over, whatever it still owed; `at` is None where a gap is to say where this one begins.
+        """
+        self._join = None
+        if at is not None and not self.is_pattern:
+            self._join = (at, count)
+            self._end_join()
+
+    def judge(self, message: Message) -> Verdict:
+        """Decide what a message is, and stand at it unless it is a repeat."""
+        at = message.position
+        if at is None:
+            return Verdict.NEW
+        subject = message.subject
+        resume_point = self._positions.get(subject)
+        verdict = Verdict.NEW
+        if resume_point is not None and not (message.is_snapshot and subject in self._snapshot_due):
+            if at.is_at_or_before(resume_point):
+                verdict = Verdict.DUPLICATE
+            elif not message.is_snapshot:
+                after = message.after or Position(at.epoch, at.sequence - 1)
+                if after.epoch == resume_point.epoch and after.sequence > resume_point.sequence:
+                    verdict = Verdict.MISSING
+        if verdict is not Verdict.DUPLICATE:
+            self._snapshot_due.discard(subject)
+            self._place(subject, at)
+        if self._join is not None:
+            self._count_join()
+        return verdict
+
+    def note(self, message: Message) -> None:
+        """Stand at a message that was judged elsewhere."""
+        if message.position is not None:
+            self._place(message.subject, message.position)
+            if self._join is not None:
+                self._count_join()
+
+    def refine(self, gap: Gap) -> Gap | None:
+        """What of a gap is this client's own; None when it has seen all of it (2.2).
+
+        A server that was given a resume token knows the stand at the resume token only, and this client may have come further since.
+        """
+        resume_point = self._positions.get(gap.subject)
+        if resume_point is None or gap.position is None or gap.reason is GapReason.AHEAD:
+            return gap
+        is_other_epoch = gap.after is not None and gap.after.epoch != resume_point.epoch
+        # After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+        if gap.position.is_at_or_before(resume_point) and not (is_other_epoch and gap.position == resume_point):
+            return None
+        if gap.after is None or is_other_epoch:
+            return gap
+        further = resume_point.sequence - gap.after.sequence
+        if further <= 0:
+            return gap
+        return replace(gap, after=resume_point, missed=None if gap.missed is None else max(0, gap.missed - further))
+
+    def place(self, gap: Gap) -> None:
+        """A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew."""
+        self.moves += 1
+        if self.is_pattern and gap.subject == self.selector:
+            self._positions.clear()
+            self._since_resume_token.clear()
+            self._snapshot_due.clear()
+            self._resume_token, self._is_whole = None, True
+            return
+        if gap.position is not None:
+            self._place(gap.subject, gap.position)
+        else:
+            self._positions.pop(gap.subject, None)
+            self._since_resume_token.discard(gap.subject)
+        if gap.missed != 0:
+            self._snapshot_due.add(gap.subject)
+
+    def resume_token(self, text: str, node: str | None) -> None:
+        self.moves += 1
+        self._resume_token, self._node = text, node
+        self._since_resume_token.clear()
+        if self._snapshot_due:
+            self._snapshot_due.clear()
+
+    def _count_join(self) -> None:
+        if self._join is not None:
+            self._join = (self._join[0], self._join[1] - 1)
+            self._end_join()
+
+    def _end_join(self) -> None:
+        if self._join is None or self._join[1] > 0:
+            return
+        at, self._join = self._join[0], None
+        resume_point = self._positions.get(self.selector)
+        if resume_point is None or not at.is_at_or_before(resume_point):
+            self._place(self.selector, at)
+
+    def _place(self, subject: str, at: Position) -> None:
+        self.moves += 1
+        positions = self._positions
+        if not self.is_pattern:
+            positions[subject] = at
+            return
+        positions.pop(subject, None)
+        positions[subject] = at
+        self._since_resume_token.add(subject)
+        if len(positions) > self._subjects_max:
+            oldest = next(iter(positions))
+            if oldest not in self._since_resume_token:
+                del positions[oldest]
+                self._is_whole = False

@@ -1,0 +1,85 @@
+"""A stand: where a subscription can be taken up again, by this client or by a later one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ..errors import PositionInvalid
+from ..model import Position
+
+ASKED_MAX = 4_000  # positions in one question; the server takes 10,000
+ASKED_CHARACTERS_MAX = 200_000  # of all their subjects; the server takes a megabyte, however they are written
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Positions by subject, and for a pattern the resume token up to which it has seen everything."""
+
+    after: Mapping[str, Position] = field(default_factory=dict)
+    since: str | None = None
+    node: str | None = None  # which gave the resume token
+    recent: int = 0  # so many positions, the last of the map, are beyond the resume token
+    is_whole: bool = True  # False: positions that only the resume token knows were forgotten
+
+    @property
+    def beyond_resume_token(self) -> dict[str, Position]:
+        """The positions beyond the resume token."""
+        return dict(islice(self.after.items(), len(self.after) - self.recent, None))
+
+    def for_node(self, node: str | None) -> ResumePoint:
+        """What to ask of this node. To the one that gave it, a resume token says everything but what came after it (alone it would
+        have the node go back to where its logs may no longer reach). Another cannot serve the resume token, but all positions, exactly;
+        where some were forgotten the resume token is asked for, so that the node says what is missing.
+        """
+        if self.since is None:
+            return self
+        is_its_own = self.node == node
+        places = self.beyond_resume_token if is_its_own else self.after
+        if _is_too_much(places):
+            return ResumePoint({}, self.since)
+        if is_its_own:
+            return ResumePoint(places, self.since)
+        return ResumePoint(places) if self.is_whole and places else ResumePoint({}, self.since)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """False when there are more positions than the server takes at once, and no resume token to say the same."""
+        return self.since is not None or not _is_too_much(self.after)
+
+    def __bool__(self) -> bool:
+        return bool(self.after) or self.since is not None
+
+    def to_json(self) -> dict[str, object]:
+        """The saved form: `{"after": {"/a/b": "7.42"}, "since": RESUME_TOKEN, "node": NAME, "recent": 1}`, each only when there is
+        one.
+        """
+        saved: dict[str, object] = {}
+        if self.after:
+            saved["after"] = {subject: str(position) for subject, position in self.after.items()}
+        if self.since is not None:
+            saved["since"] = self.since
+        if self.node is not None:
+            saved["node"] = self.node
+        if self.recent:
+            saved["recent"] = self.recent
+        if not self.is_whole:
+            saved["whole"] = False
+        return saved
+
+    @classmethod
+    def from_json(cls, saved: object) -> ResumePoint:
+        """Read the saved form back; raises PositionInvalid when it is none."""
+        if isinstance(saved, Mapping):
+            after, since, node = saved.get("after", {}), saved.get("since"), saved.get("node")
+            if isinstance(after, Mapping) and isinstance(since, str | None) and isinstance(node, str | None):
+                places = {str(subject): Position.parse(str(text)) for subject, text in after.items()}
+                recent = saved.get("recent")
+                beyond = min(max(0, recent), len(places)) if isinstance(recent, int) else 0
+                return cls(places, since, node, beyond, saved.get("whole") is not False)
+        raise PositionInvalid(repr(saved))
+
+
+def _is_too_much(places: Mapping[str, Position]) -> bool:
+    return len(places) > ASKED_MAX or sum(map(len, places)) > ASKED_CHARACTERS_MAX

@@ -1,0 +1,173 @@
+"""A subscriber that hears the node itself: one connection, one subscription, no library between the wire and its witness.
+
+It comes back after every loss from where it stands: by its positions, by its resume token, or by both. It can read slowly, and can be made
+to stop reading. A peer that is silent and answers no ping is given up, so that half-open connections end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.typing import Subprotocol
+
+from ...client import FrameInvalid, ResumePoint
+from ...client.codec.command import Choice, Ping, Subscribe
+from ...client.codec.encodings import ENCODINGS
+from ...client.codec.push import Ended, Marked, Told
+from ...client.codec.reply import Refusal, Reply
+from ...client.items import Dropped
+from ...model import Gap, Message, Position
+from ..judge.witness import Witness
+from ..plan import SubscriberPlan
+from ..reading import Reading
+from ..timing import Clock
+from ..trace import Trace
+
+OPEN_TIMEOUT_S = 5.0
+SILENCE_MS_MAX = 2_500  # then it pings
+DEAD_MS = 5_000  # then it gives the connection up
+BACK_OFF_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+KERNEL_BYTES = 8_192  # what the kernel takes for a reader that stopped is small, so that the node feels it soon
+FRAMES_QUEUED_MAX = 8  # between the socket and a reader that stopped
+SUBSCRIBE_ID = 1
+
+
+class RawSubscriber(Reading[asyncio.Event]):
+    """Run it as a task; cancel it to end."""
+
+    def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+        super().__init__(asyncio.Event())
+        self.mine, self.witness, self.trace = mine, witness, trace
+        self._url, self._clock = f"{url}/v1/live", clock
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        self._address = host, int(port)
+        self._resume_token: str | None = None
+        self._heard_ms = 0
+        self._socket: ClientConnection | None = None
+        self.refusals = 0
+
+    def go_at_full_speed(self) -> None:
+        super().go_at_full_speed()
+        self._is_hurried = True
+
+    _is_hurried = False
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(OPEN_TIMEOUT_S):
+                    opened = await self._open()
+            except (OSError, TimeoutError, InvalidHandshake, EOFError, ConnectionClosed):
+                await asyncio.sleep(BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)])
+                failures += 1
+                continue
+            failures = 0
+            self.trace.up(self._clock())
+            reason = await self._live(opened)
+            self.trace.down(self._clock())
+            self.witness.lost(self._clock(), reason)
+            opened.transport.abort()
+            with contextlib.suppress(Exception):
+                await opened.close()
+
+    async def _open(self) -> ClientConnection:
+        encoding = ENCODINGS[self.mine.encoding]
+        raw = socket.socket()
+        raw.setblocking(False)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BYTES)
+        try:
+            await asyncio.get_running_loop().sock_connect(raw, self._address)
+        except BaseException:
+            raw.close()
+            raise
+        return await connect(
+            self._url,
+            sock=raw,
+            subprotocols=[Subprotocol(encoding().subprotocol)],
+            ping_interval=None,
+            close_timeout=0.2,
+            max_size=4 << 20,
+            max_queue=FRAMES_QUEUED_MAX,
+            compression=None,
+            proxy=None,
+        )
+
+    async def _live(self, opened: ClientConnection) -> str:
+        self._socket, self._heard_ms = opened, self._clock()
+        encoding = ENCODINGS[self.mine.encoding]()
+        watcher = asyncio.create_task(self._watch(opened, encoding.encode([Ping(2)])))
+        try:
+            await opened.send(encoding.encode([self._ask()]))
+            while True:
+                if not self._may_read.is_set():
+                    await self._may_read.wait()
+                    self._heard_ms = self._clock()
+                told = encoding.decode(await opened.recv())
+                self._heard_ms = now = self._clock()
+                for each in told:
+                    self._take(now, each)
+                if self.mine.pace and not self._is_hurried:
+                    await asyncio.sleep(len(told) / self.mine.pace)
+        except ConnectionClosed as closed:
+            return closed.rcvd.reason if closed.rcvd else "broken"
+        except FrameInvalid as error:
+            return f"a frame that cannot be read: {error}"
+        finally:
+            watcher.cancel()
+            self._socket = None
+
+    async def _watch(self, opened: ClientConnection, ping: str | bytes) -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            silence = self._clock() - self._heard_ms
+            if not self._may_read.is_set():
+                continue
+            if silence > DEAD_MS:
+                opened.transport.abort()
+                return
+            if silence > SILENCE_MS_MAX:
+                with contextlib.suppress(ConnectionClosed):
+                    await opened.send(ping)
+
+    def _ask(self) -> Subscribe:
+        mine, witness = self.mine, self.witness
+        stands = {subject: place.stand for subject, place in witness.places.items() if place.stand is not None}
+        resume_token = self._resume_token if mine.resumes_by != "positions" else None
+        if witness.is_pattern and (resume_token is None or mine.resumes_by == "both"):
+            stand = ResumePoint(stands, resume_token)
+        else:
+            stand = ResumePoint({}, resume_token) if witness.is_pattern else ResumePoint(stands)
+        witness.asked(self._clock(), resume_token if witness.is_pattern and stand.since and not stand.after else None)
+        return Subscribe(SUBSCRIBE_ID, mine.selector, stand, Choice(on_gap=mine.on_gap, conflate_ms=mine.conflate_ms))
+
+    def _take(self, now: int, told: Told) -> None:
+        witness = self.witness
+        match told:
+            case Message():
+                witness.message(now, told)
+            case Marked():
+                self._resume_token = told.resume_token
+                witness.marked(now, told.resume_token)
+            case Gap():
+                if told.position is None:
+                    self._resume_token = None
+                self.trace.gap(now, told.missed)
+                witness.gap(now, told)
+            case Reply() if told.id == SUBSCRIBE_ID:
+                witness.joined(now, told.position, told.outcome, told.count)
+            case Refusal() | Ended():
+                self.refusals += 1
+                if self._socket is not None:
+                    self._socket.transport.abort()  # draining: come back
+            case Dropped() | _:
+                pass
+
+
+def resume_point_of(witness: Witness) -> dict[str, Position]:
+    """Where a witness stands, by subject."""
+    return {subject: place.stand for subject, place in witness.places.items() if place.stand is not None}

@@ -1,0 +1,32 @@
+"""A client makes of what comes what protocol/vectors/recovery.json says, and stands where it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from godwit.client.codec.json import JsonEncoding
+from godwit.client.position_tracker import PositionTracker, Verdict
+from godwit.client.resume_point import ResumePoint
+from godwit.model import Gap, Message, Position
+
+CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/recovery.json").read_text())["client"]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
+def test_a_client_stands_where_the_table_says(case: dict[str, Any]) -> None:
+    stand = case["resume_point"]
+    tracker = PositionTracker("/s", False, 10, ResumePoint({"/s": Position.parse(stand)}) if stand else None)
+    for step in case["steps"]:
+        comes = {"time": 0, "content": None, **step["comes"]} if "message" in step["comes"] else step["comes"]
+        [told] = JsonEncoding().decode(json.dumps(comes))
+        if step["is"] == "gap":
+            assert isinstance(told, Gap)
+            tracker.place(told)
+        else:
+            assert isinstance(told, Message)
+            assert tracker.judge(told) is Verdict(step["is"])
+        assert str(tracker.position("/s")) == step["stands"]
