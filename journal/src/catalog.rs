@@ -11,7 +11,7 @@ use crate::Stream;
 use crate::disk::{Disk, put, read_range};
 use crate::segment::{FileName, OFFSET_MAX};
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 pub(crate) const NAME: &str = "manifest.json";
 
 /// One sealed segment.
@@ -123,7 +123,7 @@ impl Segments {
         disk.open(&self.folder.join(NAME)).is_ok() && self.read_manifest(disk).is_none()
     }
 
-    /// Refuses a manifest of a later version, which it would be wrong to take for a damaged one: made anew it says less.
+    /// Refuses a manifest of another format, which must not be taken for a damaged one and rebuilt.
     pub(crate) fn check_format(&self, disk: &dyn Disk) -> io::Result<()> {
         #[derive(Deserialize)]
         struct Format {
@@ -133,8 +133,8 @@ impl Segments {
         let Ok(file) = disk.open(&path) else { return Ok(()) };
         let bytes = read_range(&*file, 0, usize::try_from(file.length()?).unwrap_or(usize::MAX))?;
         match serde_json::from_slice::<Format>(&bytes) {
-            Ok(Format { format }) if format > FORMAT => {
-                let why = format!("{} is of format {format}; this version knows {FORMAT}", path.display());
+            Ok(Format { format }) if format != FORMAT => {
+                let why = format!("{} has format {format}: this version reads only format {FORMAT}", path.display());
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
             _ => Ok(()),

@@ -69,7 +69,8 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     manifest = tmp_path / "journal/messages/manifest.json"
     for text, said in (
         ("{", "manifest.json: cannot be read"),
-        ('{"format": 2}', "is of format 2; this version knows 1"),
+        ('{"format": 1}', "has format 1: this version reads only format 2"),
+        ('{"format": 3}', "has format 3: this version reads only format 2"),
     ):
         manifest.write_text(text)
         checked, listed = (CliRunner().invoke(journal, [verb, str(tmp_path)]) for verb in ("check", "show"))

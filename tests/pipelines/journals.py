@@ -160,7 +160,7 @@ class JournalWriter:
 
     def write_manifest(self) -> None:
         following = self.segments[-1]["next"] if self.segments else self.sealed_next
-        manifest = {"format": 1, "stream": self.stream, "node": self.node, "first": self.first, "next": following}
+        manifest = {"format": 2, "stream": self.stream, "node": self.node, "first": self.first, "next": following}
         manifest |= {"segments": self.segments}
         (self.folder / "manifest.new").write_text(json.dumps(manifest))
         (self.folder / "manifest.new").rename(self.folder / "manifest.json")

@@ -314,7 +314,8 @@ def test_paths_are_data_directories_journals_lists_and_globs(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": 1},
+        {"format": 3},
         {"stream": "access"},
         {"next": 7},
         {"first": 600},

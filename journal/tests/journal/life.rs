@@ -79,10 +79,10 @@ fn a_journal_of_a_later_version_is_refused_and_left_as_it_is() {
     journal.queue().push_messages(&mut vec![message("/s/1", 5, 1, 1)], false);
     assert!(journal.close(1));
     let path = folder.path().join("journal/messages/manifest.json");
-    let later = std::fs::read_to_string(&path).unwrap().replace("\"format\":1", "\"format\":2");
+    let later = std::fs::read_to_string(&path).unwrap().replace("\"format\":2", "\"format\":1");
     std::fs::write(&path, &later).unwrap();
     let refused = Journal::open(&settings(&folder, 2), Arc::new(RealDisk), || {}).unwrap_err().to_string();
-    assert!(refused.ends_with("manifest.json is of format 2; this version knows 1"), "{refused}");
+    assert!(refused.ends_with("manifest.json has format 1: this version reads only format 2"), "{refused}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), later);
 }
 

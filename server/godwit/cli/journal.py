@@ -22,7 +22,7 @@ from ..words import counted
 
 EXIT_DAMAGED = 1
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 """Of a manifest, as far as this version knows."""
 WIDTH = 160
 """Of the table where it is not a terminal that says how much there is room for: nothing is cut off."""
@@ -174,8 +174,8 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is no JSON object")
-    if found.get("format", 0) > FORMAT:
-        raise click.ClickException(f"{folder / MANIFEST} is of format {found['format']}; this version knows {FORMAT}")
+    if found.get("format", FORMAT) != FORMAT:
+        raise click.ClickException(f"{folder / MANIFEST} has format {found['format']}: this version reads only format {FORMAT}")
     return found
 
 

@@ -23,7 +23,7 @@ from ..errors import JournalBroken, JournalMissing
 from .columns import stream_schema
 from .recovery import Batch, File, decode, read_head, scan, sound_rows
 
-FORMAT = 1
+FORMAT = 2
 SKIPPED = 1_000_000
 """Offsets that a node leaves out after a power cut, as in journal/src/recover.rs."""
 MANIFEST = "manifest.json"
@@ -215,7 +215,7 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
     try:
         table: dict[str, Any] = json.loads(content)
         if table["format"] != FORMAT:
-            raise JournalBroken(f"{path}: format {table['format']} is not one that this version reads ({FORMAT})")
+            raise JournalBroken(f"{path} has format {table['format']}: this version reads only format {FORMAT}")
         segments = [_segment(entry) for entry in table["segments"]]
         holes = sorted(hole for segment in segments for hole in segment.holes)
         node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
