@@ -30,7 +30,19 @@ MADE = (
 )
 """Pages of the documentation that docs/reference.py makes."""
 WORDS = {
-    *("Subject", "Pattern", "Message", "Sequence", "Epoch", "Position", "Feed", "Arrival", "Resume token", "Log", "Snapshot"),
+    *(
+        "Subject",
+        "Pattern",
+        "Message",
+        "Sequence",
+        "Epoch",
+        "Position",
+        "Feed",
+        "Arrival",
+        "Resume token",
+        "Log",
+        "Snapshot",
+    ),
     *("Stream", "Cursor", "Connection", "Session", "Identity", "Rights", "Shard", "Frame", "Node", "Code"),
 }
 

@@ -43,10 +43,10 @@ def test_what_is_written_can_be_parsed_and_holds_every_number() -> None:
     found = parse(text)
     assert found["godwit_subjects"] == {(): 2} and found["godwit_messages_accepted_total"] == {(): 9}
     assert found["godwit_authorizer_asked_total"] == {(): 4}
-    assert found["godwit_connections"][("shard", "1"), ("protocol", "json")] == 2
+    assert found["godwit_connections"][("protocol", "json"), ("shard", "1")] == 2
     assert found["godwit_gaps_total"] == {
-        (("shard", "0"), ("protocol", "json")): 3,
-        (("shard", "1"), ("protocol", "json")): 3,
+        (("protocol", "json"), ("shard", "0")): 3,
+        (("protocol", "json"), ("shard", "1")): 3,
     }
     assert found["godwit_shard_sends_total"] == {(("shard", "0"),): 5, (("shard", "1"),): 5}
     assert found["godwit_shard_cpu_seconds_total"][(("shard", "0"),)] == 1.5

@@ -61,7 +61,7 @@ def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
         shift = pc.subtract(rows.column("arrival"), rows.column("journal_offset"))
         rows, lane = rows.append_column("shift", shift), [*lane, "run", "epoch", "shift"]
     for group in rows.group_by(lane).aggregate([("journal_offset", "list")]).to_pylist():
-        offsets, counts = np.unique(np.array(group["offset_list"], np.int64), return_counts=True)
+        offsets, counts = np.unique(np.array(group["journal_offset_list"], np.int64), return_counts=True)
         begins = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
         lasts = np.append(begins[1:], len(offsets)) - 1
         summed = np.add.reduceat(counts, begins)
