@@ -56,7 +56,6 @@ def checksum(row: Row, schema: pa.Schema) -> int:
 def message(offset: int, **fields: Any) -> Row:
     """A message as a node writes it: ten subjects, contents of differing length."""
     return {
-        "run": "00c0ffee00c0ffee",
         "tenant": "",
         "time": START + timedelta(milliseconds=offset),
         "subject": f"/rooms/{offset % 10}",
@@ -73,6 +72,11 @@ def message(offset: int, **fields: Any) -> Row:
         "properties": None,
         **fields,
     }
+
+
+def run_of(node: str) -> str:
+    """A node's run, where a row does not say another: no two nodes have one."""
+    return f"{crc32c(node.encode()):016x}"
 
 
 class JournalWriter:
@@ -94,7 +98,7 @@ class JournalWriter:
         """The rows with their node, offset and checksum."""
         whole = []
         for offset, row in enumerate(rows, self.next):
-            row = {"node": self.node, "journal_offset": offset, **row}
+            row = {"node": self.node, "run": run_of(self.node), "journal_offset": offset, **row}
             whole.append({"crc": checksum(row, self.schema), **row})
         return pa.RecordBatch.from_pylist(whole, self.schema)
 
@@ -123,7 +127,7 @@ class JournalWriter:
             "first": self.open_first,
             "next": self.next,
             "rows": rows.num_rows,
-            "run": "00c0ffee00c0ffee",
+            "run": rows.column("run")[0].as_py(),
         }
         entry |= {"bytes": (self.folder / name).stat().st_size, "time_min": min(times), "time_max": max(times)}
         if self.stream == "messages":

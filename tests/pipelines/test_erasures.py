@@ -24,7 +24,7 @@ from godwit_pipelines.lake import Lake
 from godwit_pipelines.report import build_document, build_page
 from godwit_pipelines.schemas import SCHEMAS
 from godwit_pipelines.tables import TABLES
-from tests.pipelines.journals import START, JournalWriter, message, micros, write_messages
+from tests.pipelines.journals import START, JournalWriter, message, micros, run_of, write_messages
 from tests.pipelines.transforms.rows import frame
 
 Runs = Callable[..., Outcome]
@@ -66,7 +66,7 @@ def test_erased_rows_are_not_missing_and_a_missing_one_between_them_is_named(
 ) -> None:
     run_job("land")
     assert "bronze.messages: 10 rows removed" in run_job("maintain", erase="mallory").text
-    assert erased_ranges(lake, "messages") == {"a": MALLORY} and erased_ranges(lake, "access") == {}
+    assert erased_ranges(lake, "messages") == {"a": {run_of("a"): MALLORY}} and erased_ranges(lake, "access") == {}
     found = run_job("reconcile")
     assert found.found == 0 and "messages of a: 21 to 39: 10 rows ERASED on request" in found.text
     assert "messages of a: 30 rows landed, none missing" in found.text and "MISSING" not in found.text
@@ -141,14 +141,14 @@ def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
         with pytest.raises(KeyboardInterrupt):
             run_job("maintain", erase="mallory")
     assert offsets(lake) == kept() and not lake.exists("ops.erasures")
-    assert erased_ranges(lake, "messages") == {"a": MALLORY[1:]}
+    assert erased_ranges(lake, "messages") == {"a": {run_of("a"): MALLORY[1:]}}
     again = run_job("maintain", erase="nobody")
     assert "bronze.messages: 0 rows removed" in again.text and again.text.endswith("letter by letter")
     proof = lake.read("ops.erasures").where("table = 'bronze.messages'").orderBy("rows").collect()
     assert [(row["rows"], bool(row["erasure"])) for row in proof] == [(0, False), (9, True)]
     assert proof[0]["person"] != proof[1]["person"], "each has the proof of their own"
     shutil.rmtree(lake.path("bronze.messages"))
-    assert erased_ranges(lake, "messages") == {"a": MALLORY[1:]}, "the proof outlives the table"
+    assert erased_ranges(lake, "messages") == {"a": {run_of("a"): MALLORY[1:]}}, "the proof outlives the table"
 
 
 def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
@@ -163,7 +163,7 @@ def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
     assert found.found == 1 and "messages of a: 21 to 30 MISSING" in found.text
     assert "10 rows of bronze.messages or of the quarantine were erased before their offsets were kept" in found.text
     run_job("maintain", erase="mallory")
-    assert erased_ranges(lake, "messages") == {"a": [(35, 40)]}
+    assert erased_ranges(lake, "messages") == {"a": {run_of("a"): [(35, 40)]}}
     assert lake.read("ops.erasures").where("person = 'x' AND erasure IS NULL").count() == 1
     run_job("maintain")
     assert live_files(lake.path("ops.erased")), "what was erased is kept for as long as the lake is"
@@ -209,13 +209,15 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
 
 def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> None:
     records = spark.createDataFrame(
-        [(node, at) for node in ("t/0", "t/1") for at in range(6)], "node string, journal_offset long"
+        [(node, "r", at) for node in ("t/0", "t/1") for at in range(6)], "node string, run string, journal_offset long"
     )
     assert without_erased(records, {}) is records
-    left = without_erased(records, {"t/0": [(1, 2), (4, 9)], "a": [(0, 9)]}).collect()
+    left = without_erased(
+        records, {"t/0": {"": [(1, 2), (4, 9)]}, "t/1": {"other": [(0, 9)], "r": [(5, 6)]}, "a": {"": [(0, 9)]}}
+    ).collect()
     assert sorted((row["node"], row["journal_offset"]) for row in left) == [
         *(("t/0", at) for at in (0, 2, 3)),
-        *(("t/1", at) for at in range(6)),
+        *(("t/1", at) for at in range(5)),
     ]
 
 
@@ -229,6 +231,6 @@ def test_rows_are_ranges_and_a_row_that_was_there_twice_counts_twice() -> None:
         place | {"node": "a", "first": 5, "next": 9, "rows": 4, "arrival": 15},
         place | {"node": "b", "first": 1, "next": 2, "rows": 1, "arrival": 1},
     ]
-    about = {"stream": "m", "node": "a", "first": 5, "next": 8, "rows": 4}
+    about = {"stream": "m", "node": "a", "run": None, "first": 5, "next": 8, "rows": 4}
     assert ranges_of(rows) == [about, about | {"node": "b", "first": 1, "next": 2, "rows": 1}]
     assert [after(at, [(3, 5), (5, 6)]) for at in (2, 3, 5, 6)] == [2, 6, 6, 6]

@@ -32,7 +32,7 @@ from godwit_pipelines.progress import translate
 from godwit_pipelines.settings import Config
 from godwit_pipelines.source.kafka import from_records
 from godwit_pipelines.tables import TABLES
-from tests.pipelines.journals import START, JournalWriter, message, write_messages
+from tests.pipelines.journals import START, JournalWriter, message, run_of, write_messages
 from tests.pipelines.kafka.test_kafka import RECORD
 
 Runs = Callable[..., Outcome]
@@ -348,4 +348,4 @@ def test_a_checkpoint_without_a_batch_is_none(query: str, tmp_path: Path, lake: 
     run_job("land", streams="messages")
     shutil.rmtree(lake.checkpoint("land-messages"))
     Path(lake.checkpoint(query), "offsets").mkdir(parents=True)
-    assert find_ends(Run(lake.spark, lake.config, lake), "messages", query, {}) == {"a": 20}
+    assert find_ends(Run(lake.spark, lake.config, lake), "messages", query, {}) == {"a": {run_of("a"): 20}}

@@ -73,7 +73,7 @@ def test_how_far_behind_counts_what_the_sources_have_more() -> None:
 def test_rows_that_came_as_ranges_are_counted_by_the_offset() -> None:
     progress = batch(2, {"a": 130, "b": 5}, {"a": 130, "b": 5})
     assert rows_taken(progress) == 2
-    offset = {"stream": "messages", "nodes": {"a": 130, "b": 5}, "begun": {"a": 100, "b": 0}}
+    offset = {"stream": "messages", "nodes": {"a": 130, "b": 5}, "begun": {"a": 100, "b": 0}, "tasks": True}
     progress["sources"] = [{"endOffset": json.dumps(offset)}]
     assert rows_taken(progress) == 35
     progress["sources"] = [{"startOffset": json.dumps(offset), "endOffset": json.dumps(offset)}]

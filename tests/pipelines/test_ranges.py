@@ -54,8 +54,8 @@ def test_what_landed_before_retention_let_it_go_is_no_matter() -> None:
 
 
 def test_what_landed_in_a_file_that_is_gone_is_missing() -> None:
-    gone = {"min.journal_offset": 60, "max.journal_offset": 79, "min.node": "a", "max.node": "c"}
-    assert [reached_by([gone], node) for node in ("a", "b", "d")] == [80, 80, 0]
+    gone = {"min.journal_offset": 60, "max.journal_offset": 79, "min.run": "a", "max.run": "c"}
+    assert [reached_by([gone], run) for run in ("a", "b", "d")] == [80, 80, 0]
     found = compare("messages", "a", Extent(0, 90, 90), [], [Extent(0, 50, 50)], [], 80)
     assert [(each.kind, each.first, each.next) for each in found] == [("behind", 80, 90), ("hole", 50, 80)]
     assert not [
@@ -73,13 +73,13 @@ def test_holes_are_exactly_the_offsets_that_did_not_land(landed: set[int], first
     assert all(each.first > last for each in found if each.kind == "behind")
 
 
-def test_files_of_one_node_are_extents_and_those_of_several_are_not_plain() -> None:
-    file = {"min.journal_offset": 5, "max.journal_offset": 9, "num_records": 5, "min.node": "a", "max.node": "a"}
+def test_files_of_one_run_are_extents_and_those_of_several_are_not_plain() -> None:
+    file = {"min.journal_offset": 5, "max.journal_offset": 9, "num_records": 5, "min.run": "a", "max.run": "a"}
     assert extents_of([file]) == {"a": [Extent(5, 10, 5)]}
-    assert extents_of([file | {"max.node": "b"}]) == {"a": [Extent(0, 0, -1)], "b": [Extent(0, 0, -1)]}
-    between = extents_of([file | {"max.node": "c"}], ["b", "d"])
-    assert between == {node: [Extent(0, 0, -1)] for node in "abc"}, (
-        "a compacted file holds the nodes between its bounds, too"
+    assert extents_of([file | {"max.run": "b"}]) == {"a": [Extent(0, 0, -1)], "b": [Extent(0, 0, -1)]}
+    between = extents_of([file | {"max.run": "c"}], ["b", "d"])
+    assert between == {run: [Extent(0, 0, -1)] for run in "abc"}, (
+        "a compacted file holds the runs between its bounds, too"
     )
 
 

@@ -223,7 +223,7 @@ def test_a_stream_knows_a_journal_that_was_replaced_and_one_that_is_gone(tmp_pat
     end = reader.latestOffset(place, ReadMaxRows(30))
     assert end["nodes"] == {"one": 100, "two": 70} and len(reader.partitions(place, end)) > 0
     with pytest.raises(JournalMissing, match="node one is not there any more"):
-        reader.partitions(to_offset("messages", {"one": 90, "two": 40}), end)
+        reader.partitions(place, to_offset("messages", end["nodes"], {"one": 90, "two": 40}))
     with pytest.raises(JournalBroken, match="ends at 100, before 105 that was read"):
         reader.latestOffset(to_offset("messages", {"two": 105}), ReadMaxRows(30))
 

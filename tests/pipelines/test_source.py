@@ -128,7 +128,7 @@ def test_rows_that_are_gone_are_told_also_where_nothing_else_is_left_to_bring(tm
 
 def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: Path) -> None:
     writer = write_messages(tmp_path / "one", 400, segments=3, node="one")
-    options = {"path": str(tmp_path / "one"), "asTasks": "true", "leftOut": '{"one": [[90, 110]]}'}
+    options = {"path": str(tmp_path / "one"), "asTasks": "true", "leftOut": '{"one": {"": [[90, 110]]}}'}
     start = {"stream": "messages", "nodes": {"one": 0}}
 
     def batch(**more: str) -> tuple[int, int]:

@@ -181,6 +181,8 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 watch=watcher(console, late, stop.is_asked),
                 is_asked=stop.is_asked,
             )
+            if every_s is not None:
+                figures.say = given.say
             with watching_executors(spark, given.say):
                 outcome = run_rounds(job, given, stop, figures) if job.kind == "batch" else job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:

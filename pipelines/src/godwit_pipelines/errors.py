@@ -4,7 +4,7 @@ PipelineError
 ├── ConfigInvalid     the operator's mistake: key, value, bound, hint; exit 2 before Spark starts
 ├── JournalMissing    a journal that is not there, or whose rows were let go by retention; exit 3
 ├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
-├── JournalReplaced   a journal of a known node that is not the one that was read; exit 3
+├── JournalReplaced   a journal of which nobody can tell which rows were read; exit 3
 ├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
@@ -59,7 +59,7 @@ class JournalBroken(PipelineError):
 
 
 class JournalReplaced(PipelineError):
-    """Under a node's name there is another journal than the one that was read."""
+    """Under a node's name there is another journal than was read, and nothing tells which of its rows were."""
 
     exit_code = 3
 

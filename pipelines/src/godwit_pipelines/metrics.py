@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,6 +65,8 @@ class Figures(StreamingQueryListener):
         self.queries: dict[str, dict[str, float]] = {}
         self.rounds: dict[str, dict[str, float]] = {}
         self.names: dict[str, str] = {}
+        self.say: Callable[[str], None] = lambda _: None
+        """Is given what a query that goes on has to say of its batches; of one that ends the watcher says it."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         with self.lock:
@@ -73,7 +75,10 @@ class Figures(StreamingQueryListener):
         self._write()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self.take(str(event.progress.id), json.loads(event.progress.json))
+        progress = json.loads(event.progress.json)
+        self.take(str(event.progress.id), progress)
+        for line in replaced_journals(progress):
+            self.say(f"{event.progress.name}: {line}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing came, so nothing is to be said."""
@@ -162,7 +167,7 @@ def future_rows(progress: dict[str, Any]) -> int:
 
 def rows_taken(progress: dict[str, Any]) -> int:
     """Rows of a batch. Of a source that hands on ranges (asTasks) Spark counts these; the offset says how many rows they are."""
-    if not any("begun" in _read(source.get("endOffset")) for source in progress.get("sources", [])):
+    if not any("tasks" in _read(source.get("endOffset")) for source in progress.get("sources", [])):
         return int(progress.get("numInputRows", 0))
     ends = _ends_come_to(progress)
     offsets = sum(max(0, next - end["begun"].get(node, next)) for end in ends for node, next in end["nodes"].items())
@@ -172,6 +177,12 @@ def rows_taken(progress: dict[str, Any]) -> int:
 def lost_rows(progress: dict[str, Any]) -> int:
     """What a batch passed over because it was let go of, or removed, before it was read."""
     return sum(int(end.get("lost", 0)) for end in _ends_come_to(progress))
+
+
+def replaced_journals(progress: dict[str, Any]) -> list[str]:
+    """Of which nodes a batch was not read on from where they had been read to, and why."""
+    told = (end.get("replaced", {}).items() for end in _ends_come_to(progress))
+    return [f"node {node}: {why}" for each in told for node, why in each]
 
 
 def _ends_come_to(progress: dict[str, Any]) -> list[dict[str, Any]]:

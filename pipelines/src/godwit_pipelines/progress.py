@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from . import errors, words
-from .metrics import behind, future_rows, late_rows, lost_rows, rows_taken
+from .metrics import behind, future_rows, late_rows, lost_rows, replaced_journals, rows_taken
 from .source.kafka_faults import explain
 
 _RAISED = re.compile(r"godwit_pipelines\.errors\.(\w+): (.+)")
@@ -50,6 +50,8 @@ def watcher(
                 late[query.name] = late.get(query.name, 0) + count
                 said = f"{least}{words.counted(count, 'row')} {what} {_ARE[count == 1]} not counted"
                 console.print(f"{query.name}: {said}; see `{entry}` in the runbook", markup=False, highlight=False)
+        for line in counted.replaced:
+            console.print(f"{query.name}: {words.printable(line)}", markup=False, highlight=False)
         if counted.lost:
             said = f"{words.counted(counted.lost, 'row')} {_ARE[counted.lost == 1]} not in the journals any more"
             console.print(
@@ -102,6 +104,7 @@ class Counted:
         self.late = 0
         self.ahead = 0
         self.lost = 0
+        self.replaced: list[str] = []
         self.seconds = 0.0
         self.rate = 0.0
         self.last = -1
@@ -116,6 +119,7 @@ class Counted:
             self.late += late_rows(told)
             self.ahead += future_rows(told)
             self.lost += lost_rows(told)
+            self.replaced += replaced_journals(told)
             self.seconds += told.get("batchDuration", 0) / 1000
             self.behind = behind(told)
             self.rate = self.rows / self.seconds if self.seconds else 0.0

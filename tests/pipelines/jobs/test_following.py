@@ -35,7 +35,7 @@ def rows(writer: JournalWriter, count: int) -> list[dict[str, Any]]:
 
 def land(checkpoint: Path, batch: int, begun: int, next: int, *, is_done: bool = True) -> None:
     """What Spark leaves of a batch of `access`."""
-    told = {"stream": "access", "nodes": {"a": next}, "begun": {"a": begun}}
+    told = {"stream": "access", "nodes": {"a": next}, "begun": {"a": begun}, "runs": {"a": [["", next, None]]}}
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
     (checkpoint / "offsets" / str(batch)).write_text("v1\n{}\n" + json.dumps(told))
@@ -73,9 +73,25 @@ def test_a_stream_is_read_as_far_as_what_it_follows_has_landed(tmp_path: Path) -
     again = Following(str(data), [Query("access", str(tmp_path / "lost"), {})])
     assert again.reach({"a": 10, "b": 3}) == {"a": 10, "b": 3}, "what retention has let go of does not land any more"
     access.write(rows(access, 1))
-    again = Following(str(data), [Query("access", str(tmp_path / "lost"), {"a": 6})])
+    again = Following(str(data), [Query("access", str(tmp_path / "lost"), {"a": {"": 6}})])
     assert again.reach({"a": 10}) == {"a": 10}, "a checkpoint was lost, and all had landed"
     assert Following(str(data), from_option(follows)).reach({"a": 10}) == {}
+
+
+def test_a_journal_that_began_anew_has_not_landed_by_the_length_of_the_one_before(tmp_path: Path) -> None:
+    checkpoint, data = tmp_path / "place", tmp_path / "node"
+    access = JournalWriter(data, "access", node="a")
+    access.write([{**row, "run": "b2"} for row in rows(access, 3)])
+    told: dict[str, Any] = {"stream": "access", "nodes": {"a": 90}, "runs": {"a": [["a1", 90, None]]}}
+    for folder in ("offsets", "commits"):
+        (checkpoint / folder).mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(told))
+    (checkpoint / "commits" / "0").write_text("v1\n{}")
+    following = Following(str(data), [Query("access", str(checkpoint), {})])
+    assert following.reach({"a": 10}) == {}
+    told["runs"]["a"].append(["b2", 3, None])
+    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(told))
+    assert following.reach({"a": 10}) == {"a": 10}
 
 
 def count(lake: Lake, stream: str) -> int:

@@ -16,7 +16,7 @@ from godwit_pipelines.jobs import JOBS, Run
 from godwit_pipelines.jobs.ohlc import pick
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.settings import Config
-from tests.pipelines.journals import START, JournalWriter, message
+from tests.pipelines.journals import START, JournalWriter, message, run_of
 
 ROWS, A_MINUTE = 24, 6
 """Of each node, and within a bar."""
@@ -42,13 +42,16 @@ def write(folder: Path, node: int) -> None:
 
 def expected(node: int) -> list[list[Any]]:
     parts = [(last, values_of(node)[last + 1 - A_MINUTE : last + 1]) for last in range(A_MINUTE - 1, ROWS, A_MINUTE)]
-    return [[f"n{node}", part[0], max(part), min(part), part[-1], A_MINUTE, last] for last, part in parts]
+    return [
+        [f"n{node}", part[0], max(part), min(part), part[-1], A_MINUTE, [(run_of(f"n{node}"), last)]]
+        for last, part in parts
+    ]
 
 
 def kept(lake: Lake) -> list[list[Any]]:
     table = DeltaTable(lake.path("gold.ohlc")).to_pyarrow_table()
     table = table.sort_by([("node", "ascending"), ("window_start", "ascending")])
-    names = ["node", "open", "high", "low", "close", "count", "to_offset"]
+    names = ["node", "open", "high", "low", "close", "count", "to_offsets"]
     return [[row[name] for name in names] for row in table.to_pylist()]
 
 

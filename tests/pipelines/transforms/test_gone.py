@@ -11,7 +11,7 @@ from godwit_pipelines.transforms.gone import count_gone, list_stretches
 SEED, NODES, LAST = 20261124, 40, 60
 ERASED = "node string, run string, arrival long, rows long"
 LINES = "node string, run string, line string"
-POINTS = "node string, selector string, term long, journal_offset long, end int, place long"
+POINTS = "node string, selector string, term long, run string, journal_offset long, end int, place long"
 Piece = tuple[str, str, int | None, int]
 
 
@@ -52,7 +52,9 @@ def test_what_is_gone_up_to_a_place_is_what_counting_one_by_one_finds(spark: Spa
             for place in range(arrival, arrival + rows)
         }
         ends = (*sorted(lots.randint(0, LAST + 30) for _ in range(2)), (1 << 63) - 1)
-        points += [(node, lots.choice(("/**", "/a/*")), number[line], offset, end, at) for end, at in enumerate(ends)]
+        points += [
+            (node, lots.choice(("/**", "/a/*")), number[line], "r", offset, end, at) for end, at in enumerate(ends)
+        ]
         expected[node, offset] = tuple(sum(place <= at for place in places) for at in ends)
     counted = count_gone(spark.createDataFrame(points, POINTS), erased, lines).collect()
     found = {(row.node, row.journal_offset): (row.gone_from, row.gone_to, row.gone_all) for row in counted}
@@ -72,6 +74,6 @@ def test_a_stretch_may_be_longer_than_could_be_counted(spark: SparkSession) -> N
     erased = spark.createDataFrame([("n", "a", 11, most)], ERASED)
     lines = spark.createDataFrame([("n", "a", "a")], LINES)
     term = spark.sql("select xxhash64('a') as term").collect()[0].term
-    patterns = [("n", f"/{number}/*", term, number, 1, 10 + number) for number in range(1000)]
+    patterns = [("n", f"/{number}/*", term, "r", number, 1, 10 + number) for number in range(1000)]
     counted = count_gone(spark.createDataFrame(patterns, POINTS), erased, lines)
     assert {row.journal_offset: row.gone_to for row in counted.collect()} == {number: number for number in range(1000)}

@@ -101,14 +101,28 @@ def test_bars_in_any_number_of_batches_are_those_of_one(spark: SparkSession) -> 
         known = spark.createDataFrame(known.toArrow(), known.schema)
     assert not add_bars(values(ours, field="$.p"), known).head(1)
     expected = collected(bars(ours.unionByName(other[-1]), field="$.p"))
-    assert collected(known.drop("to_offset")) == expected
-    assert [row[-1] for row in collected(known, ("node", "window_start", "to_offset"))] == [3, 4, 3, 4]
+    assert collected(known.drop("to_offsets")) == expected
+    assert [row[-1] for row in collected(known, ("node", "window_start", "to_offsets"))] == [
+        {"": last} for last in (3, 4, 3, 4)
+    ]
 
 
 def test_a_bar_of_which_nothing_tells_what_it_counted_is_made_anew(spark: SparkSession) -> None:
     ours = frame(spark, MESSAGES, GOLDEN[0])
-    before = add_bars(values(ours, field="$.p"), frame(spark, BARS.schema, [])).withColumn("to_offset", F.lit(None))
-    assert collected(add_bars(values(ours, field="$.p"), before), ("count", "to_offset")) == [(2, 2)]
+    before = add_bars(values(ours, field="$.p"), frame(spark, BARS.schema, [])).withColumn("to_offsets", F.lit(None))
+    assert collected(add_bars(values(ours, field="$.p"), before), ("count", "to_offsets")) == [(2, {"": 2})]
+
+
+def test_a_bar_counts_the_rows_of_each_run_whatever_their_offsets(spark: SparkSession) -> None:
+    """The journal began anew within the window of a bar; both batches are done again after that."""
+    first = frame(spark, MESSAGES, [tick(number, number, '{"p":5}', run="a1") for number in range(9)])
+    anew = frame(spark, MESSAGES, [tick(number, 500 + number, f'{{"p":{number}}}', run="b2") for number in range(3)])
+    known = add_bars(values(first, field="$.p"), frame(spark, BARS.schema, []))
+    both = add_bars(values(anew, field="$.p"), known)
+    assert collected(both, ("open", "high", "low", "close", "count")) == [(5.0, 5.0, 0.0, 2.0, 12)]
+    assert collected(both, ("to_offsets",)) == [({"a1": 8, "b2": 2},)]
+    for again in (first, anew):
+        assert not add_bars(values(again, field="$.p"), both).head(1)
 
 
 def test_a_bar_is_published_once_for_each_time_it_grows(spark: SparkSession) -> None:

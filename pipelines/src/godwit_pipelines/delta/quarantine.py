@@ -41,6 +41,7 @@ class Sorter:
         return {
             "stream": self.stream,
             "node": row["node"],
+            "run": row.get("run") or None,
             "journal_offset": row["journal_offset"],
             "time": row["time"],
             "fault": row[FAULT],

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,6 +20,7 @@ from ..beside import do_beside
 from ..errors import TableMissing
 from ..lake import Lake
 from ..transforms.audit import audited, whole_since
+from ..transforms.ranges import merged
 from ..transforms.runs import collect
 from ..transforms.torn import find_torn
 from ..words import counted
@@ -85,7 +87,11 @@ def tell_newest(deliveries: DataFrame, since: datetime) -> str:
 def look_for_torn(lake: Lake) -> DataFrame | None:
     """What has not landed, of tables as they are: they lack nothing for what an audit leaves out."""
     deliveries, access = (lake.read(f"bronze.{stream}") for stream in _TEARING)
-    return find_torn(deliveries, access, *(erased_ranges(lake, stream) for stream in _TEARING))
+    erased = (
+        {node: merged(chain(*runs.values())) for node, runs in erased_ranges(lake, stream).items()}
+        for stream in _TEARING
+    )
+    return find_torn(deliveries, access, *erased)
 
 
 def sum_up(verdict: DataFrame) -> Outcome:

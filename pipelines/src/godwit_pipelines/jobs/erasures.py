@@ -52,14 +52,16 @@ def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
 
 
 def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
-    """Rows as ranges of successive offsets of a stream and node, each with how many rows it has; of messages of a run and epoch, and of
+    """Rows as ranges of successive offsets of a stream, node and run, each with how many rows it has; of messages of an epoch, and of
     successive arrivals.
     """
     found: list[dict[str, object]] = []
-    lane = ["stream", "node"]
+    lane = ["stream", "node", "run"]
+    if "run" not in rows.schema.names:
+        rows = rows.append_column("run", pa.nulls(rows.num_rows, pa.string()))
     if "arrival" in rows.schema.names:
         shift = pc.subtract(rows.column("arrival"), rows.column("journal_offset"))
-        rows, lane = rows.append_column("shift", shift), [*lane, "run", "epoch", "shift"]
+        rows, lane = rows.append_column("shift", shift), [*lane, "epoch", "shift"]
     for group in rows.group_by(lane).aggregate([("journal_offset", "list")]).to_pylist():
         offsets, counts = np.unique(np.array(group["journal_offset_list"], np.int64), return_counts=True)
         begins = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
@@ -89,12 +91,12 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     return [{**row, "time": now, "table_name": table.name, "version": there.version()} for row in rows]
 
 
-def erased_ranges(lake: Lake, stream: str) -> dict[str, list[Range]]:
-    """The offsets of a stream whose rows were erased, node by node."""
-    found: dict[str, list[Range]] = {}
-    for row in noted_rows(lake, stream).select(["node", "first", "next"]).to_pylist():
-        found.setdefault(row["node"], []).append((row["first"], row["next"]))
-    return {node: merged(ranges) for node, ranges in found.items()}
+def erased_ranges(lake: Lake, stream: str) -> dict[str, dict[str, list[Range]]]:
+    """The offsets of a stream whose rows were erased, by node and run. Of an older version's erasures no run is known: they have none."""
+    found: dict[str, dict[str, list[Range]]] = {}
+    for row in noted_rows(lake, stream).select(["node", "run", "first", "next"]).to_pylist():
+        found.setdefault(row["node"], {}).setdefault(row["run"] or "", []).append((row["first"], row["next"]))
+    return {node: {run: merged(ranges) for run, ranges in runs.items()} for node, runs in found.items()}
 
 
 def noted_rows(lake: Lake, stream: str) -> pa.Table:

@@ -17,14 +17,17 @@ from pyspark.sql import functions as F
 from ..errors import ConfigInvalid, TableMissing
 from ..schemas import SCHEMAS
 from ..source.following import Query, to_option
+from ..source.offsets import reached_by_run
 from ..source.parts import Journals, find_folders
-from ..source.places import find_kafka_place, find_place, has_taken_rows, last_batch
+from ..source.places import find_kafka_place, find_runs, has_taken_rows, last_batch
+from ..source.runs import RangesByRun, Runs, ranges_of_run
 from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
 
-Erased = dict[str, list[Range]]
+Ends = dict[str, dict[str, int]]
+"""The offset after the last row that landed, by node and run."""
 _FIRST = "deliveries"
 """A run that ends reads it before all that an audit holds it against: one of the others that is behind looks like a fault."""
 _FOLLOWED = ("access", "runs")
@@ -51,18 +54,21 @@ def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
     query, erased = f"land-{stream}", erased_ranges(run.lake, stream)
     check_table(run, stream, query, erased)
     ends = find_ends(run, stream, query, erased)
-    ahead = find_ahead(run, stream, ends or find_place(Path(run.lake.checkpoint(query)), stream), erased)
-    options = {"landed": json.dumps(ends)} if ends else {}
-    if ahead:
-        options["leftOut"] = json.dumps(ahead)
+    ahead = find_ahead(run, stream, ends, reached_by_query(run, stream), erased)
+    options = {"landedIn": run.lake.path(f"bronze.{stream}"), "landed": json.dumps(ends), "leftOut": json.dumps(ahead)}
     if stream == _FIRST and run.every_s is not None:
         options["follows"] = to_option([query_of(run, each) for each in _FOLLOWED if each in streams])
-    rows = sum(map(count_offsets, ahead.values()))
+    rows = sum(count_offsets(ranges) for runs in ahead.values() for ranges in runs.values())
     line = f"{stream}: {counted(rows, 'row')} that {'was' if rows == 1 else 'were'} erased left out" if rows else ""
     if line and run.every_s is not None:
         run.say(line)
     run.start(run.lake.landing_journal(stream, **options), query)
     return line
+
+
+def reached_by_query(run: Run, stream: str) -> dict[str, int]:
+    """The offset after the last row of each run that a stream's query has come past."""
+    return reached_by_run(find_runs(Path(run.lake.checkpoint(f"land-{stream}")), stream))
 
 
 def query_of(run: Run, stream: str) -> Query:
@@ -71,7 +77,7 @@ def query_of(run: Run, stream: str) -> Query:
     return Query(stream, run.lake.checkpoint(query), find_ends(run, stream, query, erased_ranges(run.lake, stream)))
 
 
-def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
+def check_table(run: Run, stream: str, query: str, erased: RangesByRun) -> None:
     """Raises TableMissing where a query has landed rows in a table that somebody removed: they would not land again. Where all of them may
     have been damaged, erased or passed over, there may be none.
     """
@@ -80,7 +86,7 @@ def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
         run.lake.exists(table)
         or not run.config.journal.fail_on_data_loss
         or not has_taken_rows(Path(checkpoint))
-        or (erased and not find_landed(run, stream, find_place(Path(checkpoint), stream), erased))
+        or (erased and not find_landed(run, stream, erased))
     ):
         return
     if run.lake.read("bronze.quarantine").where(F.col("stream") == stream).isEmpty():
@@ -90,46 +96,59 @@ def check_table(run: Run, stream: str, query: str, erased: Erased) -> None:
         )
 
 
-def find_landed(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:
-    """What the journals hold of the rows that a query has come past, and was not erased, by node."""
-    journals = Journals(",".join(run.config.journal.paths), stream)
-    journals.look()
-    landed = {
-        node: without([(folder.first, place[node])], [*erased.get(node, []), *folder.holes])
-        for node, folder in journals.folders.items()
-        if folder.first < place.get(node, 0)
-    }
-    return {node: ranges for node, ranges in landed.items() if ranges}
+def find_landed(run: Run, stream: str, erased: RangesByRun) -> list[Range]:
+    """What the journals hold of the rows that a query has come past, and was not erased."""
+    runs, reached = look_at(run, stream), reached_by_query(run, stream)
+    found: list[Range] = []
+    for node, folder in runs.journals.folders.items():
+        for span in runs.spans(node):
+            taken_out = [*ranges_of_run(erased, node, span.run), *folder.holes]
+            found += without([(span.first, min(span.next, reached.get(span.run, 0)))], taken_out)
+    return found
 
 
-def find_ahead(run: Run, stream: str, place: Mapping[str, int], erased: Erased) -> Erased:
-    """What of the erased ranges the journals still hold, and a query has yet to come upon, by node."""
+def find_ahead(
+    run: Run, stream: str, ends: Ends, reached: Mapping[str, int], erased: RangesByRun
+) -> dict[str, dict[str, list[Range]]]:
+    """What of the erased ranges the journals still hold, and a query has yet to come upon, by node and run."""
     if not erased:
         return {}
+    runs = look_at(run, stream)
+    come = {**reached, **{name: next for by_run in ends.values() for name, next in by_run.items()}}
+    ahead: dict[str, dict[str, list[Range]]] = {}
+    for node in runs.journals.folders:
+        for span in runs.spans(node):
+            begin = max(span.first, come.get(span.run, 0))
+            if ranges := clipped(ranges_of_run(erased, node, span.run), begin, span.next):
+                ahead.setdefault(node, {})[span.run] = ranges
+    return ahead
+
+
+def look_at(run: Run, stream: str) -> Runs:
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
-    ahead = {
-        node: clipped(erased.get(node, []), max(folder.first, place.get(node, 0)), folder.next)
-        for node, folder in journals.folders.items()
-    }
-    return {node: ranges for node, ranges in ahead.items() if ranges}
+    return Runs(journals)
 
 
-def find_ends(run: Run, stream: str, query: str, erased: Erased) -> dict[str, int]:
-    """The offset after the last that has landed, by node: where a query begins whose checkpoint was lost. Erased rows that follow it
-    had landed, too; those that do not may have others before them that have not.
+def find_ends(run: Run, stream: str, query: str, erased: RangesByRun) -> Ends:
+    """The offset after the last row that has landed, by node and run: where a query begins whose checkpoint was lost. Erased rows that
+    follow it had landed, too; those that do not may have others before them that have not.
     """
     table = f"bronze.{stream}"
     has_begun = last_batch(Path(run.lake.checkpoint(query)), "offsets") is not None
     if has_begun or not run.lake.exists(table):
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
-    landed = run.lake.read(table).select("node", "journal_offset").union(damaged.select("node", "journal_offset"))
-    ends = landed.groupBy("node").agg(F.max("journal_offset").alias("last")).collect()
-    return {row["node"]: after(row["last"] + 1, erased.get(row["node"], [])) for row in ends}
+    names = ("node", "run", "journal_offset")
+    landed = run.lake.read(table).select(*names).union(damaged.select(*names))
+    ends: Ends = {}
+    for row in landed.groupBy("node", "run").agg(F.max("journal_offset").alias("last")).collect():
+        name = row["run"] or ""
+        ends.setdefault(row["node"], {})[name] = after(row["last"] + 1, ranges_of_run(erased, row["node"], name))
+    return ends
 
 
-def keep_ends(run: Run, query: str, erased: Erased) -> dict[str, int]:
+def keep_ends(run: Run, query: str, erased: RangesByRun) -> dict[str, int]:
     """The ends up to which records of Kafka have landed and may come again. A query that reads a topic from its beginning may be cut
     short before it has come so far: its ends lie beside its place until it has.
     """
@@ -137,7 +156,7 @@ def keep_ends(run: Run, query: str, erased: Erased) -> dict[str, int]:
     file = checkpoint / _ENDS
     kept: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     place = find_kafka_place(checkpoint)
-    ends = kept or find_ends(run, "messages", query, erased)
+    ends = kept or {node: max(runs.values()) for node, runs in find_ends(run, "messages", query, erased).items()}
     ahead = {node: end for node, end in ends.items() if place.get(node, 0) < end}
     if ahead != kept:
         checkpoint.mkdir(parents=True, exist_ok=True)
@@ -166,13 +185,14 @@ def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
     return records.where(F.col("journal_offset") >= F.coalesce(known[F.col("node")], F.lit(0)))
 
 
-def without_erased(records: DataFrame, erased: Erased) -> DataFrame:
+def without_erased(records: DataFrame, erased: RangesByRun) -> DataFrame:
     """Kafka may be read again from its beginning at any time: what was erased is left out always."""
-    rows = [(node, *each) for node, ranges in erased.items() for each in ranges]
+    rows = [(node, run, *each) for node, runs in erased.items() for run, ranges in runs.items() for each in ranges]
     if not rows:
         return records
-    gone = records.sparkSession.createDataFrame(rows, "erased_node string, first long, next long")
+    gone = records.sparkSession.createDataFrame(rows, "erased_node string, erased_run string, first long, next long")
     is_gone = (F.col("node") == F.col("erased_node")) & (F.col("journal_offset") >= F.col("first"))
+    is_gone &= F.col("erased_run").isin("", F.col("run"))  # of an older version: no run was kept
     return records.join(F.broadcast(gone), is_gone & (F.col("journal_offset") < F.col("next")), "left_anti")
 
 

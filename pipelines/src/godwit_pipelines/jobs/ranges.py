@@ -31,6 +31,8 @@ class Finding(NamedTuple):
     first: int
     next: int
     rows: int
+    run: str = ""
+    """Of the first of them."""
 
     def describe(self) -> str:
         where = f"{self.stream} of {self.node}: {self.first:,} to {self.next - 1:,}"
@@ -44,35 +46,45 @@ class Finding(NamedTuple):
         }[self.kind]
 
 
-def extents_of(files: Iterable[dict[str, Any]], nodes: Iterable[str] = ()) -> dict[str, list[Extent]]:
-    """The files of a bronze table by node. A file of several nodes, or without bounds, becomes an extent that is not plain, for each
-    of `nodes` that it may hold.
+def extents_of(files: Iterable[dict[str, Any]], runs: Iterable[str] = ()) -> dict[str, list[Extent]]:
+    """The files of a bronze table by run. A file of several runs, or without bounds, becomes an extent that is not plain, for each
+    of `runs` that it may hold.
     """
     found: dict[str, list[Extent]] = {}
     for file in files:
         low, high, rows = file.get("min.journal_offset"), file.get("max.journal_offset"), file.get("num_records") or 0
         is_known = low is not None and high is not None
-        first, last = file.get("min.node"), file.get("max.node")
+        first, last = file.get("min.run"), file.get("max.run")
         extent = Extent(int(low or 0), int(high or 0) + 1, rows) if is_known and first == last else Extent(0, 0, -1)
-        between = {node for node in nodes if first != last and may_hold(file, node)}
-        for node in {first, last, *between} - {None}:
-            found.setdefault(str(node), []).append(extent)
+        between = {run for run in runs if first != last and may_hold(file, run)}
+        for run in {first, last, *between} - {None}:
+            found.setdefault(str(run), []).append(extent)
     return found
 
 
-def reached_by(files: Iterable[dict[str, Any]], node: str) -> int:
-    """The offset up to which a node's rows may have been in these files of a bronze table."""
+def within(extents: Iterable[Extent], first: int, next: int) -> list[Extent]:
+    """What of the extents lies between two offsets. Those with more rows than offsets have each as often."""
+    found: list[Extent] = []
+    for extent in extents:
+        low, high = max(extent.first, first), min(extent.next, next)
+        if low < high:
+            found.append(Extent(low, high, extent.rows * (high - low) // (extent.next - extent.first)))
+    return found
+
+
+def reached_by(files: Iterable[dict[str, Any]], run: str) -> int:
+    """The offset up to which a run's rows may have been in these files of a bronze table."""
     ends = [
         file["max.journal_offset"] + 1
         for file in files
-        if may_hold(file, node) and file.get("max.journal_offset") is not None
+        if may_hold(file, run) and file.get("max.journal_offset") is not None
     ]
     return max(ends, default=0)
 
 
-def may_hold(file: dict[str, Any], node: str) -> bool:
-    """Whether a file's bounds leave room for rows of the node."""
-    return (file.get("min.node") or node) <= node <= (file.get("max.node") or node)
+def may_hold(file: dict[str, Any], run: str) -> bool:
+    """Whether a file's bounds leave room for rows of the run."""
+    return (file.get("min.run") or run) <= run <= (file.get("max.run") or run)
 
 
 def compare(

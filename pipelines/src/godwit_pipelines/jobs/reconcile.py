@@ -8,6 +8,7 @@ somebody removed is missing, for `land` has gone past it; what was erased is not
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
 from ..source.journal import check_same_journals
+from ..source.offsets import reached_by_run
 from ..source.parts import Journals
-from ..source.places import find_place, last_batch, offset_of
+from ..source.places import find_runs, last_batch, offset_of
+from ..source.positions import run_at
+from ..source.runs import Runs, RunSpan, ranges_in, ranges_of_run
 from ..source.segments import StreamFolder, times_of
 from ..tables import TABLES
 from ..transforms.ranges import Range, clipped, count_offsets, without
@@ -28,7 +32,7 @@ from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
 from .maintain import oldest_kept
-from .ranges import Extent, Finding, compare, extents_of, reached_by
+from .ranges import Extent, Finding, compare, extents_of, reached_by, within
 
 _DAMAGED = "bronze.quarantine"
 """Holds the rows that are in no other table, for they are damaged."""
@@ -66,27 +70,29 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
     checkpoint = Path(run.lake.checkpoint(f"land-{stream}"))
-    if (
-        batch := last_batch(checkpoint, "offsets")
-    ) is not None:  # offsets of another journal are not compared with these
+    if (batch := last_batch(checkpoint, "offsets")) is not None:
         check_same_journals(run.config.journal.paths, stream, offset_of(checkpoint, batch))
-    come = find_place(checkpoint, stream)  # before what is there: land may be at work
+    come = reached_by_run(find_runs(checkpoint, stream))  # before what is there: land may be at work
+    runs, erased = Runs(journals), erased_ranges(run.lake, stream)
+    spans = {node: runs.spans(node) for node in sorted(journals.folders)}
     path = run.lake.path(f"bronze.{stream}")
     files = live_files(path)
     there, gone = ([file for file in files if is_there(path, file) is wanted] for wanted in (True, False))
-    landed = extents_of(there, journals.folders)
+    landed = extents_of(there, {span.run for of in spans.values() for span in of})
     findings: list[Finding] = []
-    erased = erased_ranges(run.lake, stream)
-    for node, folder in sorted(journals.folders.items()):
+    for node, of in spans.items():
+        folder = journals.folders[node]
         first = max(first_kept(run, table, folder) for table in (f"bronze.{stream}", _DAMAGED))
         held = Extent(first, folder.next, folder.next - first)
-        taken_out = erased.get(node, [])
-        extents = plain_extents(landed.get(node, []), taken_out)
-        if extents is None:
-            extents = read_extents(run, stream, node)
-        quarantined = quarantined_offsets(run, stream, node)
-        reached = max(reached_by(gone, node), come.get(node, 0))
-        findings += compare(stream, node, held, folder.holes, extents, quarantined, reached, taken_out)
+        reached, extents = 0, list[Extent]()
+        for span in of:  # rows of other runs at the same offsets are other rows
+            known = plain_extents(landed.get(span.run, []), ranges_of_run(erased, node, span.run))
+            extents += within(read_extents(run, stream, span.run) if known is None else known, span.first, span.next)
+            up_to = max(reached_by(gone, span.run), come.get(span.run, 0))
+            reached = max(reached, min(up_to, span.next) if up_to > span.first else 0)
+        quarantined = quarantined_offsets(run, stream, node, of)
+        found = compare(stream, node, held, folder.holes, extents, quarantined, reached, ranges_in(erased, of, node))
+        findings += [each._replace(run=run_at(of, each.first)) for each in found]
     return findings
 
 
@@ -118,9 +124,9 @@ def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | No
     return runs
 
 
-def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
-    """The runs of successive offsets that the bronze table holds: read, where the files' bounds are not enough."""
-    rows = run.lake.read(f"bronze.{stream}", is_partial=True).where(F.col("node") == node)
+def read_extents(run: Run, stream: str, name: str) -> list[Extent]:
+    """The stretches of successive offsets that the bronze table holds of a run: read, where the files' bounds are not enough."""
+    rows = run.lake.read(f"bronze.{stream}", is_partial=True).where(F.col("run") == name)
     counted = rows.groupBy("journal_offset").count()
     numbered = counted.selectExpr(
         "journal_offset",
@@ -134,11 +140,16 @@ def read_extents(run: Run, stream: str, node: str) -> list[Extent]:
     return [Extent(row["first"], row["last"] + 1, (row["last"] + 1 - row["first"]) * row["count"]) for row in found]
 
 
-def quarantined_offsets(run: Run, stream: str, node: str) -> list[int]:
+def quarantined_offsets(run: Run, stream: str, node: str, spans: Sequence[RunSpan]) -> list[int]:
+    """The offsets of a node's journal whose rows are in quarantine. Of what no run is known it counts for any."""
     if not run.lake.exists(_DAMAGED):
         return []
-    rows = run.lake.read(_DAMAGED, is_partial=True).where((F.col("stream") == stream) & (F.col("node") == node))
-    return sorted(row["journal_offset"] for row in rows.select("journal_offset").distinct().collect())
+    rows = run.lake.read(_DAMAGED, is_partial=True).where(F.col("stream") == stream)
+    is_own = (F.col("node") == node) & F.col("run").isNull() | F.col("run").isin([span.run for span in spans])
+    found = rows.where(is_own).select("run", "journal_offset").distinct().collect()
+    return sorted(
+        {row["journal_offset"] for row in found if row["run"] in (None, run_at(spans, row["journal_offset"]))}
+    )
 
 
 JOB = Job(

@@ -250,6 +250,7 @@ def _worst(faults: list[Row]) -> list[Row]:
         "from_place",
         "to_place",
         "journal_offset",
+        "run",
         "node",
     )
     return [{**{key: row[key] for key in keys}, "time": row["time"].astimezone(UTC).isoformat()} for row in wrong]

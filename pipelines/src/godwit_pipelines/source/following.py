@@ -13,69 +13,77 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .offsets import Passed, reached_by_run
 from .parts import Journals
-from .places import find_place, last_batch
+from .places import find_runs, last_batch
+from .runs import Runs
 
 
 @dataclass(frozen=True)
 class Query:
-    """What lands a stream that another one follows: its checkpoint, and where it begins, by node, as long as that holds no batch."""
+    """What lands a stream that another one follows: its checkpoint, and what had landed, by node and run, as long as that holds no
+    batch.
+    """
 
     stream: str
     checkpoint: str
-    starts: Mapping[str, int]
+    starts: Mapping[str, Mapping[str, int]]
 
-    def find_place(self) -> Mapping[str, int]:
+    def find_reached(self) -> dict[str, int]:
+        """The offset after the last row of each run that has landed."""
         checkpoint = Path(self.checkpoint)
-        return self.starts if last_batch(checkpoint, "offsets") is None else find_place(checkpoint, self.stream)
+        if last_batch(checkpoint, "offsets") is None:
+            starts = {node: [Passed(run, next) for run, next in runs.items()] for node, runs in self.starts.items()}
+            return reached_by_run(starts)
+        return reached_by_run(find_runs(checkpoint, self.stream))
 
 
 @dataclass(frozen=True)
 class _Note:
-    """A node's rows up to `end` may be read once its other streams have landed up to here."""
+    """A node's rows up to `end` may be read once its other streams have landed up to here: a run, and the offset after its last row."""
 
     end: int
-    needed: Mapping[str, int]
+    needed: Mapping[str, tuple[str, int]]
 
 
 class Following:
     """What one query remembers of the streams that it follows, for as long as it runs."""
 
     def __init__(self, paths: str, queries: list[Query]) -> None:
-        self.followed = [(query, Journals(paths, query.stream)) for query in queries]
+        self.followed = [(query, Runs(Journals(paths, query.stream))) for query in queries]
         self.notes: dict[str, _Note] = {}
         self.reached: dict[str, int] = {}
 
     def reach(self, ends: Mapping[str, int]) -> dict[str, int]:
         """How far each node may be read, whose rows reach up to `ends`: seen before this is asked."""
-        nexts, places = self._look(), {query.stream: query.find_place() for query, _ in self.followed}
+        nexts, reached = self._look(), {query.stream: query.find_reached() for query, _ in self.followed}
         for node, end in ends.items():
             note = self.notes.get(node)
-            if note is None or _has_landed(node, note, places):
+            if note is None or _has_landed(note, reached):
                 if note is not None:
                     self.reached[node] = note.end
                 note = self.notes[node] = _Note(end, {stream: at[node] for stream, at in nexts.items() if node in at})
-            if _has_landed(node, note, places):
+            if _has_landed(note, reached):
                 self.reached[node] = note.end
         return {node: min(end, self.reached[node]) for node, end in ends.items() if node in self.reached}
 
-    def _look(self) -> dict[str, dict[str, int]]:
-        """How far the streams reach that hold anything to land, by node."""
-        found: dict[str, dict[str, int]] = {}
-        for query, journals in self.followed:
-            journals.look()
-            held = journals.folders.items()
-            found[query.stream] = {node: folder.next for node, folder in held if folder.first < folder.next}
+    def _look(self) -> dict[str, dict[str, tuple[str, int]]]:
+        """How far the streams reach that hold anything to land, by node: the last run, and the offset after its last row."""
+        found: dict[str, dict[str, tuple[str, int]]] = {}
+        for query, runs in self.followed:
+            runs.journals.look()
+            spans = {node: runs.spans(node) for node in runs.journals.folders}
+            found[query.stream] = {node: (each[-1].run, each[-1].next) for node, each in spans.items() if each}
         return found
 
 
-def _has_landed(node: str, note: _Note, places: Mapping[str, Mapping[str, int]]) -> bool:
-    return all(places[stream].get(node, 0) >= next for stream, next in note.needed.items())
+def _has_landed(note: _Note, reached: Mapping[str, Mapping[str, int]]) -> bool:
+    return all(reached[stream].get(run, 0) >= next for stream, (run, next) in note.needed.items())
 
 
 def to_option(queries: list[Query]) -> str:
     """As the source's option `follows`."""
-    return json.dumps([[query.stream, query.checkpoint, dict(query.starts)] for query in queries])
+    return json.dumps([[query.stream, query.checkpoint, query.starts] for query in queries])
 
 
 def from_option(text: str) -> list[Query]:

@@ -3,9 +3,10 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-landed (as startingOffsets, of nodes that may be away as well),
-asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (offsets that a
-stream is not to bring, {NODE: [[FIRST, NEXT], …]}, in order), follows (the queries that a stream does not overtake: see following.py).
+asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (rows that a stream is not to bring,
+{NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last row that landed before a stream began, {NODE: {RUN: NEXT}}),
+landedIn (the table that rows land in: tells rows of one run and offset apart), follows (the queries that a stream does not overtake: see
+following.py).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
@@ -31,14 +32,15 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
-from ..transforms.ranges import clipped, count_offsets, merged
+from ..transforms.ranges import Range, clipped, count_offsets, merged
 from ..values.numbers import parse_count
-from .checksum import CHECKSUM
-from .columns import FAULT, stream_columns, stream_schema
+from .columns import stream_columns, stream_schema
 from .following import Following, from_option
-from .offsets import from_offset, last_of, share, to_offset
+from .offsets import Passed, RunsPassed, from_offset, runs_of, share, to_offset
 from .parts import Journals
+from .positions import Begin, Positions
 from .rows import Part, Reading, read_part
+from .runs import ranges_by_run, ranges_in, with_runs
 from .tasks import TASKS, describe_task
 from .worker import settle
 
@@ -79,13 +81,20 @@ class Options:
         self.starts: dict[str, int] = {}
         if self.starting not in ("earliest", "latest"):
             self.starts = _starts(self.starting)
-        self.landed = _starts(known.get("landed", "{}"))
-        left_out: dict[str, list[list[int]]] = json.loads(known.get("leftout", "{}"))
-        self.left_out = {node: [(first, next) for first, next in ranges] for node, ranges in left_out.items()}
+        self.left_out = ranges_by_run(json.loads(known.get("leftout", "{}")))
+        landed: dict[str, dict[str, int]] = json.loads(known.get("landed", "{}"))
+        self.landed = {node: [Passed(run, next) for run, next in runs.items()] for node, runs in landed.items()}
+        self.landed_in = known.get("landedin", "")
         self.follows = from_option(known.get("follows", "[]"))
 
     def journals(self) -> Journals:
         return Journals(self.path, self.stream, rows_per_task=self.rows_per_task)
+
+    def find_crcs(self, run: str, offset: int) -> set[int]:
+        """The checksums of a row that landed."""
+        from ..delta.landed import find_crcs
+
+        return find_crcs(self.landed_in, run, offset) if self.landed_in else set()
 
 
 def _count(known: Mapping[str, str], name: str, default: int) -> int:
@@ -180,10 +189,12 @@ class JournalReader(DataSourceReader):
 
 
 def check_same_journals(paths: Sequence[str], stream: str, place: Mapping[str, Any]) -> None:
-    """Raises JournalReplaced where a query's saved place is of other journals than those that are there."""
+    """Raises JournalReplaced where it cannot be told which rows of the journals a query has read."""
     reader = JournalStreamReader(Options({"path": ",".join(paths), "stream": stream}), stream_columns(stream))
     reader.journals.look()
-    reader.check_same(from_offset(stream, place), last_of(place))
+    for node, at in from_offset(stream, place).items():
+        if node in reader.journals.folders:
+            reader.positions.begin(node, at, runs_of(place))
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -193,45 +204,44 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.reading = reading_of(options, schema)
         self.journals = options.journals()
+        self.positions = Positions(self.journals, may_lose=options.may_lose, find_crcs=options.find_crcs)
         self.last: dict[str, int] | None = None
         """Where an availableNow query ends: what was there when it began."""
-        self.checked: dict[str, int] = {}
-        """The places at which the journals were found to be those that were read."""
+        self.begins: dict[str, tuple[object, Begin]] = {}
+        """Where each node is read on, as it was found when its journal was as it is."""
         self.following = Following(options.path, options.follows) if options.follows else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs: not what the driver knows of the journals."""
         options = copy(self.options)
-        options.left_out = {}
+        options.left_out, options.landed = {}, {}
         return {"options": options, "reading": self.reading}
 
     def initialOffset(self) -> dict[str, Any]:
+        """Of nodes that are read from their beginning nothing: where that is `latestOffset` finds."""
+        starts = dict(self.options.starts)
         self.journals.look()
-        starts = self.journals.nexts() if self.options.starting == "latest" else self.journals.firsts()
-        if unknown := sorted(set(self.options.starts) - set(starts)):
-            there = f"there are {', '.join(sorted(starts))}" if starts else "there is none"
+        firsts = self.journals.firsts()
+        if unknown := sorted(set(starts) - set(firsts)):
+            there = f"there are {', '.join(sorted(firsts))}" if firsts else "there is none"
             raise ConfigInvalid("startingOffsets", ", ".join(unknown), f"is no node under {self.options.path}; {there}")
-        starts |= {**self.options.landed, **self.options.starts}
-        return to_offset(self.options.stream, starts)
+        if self.options.starting == "latest":
+            starts = self.journals.nexts()
+        return to_offset(self.options.stream, starts, runs=self.positions.passed(self.options.landed, firsts, starts))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.options.rows_per_batch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        starts = from_offset(self.options.stream, start)
+        starts, runs = from_offset(self.options.stream, start), runs_of(start)
         self.journals.look()
+        begins = {node: self.begin(node, starts.get(node), runs) for node in [*self.journals.folders]}
         ends = self.journals.nexts()
         if self.last is not None:
             ends = {node: min(end, self.last.get(node, 0)) for node, end in ends.items() if node in self.last}
         if self.following:
             ends = self.following.reach(ends)
-        self.check_same(starts, last_of(start))
-        for node, end in self.journals.nexts().items():
-            if starts.get(node, 0) > end and not self.options.may_lose:
-                raise JournalBroken(
-                    f"node {node}: {self.options.stream} ends at {end}, before {starts[node]} that was read: was the journal replaced?"
-                )
-        begun = {node: starts.get(node, self.journals.folders[node].first) for node in ends}
+        begun = {node: begins[node].offset for node in ends}
         if self.options.may_lose:  # what retention let go of is no part of a share, nor of the rows that are told
             begun = {node: max(at, self.journals.folders[node].first) for node, at in begun.items()}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -240,57 +250,57 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if rows is not None
             else {node: max(end, begun[node]) for node, end in ends.items()}
         )
+        ends = {node: end for node, end in ends.items() if end > begins[node].offset or node not in starts}
         if not self.options.may_lose:
             for node, end in ends.items():
                 self.journals.check_there(node, begun[node], end)
-        nodes = {**starts, **ends}
-        if nodes == starts:
+        if not any(end > begins[node].offset for node, end in ends.items()):
             return start  # one that brings nothing new stays as it is
-        found = self.count(starts, begun, ends) if self.options.as_tasks else to_offset(self.options.stream, nodes)
-        kept = {node: [*row] for node, row in last_of(start).items() if nodes[node] == starts.get(node)}
-        return found | {"last": {**kept, **self.last_rows(nodes)}}
+        begun = {**starts, **{node: begun[node] for node in ends}}
+        passed = self.positions.passed(runs, begun, ends)
+        replaced = {node: begins[node].why for node in ends if begins[node].why}
+        more = {
+            **({"before": start["runs"]} if "begun" not in start and "runs" in start else {}),
+            **({"replaced": replaced} if replaced else {}),
+            **(self.count(begins, begun, ends) if self.options.as_tasks else {}),
+        }
+        return to_offset(self.options.stream, {**starts, **ends}, begun, passed) | more
 
-    def last_rows(self, places: Mapping[str, int]) -> dict[str, list[str | int]]:
-        """The run and checksum of the row before each node's offset, where it is there and sound."""
-        found: dict[str, list[str | int]] = {}
-        for node, next in places.items():
-            folder = self.journals.folders.get(node)
-            if folder is None or not folder.first < next <= folder.next:
-                continue
-            schema = stream_schema(self.options.stream)
-            wanted = pa.schema([schema.field("run"), schema.field(CHECKSUM), pa.field(FAULT, pa.string())])
-            for part in self.journals.parts({node: next - 1}, {node: next}, may_lose=True):
-                for batch in read_part(part, Reading(schema, wanted)):
-                    for row in batch.to_pylist():
-                        if row[FAULT] is None:
-                            found[node] = [row["run"], row[CHECKSUM]]
+    def begin(self, node: str, at: int | None, runs: RunsPassed) -> Begin:
+        """Where a node is read on; looked at anew when anything of its journal is. What is known of files may be of others that had their
+        names, so that a journal that seems to be another one is looked at from its beginning.
+        """
+        seen = (self.journals.folders[node].signature, at, runs.get(node))
+        if self.begins.get(node, (None,))[0] == seen:
+            return self.begins[node][1]
+        try:
+            found = self.positions.begin(node, at, runs)
+            is_other = at is not None and found != Begin(at)
+        except (JournalReplaced, JournalBroken):
+            is_other = True
+        if is_other:
+            self.positions.reopen(node)
+            found = self.positions.begin(node, at, runs)
+        self.begins[node] = (self.journals.folders[node].signature, at, runs.get(node)), found
         return found
 
-    def check_same(self, starts: Mapping[str, int], last: Mapping[str, tuple[str, int]]) -> None:
-        """Raises JournalReplaced where the row before a saved place is another one than was read: the same name, another journal. Rows
-        of it before that place would be left out, whatever their number.
-        """
-        known = {node: at for node, at in starts.items() if node in last and self.checked.get(node) != at}
-        for node, (run, crc) in self.last_rows(known).items():
-            if (run, crc) != last[node]:
-                raise JournalReplaced(
-                    f"node {node}: row {starts[node] - 1} of {self.options.stream} is of run {run}, and the row that was read there was of "
-                    f"run {last[node][0]}: {self.journals.folders[node].folder} began anew or was put back from a copy. Nothing of it was "
-                    "read; give the node another name (node.name) and its journal lands beside the rows that there are"
-                )
-        self.checked |= known
-
-    def count(self, starts: dict[str, int], begun: dict[str, int], ends: dict[str, int]) -> dict[str, Any]:
-        """The offset of a batch of tasks. What Spark counts are these: the offset says how many rows they bring."""
-        lost = sum(begun[node] - starts.get(node, begun[node]) for node in begun)
+    def count(self, begins: Mapping[str, Begin], begun: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, Any]:
+        """What the offset of a batch of tasks says of the rows that they bring: what Spark counts are the tasks."""
+        lost = sum(begun[node] - begins[node].offset for node in ends)
         absent = 0
-        for node in ends:
-            low, high = begun[node], ends[node]
+        for node, high in ends.items():
+            low = begun[node]
             gone = self.journals.missing_files(node, low, high) if self.options.may_lose else []
             lost += count_offsets(gone)
-            known = (self.journals.folders[node].holes, self.options.left_out.get(node, []))
+            known = (self.journals.folders[node].holes, self.left_out(node))
             absent += count_offsets(merged([*gone, *(each for ranges in known for each in clipped(ranges, low, high))]))
-        return to_offset(self.options.stream, {**starts, **ends}, {**starts, **begun}, absent=absent, lost=lost)
+        return {"tasks": True, **{name: rows for name, rows in (("absent", absent), ("lost", lost)) if rows}}
+
+    def left_out(self, node: str) -> list[Range]:
+        """The offsets of a node's journal that the stream is not to bring."""
+        if not self.options.left_out:
+            return []
+        return ranges_in(self.options.left_out, self.positions.runs.spans(node), node)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.journals.look()
@@ -300,10 +310,15 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(self.options.stream, self.journals.nexts())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if start == end:
+            return []
         self.journals.look()
-        starts, ends = from_offset(self.options.stream, start), from_offset(self.options.stream, end)
-        parts = self.journals.parts(starts, ends, may_lose=self.options.may_lose)
-        return [Task(leave_out(part, self.options.left_out.get(part.node, []))) for part in parts]
+        ends = from_offset(self.options.stream, end)
+        begun = {node: int(at) for node, at in end.get("begun", {}).items()} or from_offset(self.options.stream, start)
+        parts = self.journals.parts(begun, ends, may_lose=self.options.may_lose)
+        spans = {node: self.positions.runs.spans(node) for node in {part.node for part in parts}}
+        left_out = {node: self.left_out(node) for node in spans}
+        return [Task(leave_out(with_runs(part, spans[part.node]), left_out[part.node])) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)

@@ -1,9 +1,11 @@
 """Where a streaming query stands in the journals: an offset for each node, and how much of what is new it takes next.
 
-Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}}`: of every node the first row that was not read yet. `begun`,
-where it is there, is where the batch up to it began; `absent` is how many of its rows do not come (holes, what is left out, lost files),
-`lost` how many rows of it, or before it, were let go of or removed before they were read. `last` is, for each node, the run and the
-checksum of the row before its offset, where that row was there: it tells whether a journal is still the one that was read.
+Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}, "runs": {NODE: [[RUN, NEXT, CRC], …]}}`: of every node the first row
+that was not read yet, and the runs that it was read of, the last at the end, each with the offset after its last row and that row's
+checksum (null where it is not known). `begun` is where the batch up to it began; a batch that is repeated is read from there.
+`before`, of a first batch, is what had been read before it by a query whose checkpoint was lost. `tasks` says that ranges are handed on in
+place of rows, and then `absent` how many of these do not come (holes, what is left out, lost files), `lost` how many rows of it, or before
+it, were let go of or removed before they were read. `replaced` says of nodes why they were not read on from where they had been read to.
 Invariant: a share never goes past what is there, and of what is there the oldest rows are taken, whichever node's they are: who sums up
 by time is not brought what is long past because one node has more to catch up with than another.
 """
@@ -17,13 +19,29 @@ from typing import Any, NamedTuple
 from ..errors import JournalBroken
 
 
+class Passed(NamedTuple):
+    """A run that was come past: the offset after the last of its rows that was read, and that row's checksum where it is known."""
+
+    run: str
+    next: int
+    crc: int | None = None
+
+
+RunsPassed = Mapping[str, Sequence[Passed]]
+"""By node."""
+_RUNS_MAX = 1000
+"""Runs of a node that are kept, the latest. A journal that goes back further than so many starts is taken for another one."""
+
+
 def to_offset(
-    stream: str, nodes: Mapping[str, int], begun: Mapping[str, int] | None = None, *, absent: int = 0, lost: int = 0
+    stream: str, nodes: Mapping[str, int], begun: Mapping[str, int] | None = None, runs: RunsPassed | None = None
 ) -> dict[str, Any]:
     offset: dict[str, Any] = {"stream": stream, "nodes": dict(sorted(nodes.items()))}
     if begun is not None:
         offset["begun"] = dict(sorted(begun.items()))
-    return offset | {name: rows for name, rows in (("absent", absent), ("lost", lost)) if rows}
+    if runs:
+        offset["runs"] = {node: [[*each] for each in passed[-_RUNS_MAX:]] for node, passed in sorted(runs.items())}
+    return offset
 
 
 def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
@@ -35,9 +53,21 @@ def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
     return {str(node): int(next) for node, next in offset["nodes"].items()}
 
 
-def last_of(offset: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
-    """By node the run and checksum of the last row that was read; of checkpoints from before these were kept there are none."""
-    return {str(node): (str(run), int(crc)) for node, (run, crc) in offset.get("last", {}).items()}
+def runs_of(offset: Mapping[str, Any], name: str = "runs") -> dict[str, list[Passed]]:
+    """By node the runs that were come past. Of checkpoints from before these were kept it is the run of the last row, or none."""
+    if name in offset:
+        return {str(node): [Passed(*each) for each in passed] for node, passed in offset[name].items()}
+    nodes = offset.get("nodes", {})
+    return {str(node): [Passed(str(run), nodes[node], int(crc))] for node, (run, crc) in offset.get("last", {}).items()}
+
+
+def reached_by_run(runs: RunsPassed) -> dict[str, int]:
+    """The offset after the last row that was read, of each run, whatever the name under which its journal was read."""
+    reached: dict[str, int] = {}
+    for passed in runs.values():
+        for each in passed:
+            reached[each.run] = max(each.next, reached.get(each.run, 0))
+    return reached
 
 
 class Span(NamedTuple):

@@ -36,10 +36,11 @@ class Journals:
         for folder in find_folders(self.paths, self.stream):
             if folder not in self._all:
                 self._all[folder] = StreamFolder(folder, self.stream)
+        folders: dict[str, StreamFolder] = {}
         for found in self._all.values():
             found.look()
             if found.node:
-                known = self.folders.setdefault(found.node, found)
+                known = folders.setdefault(found.node, found)
                 if known is not found:
                     raise ConfigInvalid(
                         "journal.paths",
@@ -47,6 +48,14 @@ class Journals:
                         f"has two journals of the node {found.node}, {known.folder} and {found.folder}",
                         hint="name one of them",
                     )
+        self.folders = folders
+
+    def reopen(self, node: str) -> None:
+        """Look at a node's files as if for the first time."""
+        known = self.folders.pop(node)
+        self._all.pop(known.folder)
+        self.look()
+        self.folders.setdefault(node, known)
 
     def firsts(self) -> dict[str, int]:
         return {node: folder.first for node, folder in self.folders.items()}

@@ -6,17 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .offsets import from_offset
+from .offsets import Passed, from_offset, runs_of
 
 
-def find_place(checkpoint: Path, stream: str) -> dict[str, int]:
-    """Where a query goes on from its checkpoint, by node: after the last batch, or where that began if it was cut short."""
+def find_runs(checkpoint: Path, stream: str) -> dict[str, list[Passed]]:
+    """The runs that a query has come past by its checkpoint, by node: up to its last batch, or where that began if it was cut short."""
     last = last_batch(checkpoint, "offsets")
     if last is None:
         return {}
     told = offset_of(checkpoint, last)
-    is_done = (checkpoint / "commits" / str(last)).exists()
-    return from_offset(stream, told if is_done else {**told, "nodes": told.get("begun", {})})
+    from_offset(stream, told)
+    if (checkpoint / "commits" / str(last)).exists():
+        return runs_of(told)
+    if (checkpoint / "offsets" / str(last - 1)).exists():
+        return runs_of(offset_of(checkpoint, last - 1))
+    return runs_of(told, "before") if "before" in told else {}
 
 
 def has_taken_rows(checkpoint: Path) -> bool:

@@ -44,6 +44,8 @@ class Part:
     """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
     left_out: tuple[tuple[int, int], ...] = ()
     """Offsets that nobody is to be given."""
+    runs: tuple[tuple[str, int, int], ...] = ()
+    """The runs of its rows, each with its first offset and the one after its last, for rows whose own account is damaged."""
     may_lose: bool = False
     """Whether rows that retention lets go of before they are read are passed over."""
 
@@ -252,6 +254,7 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
             faults[index] = f"offset: the row says {given[index]}"
         batch = batch.set_column(batch.schema.get_field_index("journal_offset"), "journal_offset", pa.array(offsets))
         batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
+        batch = batch.set_column(batch.schema.get_field_index("run"), "run", known_runs(batch, offsets, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
     columns = [batch.column(field.name).cast(field.type) for field in reading.schema]
     return pa.RecordBatch.from_arrays([*columns, fault], names=[*reading.schema.names, FAULT])
@@ -265,10 +268,31 @@ def sound_times(batch: pa.RecordBatch, wrong: np.ndarray[Any, np.dtype[np.bool_]
     return pa.array(times).view(pa.timestamp("us", "UTC"))
 
 
+def known_runs(
+    batch: pa.RecordBatch, offsets: Offsets, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part
+) -> pa.Array:
+    """The runs, those of damaged rows as the rows around them tell: a row is known by its run and offset."""
+    told, runs = batch.column("run").to_pylist(), runs_at(part, offsets)
+    return pa.array(
+        [run if is_wrong and run else own for own, run, is_wrong in zip(told, runs, wrong, strict=True)], pa.string()
+    )
+
+
+def runs_at(part: Part, offsets: Offsets) -> list[str]:
+    """The run of each offset; empty where the part does not know it."""
+    begins = [first for _, first, _ in part.runs]
+    index = np.searchsorted(begins, offsets, side="right") - 1
+    return [
+        part.runs[at][0] if at >= 0 and offset < part.runs[at][2] else ""
+        for at, offset in zip(index, offsets, strict=True)
+    ]
+
+
 def lost_rows(part: Part, schema: pa.Schema, offsets: Offsets, why: str) -> pa.RecordBatch:
     """A row for each offset whose own is lost: its node, its offset, a time nearby, and the fault."""
     known = {
         "node": pa.array([part.node] * len(offsets), pa.string()),
+        "run": pa.array(runs_at(part, offsets), pa.string()),
         "journal_offset": pa.array(offsets),
         "time": pa.array([part.time] * len(offsets), pa.timestamp("us", "UTC")),
     }

@@ -42,6 +42,8 @@ class Segment(NamedTuple):
     arrival_min: int | None = None
     arrival_max: int | None = None
     holes: tuple[tuple[int, int], ...] = ()
+    run: str = ""
+    """The run that wrote its rows, as the manifest says; empty where it does not."""
 
 
 @dataclass
@@ -58,6 +60,8 @@ class OpenSegment:
     """Where the file after it begins. What is not there up to that offset was lost, or left out after a power cut."""
     tail_bytes: int = 0
     """Bytes behind the last batch that nobody can read yet."""
+    inode: int = 0
+    """Which file of that name it is."""
     _at: int = 0
 
     @property
@@ -106,6 +110,8 @@ class StreamFolder:
         self.stream = stream
         self.node = ""
         self.first = 0
+        self._told_node = ""
+        self._node_from: tuple[str, int] | None = None
         self.sealed: list[Segment] = []
         self.holes: list[tuple[int, int]] = []
         """Offsets that are gone for good: as the manifest says of its segments, and those left out after a power cut."""
@@ -123,6 +129,11 @@ class StreamFolder:
         return max([self.first, *sealed, *(segment.next for segment in self.open[-1:])])
 
     @property
+    def signature(self) -> object:
+        """Another one whenever another look found other rows."""
+        return self._manifest_is, self._folder_was, [(each.path.name, each.inode, each.next) for each in self.open]
+
+    @property
     def tail_bytes(self) -> int:
         """Bytes of the open segment, behind its rows, that nobody can read yet."""
         return sum(segment.tail_bytes for segment in self.open[-1:])
@@ -135,6 +146,7 @@ class StreamFolder:
                 self._list_open()
                 if not self._read_manifest():  # what was sealed between the two would be in neither
                     self._miss_manifest()
+                    self._find_node()
                     return
             except FileNotFoundError:
                 self._folder_was, self._manifest_is = -1, ()
@@ -148,13 +160,18 @@ class StreamFolder:
         try:
             status = path.stat()
         except FileNotFoundError:
-            self._manifest_is, self.sealed, self._sealed_holes = (), [], []  # nothing was sealed yet
+            self._manifest_is, self.first, self.sealed, self._sealed_holes = (), 0, [], []  # nothing was sealed yet
             return False
         is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
         if is_now == self._manifest_is:
             return False
         table = parse_manifest(path, path.read_bytes(), self.stream)
-        self.node, self.first, self.sealed, self._sealed_holes = table.node, table.first, table.segments, table.holes
+        self._told_node, self.first, self.sealed, self._sealed_holes = (
+            table.node,
+            table.first,
+            table.segments,
+            table.holes,
+        )
         self._manifest_is = is_now
         return True
 
@@ -168,6 +185,18 @@ class StreamFolder:
                     f"{self.folder / MANIFEST} is not there, and {len(alone)} sealed segments are, from {alone[0]} on: "
                     "the node makes it anew when it starts again"
                 )
+
+    def _find_node(self) -> None:
+        """The node that writes the journal, as its newest rows say. A manifest names the one that began it: a journal may have been copied,
+        or its node have been given another name.
+        """
+        opened = next((segment for segment in reversed(self.open) if segment.batches), None)
+        sealed = self.sealed[-1] if self.sealed and opened is None else None
+        newest = (opened.path.name, opened.inode) if opened else (sealed.file, 0) if sealed else None
+        if newest is None or newest != self._node_from:
+            path = self.folder / sealed.file if sealed else None
+            found = read_node(opened, self._told_node) if opened else read_sealed_node(path) if path else ""
+            self.node, self._node_from = found or self._told_node, newest
 
     def _list_open(self) -> None:
         modified = self.folder.stat().st_mtime_ns
@@ -184,14 +213,15 @@ class StreamFolder:
             first = int(name[:20])
             if first in sealed_firsts or first < after:
                 continue  # sealed already, and not yet removed
-            segment = known.get(name) or OpenSegment(self.folder / name, first, stream_schema(self.stream))
+            inode = (self.folder / name).stat().st_ino
+            segment = known.get(name)
+            if segment is None or segment.inode != inode:  # another journal may have come in its place
+                segment = OpenSegment(self.folder / name, first, stream_schema(self.stream), inode=inode)
             segment.look()
             kept.append(segment)
         self.open = _cut(kept)
         skipped = [(each.next, each.bound) for each in self.open if each.bound is not None and each.next < each.bound]
         self.holes = [*self._sealed_holes, *skipped]
-        if self.open and not self.node:
-            self.node = read_node(self.open[0])
 
     def segments_of(self, first: int, next: int) -> list[Segment | OpenSegment]:
         """The segments with rows of these offsets, oldest first."""
@@ -263,7 +293,7 @@ def _segment(entry: dict[str, Any]) -> Segment:
     file, first, following = entry["file"], int(entry["first"]), int(entry["next"])
     if not _SEALED.fullmatch(file) or first >= following:
         raise ValueError(f"{file} with offsets {first} to {following}")
-    return Segment(file, first, following, **bounds, holes=holes)
+    return Segment(file, first, following, **bounds, holes=holes, run=str(entry.get("run") or ""))
 
 
 def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
@@ -304,8 +334,8 @@ def read_batch(segment: OpenSegment, batch: Batch) -> pa.RecordBatch:
     return found
 
 
-def read_node(segment: OpenSegment) -> str:
-    """The node that a segment's first sound row names; empty while there is none."""
+def read_node(segment: OpenSegment, told: str = "") -> str:
+    """The node that a segment's first sound row names, or, while there is none, what was `told`."""
     for batch in segment.batches:
         try:
             found = read_batch(segment, batch)
@@ -314,6 +344,21 @@ def read_node(segment: OpenSegment) -> str:
         sound = sound_rows(found)
         if len(sound):
             return str(found.column("node")[int(sound[0])].as_py())
-    if segment.batches:
+    if segment.batches and not told:
         raise JournalBroken(f"{segment.path}: no row of it is sound, and no manifest says which node wrote it")
+    return told
+
+
+def read_sealed_node(path: Path) -> str:
+    """The node that the first sound row of a sealed segment names; empty where none can be read."""
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            reader = pa.ipc.open_file(mapped)
+            for index in range(reader.num_record_batches):
+                batch = reader.get_batch(index)
+                sound = sound_rows(batch)
+                if len(sound):
+                    return str(batch.column("node")[int(sound[0])].as_py())
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        pass
     return ""

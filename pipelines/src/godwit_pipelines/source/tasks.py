@@ -44,6 +44,6 @@ def read_tasks(batches: Iterator[pa.RecordBatch], stream: str, *, verify: bool) 
 
 def _part_of(task: str) -> Part:
     table = json.loads(task)
-    for name in ("holes", "ranges", "left_out"):
+    for name in ("holes", "ranges", "left_out", "runs"):
         table[name] = tuple(tuple(each) for each in table[name])
     return Part(**table)

@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -18,6 +19,7 @@ from pyspark.sql.types import (
 
 TEXT, LONG, INT, DOUBLE, BOOL = StringType(), LongType(), IntegerType(), DoubleType(), BooleanType()
 TIME, BINARY, LONGS = TimestampType(), BinaryType(), ArrayType(LongType())
+OFFSETS = MapType(StringType(), LongType())
 
 
 def column(name: str, kind: DataType, about: str, *, null: bool = False) -> StructField:

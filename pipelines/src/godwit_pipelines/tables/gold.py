@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .columns import BINARY, DOUBLE, INT, LONG, LONGS, NODE, TENANT, TEXT, TIME, column, table_of_columns
+from .columns import BINARY, DOUBLE, INT, LONG, LONGS, NODE, OFFSETS, TENANT, TEXT, TIME, column, table_of_columns
 from .proof import PROOF
 from .table import Table
 
@@ -109,7 +109,11 @@ BARS = Table(
         column("low", DOUBLE, "The lowest."),
         column("close", DOUBLE, "The last."),
         column("count", LONG, "How many there were."),
-        column("to_offset", LONG, "The last one's offset in the node's journal: what comes is counted if it is later."),
+        column(
+            "to_offsets",
+            OFFSETS,
+            "By run of the node the last one's offset in its journal: what comes of a run is counted if it is later.",
+        ),
     ),
     key=("window_start", "window_end", "node", "subject"),
     job="ohlc",

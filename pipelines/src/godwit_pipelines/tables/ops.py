@@ -29,6 +29,9 @@ LANDING = Table(
                 LongType(),
                 "Rows in the range that the bronze table holds; of erased, rows in it that were erased.",
             ),
+            _field(
+                "run", StringType(), "The node's run that wrote the first of them; null where none is known.", null=True
+            ),
         ]
     ),
     key=("time", "stream", "node", "kind", "first"),
@@ -72,7 +75,7 @@ ERASED = Table(
             _field("first", LongType(), "The first offset of the range."),
             _field("next", LongType(), "The offset after the last of the range."),
             _field("rows", LongType(), "Rows of the range that the table had."),
-            _field("run", StringType(), "Of messages: the node's run that numbered their arrivals.", null=True),
+            _field("run", StringType(), "The node's run that wrote them.", null=True),
             _field("epoch", LongType(), "Of messages: the epoch of their sequences.", null=True),
             _field(
                 "arrival",
@@ -82,7 +85,7 @@ ERASED = Table(
             ),
         ]
     ),
-    key=("erasure", "stream", "node", "first"),
+    key=("erasure", "stream", "node", "run", "first"),
     job="maintain",
     fresh_s=0,
     told="--option erase=IDENTITY",

@@ -35,6 +35,7 @@ def delivery_windows(
         *(
             "node",
             "tenant",
+            "run",
             "journal_offset",
             "time",
             "selector",
@@ -51,6 +52,7 @@ def delivery_windows(
         *(
             "node",
             "tenant",
+            "run",
             "journal_offset",
             "time",
             "selector",

@@ -40,7 +40,7 @@ def count_gone(points: DataFrame, erased: DataFrame, lines: DataFrame) -> DataFr
         *lane, "place", "coalesce(rows - greatest(0L, reached - 1 - place), 0L) as gone"
     )
     ends = (F.max(F.when(F.col("end") == end, F.col("gone"))).alias(name) for end, name in enumerate(GONE))
-    return points.join(counted, [*lane, "place"]).groupBy("node", "journal_offset").agg(*ends)
+    return points.join(counted, [*lane, "place"]).groupBy("node", "run", "journal_offset").agg(*ends)
 
 
 def know_erased(ranges: DataFrame, erased: DataFrame | None, lines: DataFrame) -> DataFrame:

@@ -46,26 +46,47 @@ def bars(
 def values(messages: DataFrame, width: str = "1 second", field: str = "$") -> DataFrame:
     """The numbers in a batch's messages, each with its window: what `add_bars` takes."""
     windowed = _numbers(messages, field).withColumn("window", F.window("time", width))
-    return windowed.select("window.start", "window.end", "node", "subject", "journal_offset", "value")
+    return windowed.select("window.start", "window.end", "node", "subject", "run", "journal_offset", "time", "value")
 
 
 def add_bars(values: DataFrame, known: DataFrame) -> DataFrame:
-    """The bars that these values change, `known` ones among them. A bar says up to which offset of its node it has counted
-    (`to_offset`), and counts later ones only: a batch that is done again changes nothing. A node's values may come in any
-    number of batches, however late, but in the order of its journal; within a batch each comes once.
+    """The bars that these values change, `known` ones among them. A bar says up to which offset of each run of its node it has counted
+    (`to_offsets`), and counts later ones only: a batch that is done again changes nothing. A node's values may come in any
+    number of batches, however late, but each run's in the order of its journal; within a batch each comes once.
     """
-    before = known.filter("to_offset is not null").select(
-        *KEY, *(F.col(name).alias(f"known_{name}") for name in (*_VALUES, "to_offset"))
+    before = known.filter("to_offsets is not null").select(
+        *KEY, *(F.col(name).alias(f"known_{name}") for name in (*_VALUES, "to_offsets"))
     )
-    new = values.join(before, [*KEY], "left").filter("known_to_offset is null or journal_offset > known_to_offset")
-    return new.groupBy(*KEY).agg(
-        F.expr("coalesce(first(known_open), min_by(value, journal_offset)) as open"),
-        F.expr("greatest(first(known_high), max(value)) as high"),
-        F.expr("least(first(known_low), min(value)) as low"),
-        F.expr("max_by(value, journal_offset) as close"),
-        F.expr("coalesce(first(known_count), 0) + count(*) as count"),
-        F.expr("max(journal_offset) as to_offset"),
+    is_new = "known_to_offsets is null or journal_offset > coalesce(known_to_offsets[run], -1)"
+    of_runs = (
+        values.join(before, [*KEY], "left")
+        .filter(is_new)
+        .groupBy(*KEY, "run")
+        .agg(
+            *(F.first(f"known_{name}").alias(f"known_{name}") for name in (*_VALUES, "to_offsets")),
+            *(
+                F.expr(f"{how}(value, journal_offset) as {name}")
+                for how, name in (("min_by", "open"), ("max_by", "close"))
+            ),
+            *(F.expr(f"{how}(value) as {name}") for how, name in (("max", "high"), ("min", "low"), ("count", "count"))),
+            *(F.expr(f"{how}(time) as {name}") for how, name in (("min", "first_time"), ("max", "last_time"))),
+            F.max("journal_offset").alias("to_offset"),
+        )
     )
+    summed = of_runs.groupBy(*KEY).agg(
+        F.expr("coalesce(first(known_open), min_by(open, first_time)) as open"),
+        F.expr("greatest(first(known_high), max(high)) as high"),
+        F.expr("least(first(known_low), min(low)) as low"),
+        F.expr("max_by(close, last_time) as close"),
+        F.expr("coalesce(first(known_count), 0) + sum(count) as count"),
+        F.first("known_to_offsets").alias("known"),
+        F.expr("map_from_entries(collect_list(struct(run, to_offset))) as come"),
+    )
+    return summed.selectExpr(*KEY, *_VALUES, f"{_BOTH} as to_offsets")
+
+
+_BOTH = """map_concat(map_filter(coalesce(known, cast(map() as map<string, bigint>)), (run, _) -> not map_contains_key(come, run)),
+    come)"""
 
 
 def _numbers(messages: DataFrame, field: str) -> DataFrame:
@@ -75,7 +96,7 @@ def _numbers(messages: DataFrame, field: str) -> DataFrame:
     if field == "$":
         number = f"coalesce({number}, {_number(text)})"
     found = messages.filter("kind != 'bytes'").selectExpr(
-        *("node", "subject", "time", "arrival", "journal_offset", f"{number} as value")
+        *("node", "subject", "run", "time", "arrival", "journal_offset", f"{number} as value")
     )
     return found.filter("value is not null and abs(value) < double('infinity')")
 

@@ -163,8 +163,8 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
 
 
 def list_points(ranges: DataFrame) -> DataFrame:
-    """Places that are counted for each range (`offset`), by `end`: before it, its last, and the last of its lane; where the journal holds
-    them.
+    """Places that are counted for each range (`run` and `offset`), by `end`: before it, its last, and the last of its lane; where the
+    journal holds them.
     """
     held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
@@ -174,8 +174,8 @@ def list_points(ranges: DataFrame) -> DataFrame:
             F.struct(F.lit(2).alias("end"), held.alias("place")),
         )
     )
-    return ranges.select(*LANE, F.col("journal_offset"), ends.alias("at")).select(
-        *LANE, "journal_offset", "at.end", "at.place"
+    return ranges.select(*LANE, "run", "journal_offset", ends.alias("at")).select(
+        *LANE, "run", "journal_offset", "at.end", "at.place"
     )
 
 
@@ -184,21 +184,23 @@ def count_through(ranges: DataFrame, places: DataFrame) -> DataFrame:
     journal holds them. One sort. Of a subject `first` and `last` say where it is known (else null).
     """
     points = list_points(ranges)
-    ruler = places.selectExpr(*LANE, "cast(null as long) as journal_offset", f"{_MESSAGE} as end", "place")
+    ruler = places.selectExpr(
+        *LANE, "cast(null as string) as run", "cast(null as long) as journal_offset", f"{_MESSAGE} as end", "place"
+    )
     lane = Window.partitionBy(*LANE).orderBy("place", "end").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     through = F.sum((F.col("end") == _MESSAGE).cast("long")).over(lane)
     ends_of = (
         ruler.unionByName(points)
         .withColumn("through", through)
         .filter("end >= 0")
-        .groupBy("node", "journal_offset")
+        .groupBy("node", "run", "journal_offset")
         .agg(
             (F.max(F.when(F.col("end") == 0, F.col("through"))) + 1).alias("lo"),
             F.max(F.when(F.col("end") == 1, F.col("through"))).alias("hi"),
             F.max(F.when(F.col("end") == 2, F.col("through"))).alias("published_to"),
         )
     )
-    counted = ranges.join(ends_of, ["node", "journal_offset"], "inner").withColumns(
+    counted = ranges.join(ends_of, ["node", "run", "journal_offset"], "inner").withColumns(
         {name: F.expr(sql) for name, sql in _OUTSIDE.items()}
     )
     return counted.withColumn("hi", F.expr(_BEYOND))
@@ -243,5 +245,5 @@ def measure_ranges(deliveries: DataFrame, published: Published, *, counts: bool 
         counted = counted.selectExpr("*", *(f"0L as {name}" for name in GONE))
     else:
         gone = count_gone(list_points(patterns), published.erased, lines)
-        counted = counted.join(gone, ["node", "journal_offset"], "left").fillna(0, [*GONE])
+        counted = counted.join(gone, ["node", "run", "journal_offset"], "left").fillna(0, [*GONE])
     return know_erased(straight.unionByName(counted.select(*straight.columns)), published.erased, lines)

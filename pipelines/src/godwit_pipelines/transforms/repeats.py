@@ -1,5 +1,5 @@
 """Rows as they come to a sum: each once, and none late because of another stream, or of a clock that is wrong. A row that comes twice is
-one row: it is known by its node, stream and offset.
+one row: it is known by its node, stream, run and offset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IS_AHEAD = "time > current_timestamp() + interval 1 day"
 
 
 def drop_repeats(
-    rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...] = ("node", "journal_offset")
+    rows: DataFrame, lateness: str = LATENESS, key: tuple[str, ...] = ("node", "run", "journal_offset")
 ) -> DataFrame:
     """Each row once. In a stream a key is remembered for `lateness`."""
     return bring_together(rows, lateness=lateness, key=key)
@@ -26,7 +26,7 @@ def drop_repeats(
 def bring_together(
     *streams: DataFrame,
     lateness: str = LATENESS,
-    key: tuple[str, ...] = ("node", "stream", "journal_offset"),
+    key: tuple[str, ...] = ("node", "stream", "run", "journal_offset"),
     may_repeat: bool = True,
 ) -> DataFrame:
     """The rows of them all. Time goes on with the stream that is furthest behind: where there is much to catch up with, one of few

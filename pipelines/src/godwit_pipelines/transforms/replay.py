@@ -33,9 +33,10 @@ def choose(messages: DataFrame, selector: str, since: str = "", until: str = "",
 def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame:
     """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not
     published twice, under another it is; what did not change its subject's state then does not now. `partition`
-    keeps each subject's order; `node`, `time` and `arrival` sort within it.
+    keeps each subject's order; `node`, `time` and `arrival` sort within it. A message is known by its node, run and offset: after a journal
+    began anew, epochs and sequences of a subject may be given again.
     """
-    key = F.concat_ws("|", F.lit(name), "node", "subject", "epoch", "sequence")
+    key = F.concat_ws("|", F.lit(name), "node", "run", "journal_offset")
     return chosen.select(
         F.concat(F.lit(prefix), "subject").alias("subject"),
         "content",

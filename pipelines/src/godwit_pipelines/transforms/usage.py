@@ -19,7 +19,7 @@ def usage(
 
     def counted(stream: DataFrame, name: str, **counts: str) -> DataFrame:
         columns = (f"{counts.get(column, '0L')} as {column}" for column in COUNTS)
-        return stream.selectExpr("node", "tenant", "journal_offset", "time", f"'{name}' as stream", *columns)
+        return stream.selectExpr("node", "tenant", "run", "journal_offset", "time", f"'{name}' as stream", *columns)
 
     rows = bring_together(
         counted(messages, "messages", in_messages="1L", in_bytes="cast(octet_length(content) as bigint)"),

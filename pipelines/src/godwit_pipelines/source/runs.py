@@ -1,0 +1,225 @@
+"""Which of its node's runs wrote the rows of a journal, and where each begins and ends.
+
+Owns telling runs apart by the rows themselves. A run is a node's from one start to the next: a random number that every row bears, so
+that rows of a journal that began anew, or was put back from a copy, are never taken for others with the same offsets. A run's rows
+follow each other. What is damaged between two runs counts as the later one's. Invariant: the spans of a node follow each other from its
+first offset to its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ..transforms.ranges import Range, clipped, merged
+from .checksum import CHECKSUM
+from .columns import FAULT, stream_schema
+from .parts import Journals
+from .rows import Part, Reading, read_part
+from .segments import Segment, StreamFolder
+
+_STEP_MAX = 1 << 16
+_RUNS = "runs"
+"""The stream in which a node tells of its runs."""
+
+
+class RunSpan(NamedTuple):
+    """Offsets from `first` up to, not including, `next`: all of one run."""
+
+    run: str
+    first: int
+    next: int
+
+
+class RunRow(NamedTuple):
+    """A sound row: where it is, and by what it is known."""
+
+    offset: int
+    run: str
+    crc: int
+
+
+class Runs:
+    """The runs of one stream in the journals of one or several nodes, as far as they were looked at."""
+
+    def __init__(self, journals: Journals) -> None:
+        self.journals = journals
+        schema = stream_schema(journals.stream)
+        names = ("journal_offset", "run", CHECKSUM)
+        wanted = pa.schema([*(schema.field(name) for name in names), pa.field(FAULT, pa.string())])
+        self._reading = Reading(schema, wanted)
+        self._known: dict[str, dict[tuple[object, ...], list[RunSpan]]] = {}
+        self._spans: dict[str, tuple[object, list[RunSpan]]] = {}
+
+    def forget(self, node: str) -> None:
+        """Forget what was looked at of a node."""
+        self._known.pop(node, None)
+        self._spans.pop(node, None)
+
+    def spans(self, node: str) -> list[RunSpan]:
+        """The runs of a node's journal, in order."""
+        folder = self.journals.folders[node]
+        signature, found = self._spans.get(node, (None, []))
+        if signature != folder.signature:
+            found = self._find_spans(node, folder)
+            self._spans[node] = folder.signature, found
+        return found
+
+    def _find_spans(self, node: str, folder: StreamFolder) -> list[RunSpan]:
+        known = self._known.get(node, {})
+        found: list[RunSpan] = []
+        kept: dict[tuple[object, ...], list[RunSpan]] = {}
+        for key, first, next, told in _groups(folder):
+            kept[key] = known[key] if key in known else self._spans_of(node, first, next, told)
+            for span in kept[key]:
+                if found and found[-1].run == span.run:
+                    found[-1] = found[-1]._replace(next=span.next)
+                else:
+                    found.append(span)
+        self._known[node] = kept
+        return _joined(found, folder)
+
+    def row_at(self, node: str, offset: int) -> RunRow | None:
+        """The row of an offset, where it is there and sound."""
+        folder = self.journals.folders.get(node)
+        if folder is None or not folder.first <= offset < folder.next:
+            return None
+        return next(iter(self._read(node, offset, offset + 1)), None)
+
+    def last_row(self, node: str, low: int, high: int) -> RunRow | None:
+        """The last sound row from one offset up to, not including, another."""
+        holes, width = self.journals.folders[node].holes, 1
+        while high > low:
+            hole = next((hole for hole in holes if hole[0] < high <= hole[1]), None)
+            if hole is not None:
+                high = hole[0]
+                continue
+            begin = max(low, high - width)
+            rows = self._read(node, begin, high)
+            if rows:
+                return rows[-1]
+            high, width = begin, min(width * 16, _STEP_MAX)
+        return None
+
+    def _read(self, node: str, first: int, next: int) -> list[RunRow]:
+        found: list[RunRow] = []
+        for part in self.journals.parts({node: first}, {node: next}, may_lose=True):
+            for batch in read_part(part, self._reading):
+                rows = batch.to_pylist()
+                found += [
+                    RunRow(row["journal_offset"], row["run"], row[CHECKSUM]) for row in rows if row[FAULT] is None
+                ]
+        return found
+
+    def _spans_of(self, node: str, low: int, high: int, told: str) -> list[RunSpan]:
+        """The runs between two offsets; `told` is the run of the first row where that is known, and else nothing."""
+        found: list[RunSpan] = []
+        while (row := self.last_row(node, low, high)) is not None:
+            first = low if row.run == told else self._begin_of(node, row, low)
+            found.append(RunSpan(row.run, first, high))
+            high = first
+        return found[::-1]
+
+    def _begin_of(self, node: str, row: RunRow, low: int) -> int:
+        """The offset after the last sound row of another run before a row; `low` where there is none."""
+        first = self._first_row(node, low, row.offset + 1) or row
+        if first.run == row.run:
+            return low
+        begin, end, other = first.offset + 1, row.offset, first
+        while begin < end:
+            middle = (begin + end) // 2
+            before = self.last_row(node, first.offset, middle + 1) or first
+            if before.run == row.run:
+                end = before.offset
+            else:
+                begin, other = middle + 1, before
+        return other.offset + 1
+
+    def _first_row(self, node: str, low: int, high: int) -> RunRow | None:
+        holes, width = self.journals.folders[node].holes, 1
+        while low < high:
+            hole = next((hole for hole in holes if hole[0] <= low < hole[1]), None)
+            if hole is not None:
+                low = hole[1]
+                continue
+            rows = self._read(node, low, min(high, low + width))
+            if rows:
+                return rows[0]
+            low, width = low + width, min(width * 16, _STEP_MAX)
+        return None
+
+
+def _groups(folder: StreamFolder) -> Iterator[tuple[tuple[object, ...], int, int, str]]:
+    """Stretches of a journal that are likely of one run: what they are known by, where they begin and end, and the run that the manifest
+    names for the first row.
+    """
+    sealed: list[list[Segment]] = []
+    for segment in folder.sealed:
+        if segment.next <= folder.first:
+            continue
+        if sealed and segment.run and sealed[-1][-1].run == segment.run:
+            sealed[-1].append(segment)
+        else:
+            sealed.append([segment])
+    for group in sealed:
+        first, next = max(group[0].first, folder.first), group[-1].next
+        yield (group[0].file, group[-1].file, first), first, next, group[0].run
+    for opened in folder.open:
+        first, next = max(opened.first, folder.first), opened.next
+        if first < next:
+            yield (opened.path.name, opened.inode, first, next), first, next, ""
+
+
+def _joined(spans: list[RunSpan], folder: StreamFolder) -> list[RunSpan]:
+    """Spans that leave nothing out between the first and the last offset."""
+    if not spans:
+        return []
+    begins = [folder.first, *(before.next for before in spans[:-1])]
+    ends = [*begins[1:], folder.next]
+    return [span._replace(first=first, next=next) for span, first, next in zip(spans, begins, ends, strict=True)]
+
+
+def read_follows(paths: str) -> dict[str, str | None]:
+    """Of each run that the journals say how it began the one that it follows; None: it is the first of its journal."""
+    journals, schema = Journals(paths, _RUNS), stream_schema(_RUNS)
+    journals.look()
+    wanted = pa.schema([*(schema.field(name) for name in ("run", "kind", "follows_run")), pa.field(FAULT, pa.string())])
+    found: dict[str, str | None] = {}
+    for part in journals.parts({}, journals.nexts(), may_lose=True):
+        for batch in read_part(part, Reading(schema, wanted)):
+            began = (row for row in batch.to_pylist() if row[FAULT] is None and row["kind"] == "began")
+            found |= {row["run"]: row["follows_run"] for row in began}
+    return found
+
+
+RangesByRun = Mapping[str, Mapping[str, Sequence[Range]]]
+"""Offsets by node and run. What is kept of no run, as older versions did, counts for every run of its node."""
+_ANY = ""
+
+
+def ranges_by_run(given: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]) -> dict[str, dict[str, list[Range]]]:
+    """As they come from JSON, where ranges are lists."""
+    return {
+        node: {run: [(first, next) for first, next in ranges] for run, ranges in runs.items()}
+        for node, runs in given.items()
+    }
+
+
+def ranges_of_run(ranges: RangesByRun, node: str, run: str) -> list[Range]:
+    """The offsets of a run, under whatever name its journal is read, in order."""
+    own = [each for runs in ranges.values() for each in runs.get(run, [])] if run != _ANY else []
+    return merged([*own, *ranges.get(node, {}).get(_ANY, [])])
+
+
+def ranges_in(ranges: RangesByRun, spans: Iterable[RunSpan], node: str) -> list[Range]:
+    """The offsets of a journal that the ranges hold."""
+    return [each for span in spans for each in clipped(ranges_of_run(ranges, node, span.run), span.first, span.next)]
+
+
+def with_runs(part: Part, spans: Iterable[RunSpan]) -> Part:
+    """A part that knows the runs of its rows, for those whose own account of it is damaged."""
+    within = (span._replace(first=max(span.first, part.first), next=min(span.next, part.next)) for span in spans)
+    return replace(part, runs=tuple(span for span in within if span.first < span.next))
