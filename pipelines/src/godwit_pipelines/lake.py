@@ -153,9 +153,11 @@ class Lake:
         """A batch frame in place of the rows whose day's time is `since` or later, in one step. The frame has none that is earlier."""
         delta.replace_since(self.path(name), shape(table_of(name), frame), table_of(name), since)
 
-    def merge(self, name: str, frame: DataFrame) -> None:
-        """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing."""
-        delta.merge(self.path(name), shape(table_of(name), frame), table_of(name))
+    def merge(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
+        """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing. From
+        foreachBatch with the query's id and the batch's (`Run.app`): a checkpoint that was put back ends it.
+        """
+        delta.merge(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
 
 
 def checkpoints_of(config: Config) -> Path:

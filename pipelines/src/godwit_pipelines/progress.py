@@ -35,13 +35,13 @@ _STOP_S = 30.0
 
 def watcher(
     console: Console, late: dict[str, int], is_asked_to_stop: Callable[[], bool] = lambda: False
-) -> Callable[[StreamingQuery], None]:
+) -> Callable[..., None]:
     """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late, or are of a day to
     come. Asked to stop, it ends after its batch.
     """
 
-    def wait(query: StreamingQuery) -> None:
-        counted = watch(query, console, is_asked_to_stop)
+    def wait(query: StreamingQuery, committed: Callable[[], int] | None = None) -> None:
+        counted = watch(query, console, is_asked_to_stop, committed)
         for count, least, what, entry in (
             (counted.late, "at least ", "came too late and", "came too late"),
             (counted.ahead, "", "of a day to come", "a day to come"),
@@ -61,8 +61,15 @@ def watcher(
     return wait
 
 
-def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[], bool] = lambda: False) -> Counted:
-    """Wait until the query has worked off what there was; raises what it failed with."""
+def watch(
+    query: StreamingQuery,
+    console: Console,
+    is_asked_to_stop: Callable[[], bool] = lambda: False,
+    committed: Callable[[], int] | None = None,
+) -> Counted:
+    """Wait until the query has worked off what there was; raises what it failed with. `committed` counts the rows that its tables were
+    given: a batch that was committed before, and is done again, brings none.
+    """
     columns = (
         TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
@@ -87,8 +94,9 @@ def watch(query: StreamingQuery, console: Console, is_asked_to_stop: Callable[[]
         counted.take(query.recentProgress)
         progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
     if not console.is_terminal:
+        rows = counted.rows if committed is None else committed()
         console.print(
-            f"{query.name}: {words.counted(counted.rows, 'row')} in {counted.seconds:.1f} s",
+            f"{query.name}: {words.counted(rows, 'row')} in {counted.seconds:.1f} s",
             markup=False,
             highlight=False,
         )

@@ -6,21 +6,26 @@ is written again after a crash is known. Invariant: after a commit the batch is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid, TableMismatch
+from ..errors import CheckpointOlder, ConfigInvalid, TableMismatch
 from .columns import arrow_schema, check_columns, delta_schema
 from .files import Written, bounded_columns, remove_files
+from .log import RANGES, ROWS, find_others
 from .partitions import check_partitions
 
 _READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """What a table may ask of its readers. Rows of a file that others marked as deleted (deletionVectors) would be read."""
 
+PUT_BACK = (
+    "For `land`, remove the checkpoint: it goes on after what the table holds. Any other job: `run JOB --rebuild`"
+)
+"""What to do then."""
 _CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 7 days",
@@ -83,14 +88,35 @@ def is_committed(table: DeltaTable, app: str, batch: int) -> bool:
     return done is not None and batch <= done  # batch 0 is one, too
 
 
+def is_repeated(table: DeltaTable, path: str, app: str, batch: int, ranges: str = "") -> bool:
+    """Whether the table has a batch. Raises CheckpointOlder where it has a later one of the query, or other rows of this one: its
+    checkpoint was put back.
+    """
+    done = table.transaction_version(app)
+    if done is None or done < batch:
+        return False
+    if done > batch:
+        raise CheckpointOlder(
+            f"{path} holds batch {done} of this query, which is about to write its batch {batch}: its checkpoint was put back from a copy. "
+            + PUT_BACK
+        )
+    if others := find_others(path, app, batch, ranges):
+        raise CheckpointOlder(
+            f"{path} holds batch {batch} of this query without {others[0]}: its checkpoint was put back from a copy. "
+            + PUT_BACK
+        )
+    return True
+
+
 def check_batch(app: str, batch: int) -> None:
     """A write that may be repeated is known by both; by one alone it would be taken for one that was made before, and write nothing."""
     if bool(app) != (batch >= 0):
         raise ConfigInvalid("batch", batch, f"does not fit app={app!r}: give both, a batch of 0 or more, or neither")
 
 
-def properties(app: str, batch: int) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(app, batch)] if app else None, max_commit_retries=30)
+def properties(app: str, batch: int, told: Mapping[str, str] | None = None) -> CommitProperties:
+    done = [Transaction(app, batch)] if app else None
+    return CommitProperties(dict(told or {}), max_commit_retries=30, app_transactions=done)
 
 
 def commit_files(
@@ -102,13 +128,22 @@ def commit_files(
     app: str = "",
     batch: int = -1,
     overwrite: bool = False,
+    ranges: str = "",
 ) -> bool:
-    """Make the files the table's; returns whether they were not yet. Files of a batch that is in the table already are removed."""
+    """Make the files the table's; returns whether they were not yet. Files of a batch that is in the table already are removed. `ranges`:
+    of which rows of the journals they are, as log.py says it.
+    """
     check_batch(app, batch)
     table = open_or_create(path, schema, partitions)
-    if app and is_committed(table, app, batch):
+    try:
+        is_there = bool(app) and is_repeated(table, path, app, batch, ranges)
+    except CheckpointOlder:
+        remove_files(Path(path), files)
+        raise
+    if is_there:
         remove_files(Path(path), files)
         return False
+    told = {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})} if app else None
     actions: list[AddAction | RemoveAction] = [
         AddAction(each.path, each.size, dict(each.partition), each.modified_ms, True, each.statistics) for each in files
     ]
@@ -117,6 +152,6 @@ def commit_files(
         "overwrite" if overwrite else "append",
         table.schema(),
         partition_by=list(partitions),
-        commit_properties=properties(app, batch),
+        commit_properties=properties(app, batch, told),
     )
     return True

@@ -11,7 +11,7 @@ the log commits.py's and tail.py's. Invariant: a batch of a query is in the tabl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from ..tables.bronze import QUARANTINE
 from .columns import arrow_schema, delta_schema
 from .commits import check_batch, check_fit, commit_files, is_table
 from .files import Written, remove_files, write_files
+from .log import Stretch, tell_ranges
 from .partitions import check_partitions
 from .quarantine import FAULT, Sorter
 from .tail import TailReader
@@ -46,6 +47,8 @@ class FilesWritten(WriterCommitMessage):
 
     query: str
     files: dict[str, list[Written]]
+    ranges: list[Stretch] = field(default_factory=list)
+    """Of which rows of the journals they are, where ranges came in place of rows."""
 
 
 class DeltaFormat(DataSource):
@@ -107,31 +110,38 @@ class Target:
         settle()
         context = TaskContext.get()
         query = context.getLocalProperty("sql.streaming.queryId") if context is not None and self.is_stream else None
-        sorter = Sorter(self.stream) if self.quarantine else None
-        rows = self.read(batches) if self.as_tasks else batches
+        sorter, ranges = Sorter(self.stream) if self.quarantine else None, list[Stretch]()
+        rows = self.read(batches, ranges) if self.as_tasks else batches
         rows = sorter.sort(rows) if sorter else rows
         files = {self.path: write_files(rows, Path(self.path), arrow_schema(self.schema), self.partitions)}
         if sorter and sorter.damaged:
             schema = arrow_schema(QUARANTINE.schema)
             damaged = pa.Table.from_pylist(sorter.damaged, schema).to_batches()
             files[self.quarantine] = write_files(damaged, Path(self.quarantine), schema, QUARANTINE.partitions)
-        return FilesWritten(query or self.app, files)
+        return FilesWritten(query or self.app, files, ranges)
 
-    def read(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the ranges, with their day."""
-        for batch in read_tasks(tasks, self.stream, verify=self.verify):
+    def read(self, tasks: Iterator[pa.RecordBatch], ranges: list[Stretch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the ranges, with their day. Which ranges they are is added to `ranges`."""
+        for batch in read_tasks(tasks, self.stream, ranges, verify=self.verify):
             day = pc.cast(batch.column(TABLES[f"bronze.{self.stream}"].day), pa.date32())
             yield batch.append_column(DATE, day)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch: int, *, overwrite: bool = False) -> None:
         """The batch becomes part of the table, the damaged rows first: were there a crash between, both are written again."""
+        told = [message for message in messages if isinstance(message, FilesWritten)]
+        stretches = [each for message in told for each in message.ranges]
+        ranges = tell_ranges(stretches) if stretches else ""
         if self.quarantine:
             query, files = files_of(messages, self.quarantine)
             if files:
-                commit_files(self.quarantine, QUARANTINE.schema, QUARANTINE.partitions, files, app=query, batch=batch)
+                schema, partitions = QUARANTINE.schema, QUARANTINE.partitions
+                commit_files(self.quarantine, schema, partitions, files, app=query, batch=batch, ranges=ranges)
         query, files = files_of(messages, self.path)
         if files or overwrite:  # a batch without rows leaves nothing: were it written again, it would again
-            commit_files(self.path, self.schema, self.partitions, files, app=query, batch=batch, overwrite=overwrite)
+            schema, partitions = self.schema, self.partitions
+            commit_files(
+                self.path, schema, partitions, files, app=query, batch=batch, overwrite=overwrite, ranges=ranges
+            )
 
     def discard(self, messages: list[WriterCommitMessage | None]) -> None:
         for message in messages:

@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame
 
 from ..tables.table import Table
 from .columns import arrow_schema
-from .commits import check_batch, commit_files, is_committed, is_table, open_or_create, properties
+from .commits import check_batch, commit_files, is_repeated, is_table, open_or_create, properties
 from .files import write_files
 
 
 def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
     """Rows added, once per (app, batch) where these are given."""
     check_batch(app, batch)
-    if app and is_table(path) and is_committed(DeltaTable(path), app, batch):
+    if app and is_table(path) and is_repeated(DeltaTable(path), path, app, batch):
         return
     writer = frame.write.format("godwit_delta").mode("append").option("path", path)
     writer = writer.option("partitions", ",".join(table.partitions))
@@ -49,14 +49,23 @@ def replace_since(path: str, frame: DataFrame, table: Table, since: datetime) ->
     )
 
 
-def merge(path: str, frame: DataFrame, table: Table) -> None:
-    """Rows updated by the table's key, or added. The frame comes to the driver: for aggregates, not for history."""
+def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
+    """Rows updated by the table's key, or added. The frame comes to the driver: for aggregates, not for history. A batch that is done again
+    is merged again; where the table holds a later one of `app`, CheckpointOlder is raised.
+    """
+    check_batch(app, batch)
     rows = frame.toArrow().cast(arrow_schema(table.schema))
-    if not rows.num_rows:
+    if app and is_table(path):
+        is_repeated(DeltaTable(path), path, app, batch)
+    if not rows.num_rows and not app:
         return
     there = open_or_create(path, table.schema, table.partitions)
+    if not rows.num_rows:  # the batch is kept all the same: a table without it is one that was put back
+        parts, done = list(table.partitions), properties(app, batch)
+        there.create_write_transaction([], "append", there.schema(), partition_by=parts, commit_properties=done)
+        return
     same = " AND ".join(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in (*table.partitions, *table.key))
-    merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties("", -1))
+    merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties(app, batch))
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

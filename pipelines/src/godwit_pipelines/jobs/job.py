@@ -6,7 +6,7 @@ forty lines; transforms themselves are pure functions of transforms/. Leaves the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from ..errors import CheckpointOlder, TableMissing
+from ..delta.commits import PUT_BACK, is_table
+from ..delta.log import count_rows
+from ..errors import CheckpointOlder, TableMissing, TableReplaced
 from ..lake import Lake
 from ..settings import Config
-from ..source.places import last_batch, query_id
+from ..source.places import last_batch, last_batch_of_rows, query_id
 from ..tables import TABLES
 
+Committed = Callable[[], int] | None
 _STARTED_SLOWLY = "Python worker failed to connect back"
 _STARTS_MAX = 10
 
@@ -49,7 +52,8 @@ class Run:
     options: dict[str, str] = field(default_factory=dict)
     """What the command line gave this job with --option NAME=VALUE."""
     say: Callable[[str], None] = print
-    watch: Callable[[StreamingQuery], None] = StreamingQuery.awaitTermination  # type: ignore[assignment]  # waits, and may show progress
+    watch: Callable[[StreamingQuery, Committed], None] = lambda query, _: _wait(query)
+    """Waits for a query that ends by itself, and may show progress. It is given what counts committed rows, if anything does."""
     is_asked: Callable[[], bool] = lambda: False
     """Whether somebody asked a run that goes on to end: what is done is left as it is, and nothing is begun."""
     queries: list[StreamingQuery] = field(default_factory=list)
@@ -64,17 +68,32 @@ class Run:
         """A stream of the journals as it grows."""
         return self.lake.journal_stream(stream)
 
-    def start(self, writer: DataStreamWriter, query: str) -> None:
+    def app(self, query: str) -> str:
+        """The name under which a query of this job commits its batches."""
+        return query_id(Path(self.lake.checkpoint(query)))
+
+    def start(self, writer: DataStreamWriter, query: str, into: Sequence[str] = (), merges: Sequence[str] = ()) -> None:
         """Start a query of this job under its name and checkpoint. A run that ends waits for it, one that goes on does not:
-        the command waits for all of them. Once somebody has asked to end none is started.
+        the command waits for all of them. Once somebody has asked to end none is started. `into`: the tables that its rows are appended
+        to, whose commits are counted. `merges`: the tables that each of its batches is merged into.
         """
         if self.is_asked():
             return
         checkpoint = self.lake.checkpoint(query)
         check_checkpoint(Path(checkpoint), [self.lake.path(name) for name in TABLES if self.lake.exists(name)])
+        paths = [self.lake.path(name) for name in into]
+        if self.config.journal.fail_on_data_loss:
+            check_tables(Path(checkpoint), paths)
+        check_merged(Path(checkpoint), [self.lake.path(name) for name in merges])
+        last = newest_batch(query_id(Path(checkpoint)), paths)
         writer = writer.queryName(query).option("checkpointLocation", checkpoint)
         if self.every_s is None:
-            started = run_to_end(writer, self.watch)
+
+            def count() -> int:
+                app = query_id(Path(checkpoint))
+                return sum(count_rows(path, app, last) for path in paths if is_table(path))
+
+            started = run_to_end(writer, lambda begun: self.watch(begun, count if into else None))
         else:
             started = writer.trigger(processingTime=f"{int(self.every_s * 1000)} milliseconds").start()
             self.places.append(Path(self.lake.checkpoint(query)))
@@ -91,6 +110,47 @@ class Run:
                 )
 
 
+def _wait(query: StreamingQuery) -> None:
+    query.awaitTermination()
+
+
+def newest_batch(query: str, tables: Iterable[str]) -> int:
+    """The last batch of a query that any of the tables holds; -1: none."""
+    if not query:
+        return -1
+    done = (DeltaTable(table).transaction_version(query) for table in tables if is_table(table))
+    return max((each for each in done if each is not None), default=-1)
+
+
+def check_tables(checkpoint: Path, tables: Sequence[str]) -> None:
+    """Raises TableReplaced where none of the tables holds the last batch of rows that a query's checkpoint is done with: the first was put
+    back from a copy, and rows that had landed since are in none of them.
+    """
+    batch = last_batch_of_rows(checkpoint)
+    if batch is None or not tables or not is_table(tables[0]):
+        return
+    newest = newest_batch(query_id(checkpoint), tables)
+    if newest < batch:
+        raise TableReplaced(
+            f"{tables[0]} holds no batch of its query after {newest}, and {checkpoint} is done with batch {batch}: the table was put "
+            "back from a copy, or made again. Remove the checkpoint: `land` then goes on after what the table holds"
+        )
+
+
+def check_merged(checkpoint: Path, tables: Iterable[str]) -> None:
+    """Raises TableReplaced where a table lacks the last batch that a query is done with: it was put back from a copy, or removed."""
+    query, batch = query_id(checkpoint), last_batch(checkpoint, "commits")
+    if not query or batch is None:
+        return
+    for table in tables:
+        newest = newest_batch(query, [table])
+        if newest < batch:
+            raise TableReplaced(
+                f"{table} holds no batch of its query after {newest}, and {checkpoint} is done with batch {batch}: the table was put "
+                "back from a copy, removed, or made again. Run the job with --rebuild"
+            )
+
+
 def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
     """Raises CheckpointOlder where a table holds a batch of this query that its checkpoint has not begun: the checkpoint was put back
     from a copy. Its next batches would be taken for those that the table has, and their rows left out.
@@ -105,7 +165,7 @@ def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
         if done is not None and done > newest:
             raise CheckpointOlder(
                 f"{checkpoint} ends at batch {newest}, and {table} holds batch {done} of its query: it was put back from a copy. "
-                "Remove the checkpoint: `land` then goes on after what the table holds; for another job remove its tables as well"
+                + PUT_BACK
             )
 
 

@@ -42,7 +42,11 @@ def run(run: Run) -> Outcome:
     if run.config.kafka.topics:
         query, erased = "land-kafka", erased_ranges(run.lake, "messages")
         records = without_landed(run.lake.kafka_stream(), keep_ends(run, query, erased))
-        run.start(run.lake.landing("messages", without_erased(records, erased)), query)
+        run.start(
+            run.lake.landing("messages", without_erased(records, erased)),
+            query,
+            ("bronze.messages", "bronze.quarantine"),
+        )
     lines = [line for stream in streams if (line := land_stream(run, stream, streams))]
     if not streams and not run.config.kafka.topics:
         lines = [f"no node has written a journal under {', '.join(run.config.journal.paths)} yet"]
@@ -62,7 +66,7 @@ def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
     line = f"{stream}: {counted(rows, 'row')} that {'was' if rows == 1 else 'were'} erased left out" if rows else ""
     if line and run.every_s is not None:
         run.say(line)
-    run.start(run.lake.landing_journal(stream, **options), query)
+    run.start(run.lake.landing_journal(stream, **options), query, (f"bronze.{stream}", "bronze.quarantine"))
     return line
 
 

@@ -21,10 +21,10 @@ def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then 
     def write(rows: DataFrame, batch: int) -> None:
         changed = rows.persist()
         try:
-            run.lake.merge(table, changed)
+            run.lake.merge(table, changed, app=run.app(query), batch=batch)
             if then is not None:
                 then(changed, batch)
         finally:
             changed.unpersist()
 
-    run.start(frame.writeStream.outputMode("update").foreachBatch(write), query)
+    run.start(frame.writeStream.outputMode("update").foreachBatch(write), query, merges=[table])

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
-from ..lake import Lake
 from ..subject import check_beginning, check_subject
 from ..tables import DATE
 from ..transforms.ohlc import add_bars, bar_messages, bars, values
@@ -40,9 +39,11 @@ def run(run: Run) -> Outcome:
         run.start(found.writeStream.outputMode("update").foreachBatch(publish), "ohlc")
     if is_yes(run.options, "table", "yes"):
         slower = run if run.every_s is None else replace(run, every_s=max(run.every_s, _TABLE_EVERY_S))
-        slower.start(
-            rows.writeStream.foreachBatch(lambda new, _: keep(run.lake, values(new, width, field))), "bars-kept"
-        )
+
+        def write(new: DataFrame, batch: int) -> None:
+            keep(run, values(new, width, field), batch)
+
+        slower.start(rows.writeStream.foreachBatch(write), "bars-kept", merges=["gold.ohlc"])
     return Outcome()
 
 
@@ -52,16 +53,18 @@ def pick(messages: DataFrame, beginning: str, bars_at: str) -> DataFrame:
     return messages.filter(subject.startswith(beginning) & ~subject.startswith(f"{bars_at}/"))
 
 
-def keep(lake: Lake, new: DataFrame) -> None:
+def keep(run: Run, new: DataFrame, batch: int) -> None:
     """The bars in the table and these values together; only the bars of their time are read."""
-    new = new.persist()
+    new, app = new.persist(), run.app("bars-kept")
     try:
         times = new.selectExpr("unix_micros(min(start)) as first", "unix_micros(max(start)) as last").first()
         if times is None or times.first is None:
+            run.lake.merge("gold.ohlc", run.lake.read("gold.ohlc").limit(0), app=app, batch=batch)
             return
         first, last = (F.timestamp_micros(F.lit(time)) for time in times)
-        known = lake.read("gold.ohlc").filter(F.col(DATE).between(F.to_date(first), F.to_date(last)))
-        lake.merge("gold.ohlc", add_bars(new, known.filter(F.col("window_start").between(first, last))))
+        known = run.lake.read("gold.ohlc").filter(F.col(DATE).between(F.to_date(first), F.to_date(last)))
+        changed = add_bars(new, known.filter(F.col("window_start").between(first, last)))
+        run.lake.merge("gold.ohlc", changed, app=app, batch=batch)
     finally:
         new.unpersist()
 

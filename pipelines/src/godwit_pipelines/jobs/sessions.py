@@ -12,17 +12,18 @@ def run(run: Run) -> Outcome:
     """New rows of `access` into the sessions that they belong to; then the sessions of runs that were cut short."""
     parts = session_parts(run.lake.stream("bronze.access"))
 
-    def write(rows: DataFrame, _: int) -> None:
+    def write(rows: DataFrame, batch: int) -> None:
         new = rows.persist()
         known = (
             run.lake.read("silver.sessions").select(new.columns).join(new.select(*KEY).distinct(), [*KEY], "left_semi")
         )
-        run.lake.merge("silver.sessions", combine_sessions(new.unionByName(known)))
+        whole = combine_sessions(new.unionByName(known))
+        run.lake.merge("silver.sessions", whole, app=run.app("sessions"), batch=batch)
         new.unpersist()
         if run.every_s is not None:
             finish(run)
 
-    run.start(parts.writeStream.outputMode("append").foreachBatch(write), "sessions")
+    run.start(parts.writeStream.outputMode("append").foreachBatch(write), "sessions", merges=["silver.sessions"])
     if run.every_s is None:
         finish(run)
     return Outcome()

@@ -31,6 +31,19 @@ def has_taken_rows(checkpoint: Path) -> bool:
     return any(next > begun.get(node, next) for node, next in told.get("nodes", {}).items())
 
 
+def last_batch_of_rows(checkpoint: Path) -> int | None:
+    """The last batch that is done and brought rows of the journals to write, of those that the checkpoint still has."""
+    done = {int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdecimal()}
+    for batch in sorted((each for each in done if (checkpoint / "offsets" / str(each)).exists()), reverse=True):
+        told = offset_of(checkpoint, batch)
+        if "tasks" not in told:
+            return None
+        offsets = sum(next - told["begun"].get(node, next) for node, next in told["nodes"].items())
+        if offsets > told.get("absent", 0):
+            return batch
+    return None
+
+
 def find_kafka_place(checkpoint: Path) -> dict[str, int]:
     """Up to which offset a query of Kafka has come, by node, which is a topic's partition: after the last batch that is done."""
     last = last_batch(checkpoint, "commits")

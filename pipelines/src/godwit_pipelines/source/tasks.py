@@ -34,12 +34,19 @@ def describe_task(part: Part) -> pa.RecordBatch:
     )
 
 
-def read_tasks(batches: Iterator[pa.RecordBatch], stream: str, *, verify: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of the ranges, as the source gives them."""
+def read_tasks(
+    batches: Iterator[pa.RecordBatch], stream: str, ranges: list[tuple[str, str, int, int]], *, verify: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the ranges, as the source gives them. Which these are is added to `ranges`: node, run, first offset and the one after
+    the last, but for what may be lost between two attempts.
+    """
     reading = Reading(stream_schema(stream), to_arrow_schema(stream_columns(stream), timezone="UTC"), verify)
     for batch in batches:
         for task in batch.column("task").to_pylist():
-            yield from read_part(_part_of(task), reading)
+            part = _part_of(task)
+            runs = () if part.may_lose else part.runs or (("", part.first, part.next),)
+            ranges += [(part.node, *span) for span in runs]
+            yield from read_part(part, reading)
 
 
 def _part_of(task: str) -> Part:
