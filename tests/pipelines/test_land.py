@@ -293,7 +293,8 @@ def test_a_table_that_somebody_removed_is_told_and_lands_again_without_its_check
     found = run_job("reconcile")
     assert found.found == 1 and "messages of a: 0 to 19 MISSING from bronze.messages" in found.text
     with pytest.raises(
-        TableMissing, match=r"bronze\.messages is not in .* any more; .*land-messages says .* remove that as well"
+        TableMissing,
+        match=r"bronze\.messages is not in .* any more; .*land-messages says .* run land --rebuild --option streams=messages",
     ):
         run_job("land", streams="messages")
     shutil.rmtree(lake.checkpoint("land-messages"))

@@ -107,6 +107,9 @@ def main() -> None:
 )
 @click.option("--once", is_flag=True, help="Work off what there is, and end (the default).")
 @click.option("--every", metavar="TIME", help="Go on, working so often: 10s, 500ms, 5m.")
+@click.option(
+    "--rebuild", "is_rebuilt", is_flag=True, help="Remove the job's tables, and fill them again from the start."
+)
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="What this job takes; see `list`.")
 def run(
     job: str,
@@ -117,6 +120,7 @@ def run(
     journal: tuple[str, ...],
     once: bool,
     every: str | None,
+    is_rebuilt: bool,
     options: tuple[str, ...],
 ) -> None:
     """Run JOB, once or for as long as it is left running."""
@@ -126,6 +130,10 @@ def run(
     every_s = parse_time(every) if every else None
     config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
     parsed = parse_options(found, options)
+    if is_rebuilt:
+        from .jobs.rebuilding import check_rebuild
+
+        check_rebuild(found)
     check_journals(found, config)
     if every_s is None and found.reads_tables_alone:
         find_lake(config)  # a job that goes on waits for who fills it
@@ -133,7 +141,7 @@ def run(
         from .source.parts import check_paths
 
         check_paths(config.journal.paths)  # nor does it wait for a node
-    outcome = run_job(found, config, every_s, parsed)
+    outcome = run_job(found, config, every_s, parsed, is_rebuilt=is_rebuilt)
     if outcome.text:
         click.echo(sentences(outcome.text))
     if outcome.found:
@@ -148,8 +156,11 @@ def check_journals(job: Job, config: Config) -> None:
     raise ConfigInvalid("journal.paths", "", f"must name a node's data directory{why}", hint="--journal DATA")
 
 
-def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, str]) -> Outcome:
+def run_job(
+    job: Job, config: Config, every_s: float | None, options: dict[str, str], *, is_rebuilt: bool = False
+) -> Outcome:
     """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
+    from .jobs.rebuilding import prepare_tables
     from .lake import Lake, holding
     from .metrics import Figures, serving
     from .progress import translate, wait_all, watcher
@@ -181,6 +192,7 @@ def run_job(job: Job, config: Config, every_s: float | None, options: dict[str, 
                 watch=watcher(console, late, stop.is_asked),
                 is_asked=stop.is_asked,
             )
+            prepare_tables(given, job, [JOBS[name] for name in writing], JOBS.values() if is_rebuilt else ())
             if every_s is not None:
                 figures.say = given.say
             with watching_executors(spark, given.say):

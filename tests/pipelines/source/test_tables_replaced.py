@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import LongType, StructType
 
@@ -41,3 +41,28 @@ def test_a_table_that_was_made_again_ends_its_reader(tmp_path: Path, commits: in
     append(tmp_path / "t", commits)
     with pytest.raises(TableReplaced, match=why):
         reader(tmp_path / "t").latestOffset(place, ReadMaxRows(1000))
+
+
+def test_a_copy_that_went_on_otherwise_ends_its_reader(tmp_path: Path) -> None:
+    """The same table by its identifier, and as many versions or more."""
+    append(tmp_path / "t", 2)
+    first = reader(tmp_path / "t")
+    begun = first.initialOffset()
+    shutil.copytree(tmp_path / "t", tmp_path / "copy")
+    append(tmp_path / "t", 2)
+    place = reader(tmp_path / "t").latestOffset(begun, ReadMaxRows(1000))
+    assert place["version"] == 3 and len(place["digest"]) == 32
+    shutil.rmtree(tmp_path / "t")
+    shutil.copytree(tmp_path / "copy", tmp_path / "t")
+    append(tmp_path / "t", 4)
+    with pytest.raises(TableReplaced, match="version 3 of .* is .*, and .* was read: .*--rebuild"):
+        reader(tmp_path / "t").latestOffset(place, ReadMaxRows(1000))
+
+
+def test_a_version_that_the_log_no_longer_has_is_known_by_its_table(tmp_path: Path) -> None:
+    append(tmp_path / "t", 3)
+    place = reader(tmp_path / "t").latestOffset({**reader(tmp_path / "t").initialOffset()}, ReadMaxRows(1000))
+    DeltaTable(str(tmp_path / "t")).create_checkpoint()
+    append(tmp_path / "t", 1)
+    (tmp_path / "t/_delta_log" / f"{place['version']:020}.json").unlink()
+    assert reader(tmp_path / "t").latestOffset(place, ReadMaxRows(1000))["version"] == 3

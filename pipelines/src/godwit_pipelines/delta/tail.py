@@ -7,6 +7,7 @@ older, whatever nodes and days the files are of: who sums up by time is not brou
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ _APART_US = 30 * 60 * 1_000_000
 """How much older than what a batch brings the rest may be: half of what the least patient query waits."""
 _DAY_US = 24 * 3600 * 1_000_000
 _NEVER_US = 1 << 62
-_REBUILD = "it was removed and made again, or put back from a copy. Remove the tables and checkpoints of the job that reads it, and run it"
+_REBUILD = "it was removed and made again, or put back from a copy. Run the job that reads it with --rebuild"
 
 
 @dataclass
@@ -45,7 +46,8 @@ class FileTask(InputPartition):
 class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is `{"version": V, "files": N, "snapshot": B, "by_time": true}`: N files of version V are done; of a snapshot all
     live files of V count, of later versions those that their commit appended. Version -1: the table is not there yet.
-    `table` is the identifier of the table that was read, which is another one when the table is removed and made again.
+    `table` is the identifier of the table that was read, which is another one when the table is removed and made again; `digest` is
+    that of version V's entry in the log, which is another one where a copy that was put back went on otherwise.
     `by_time` is not there in checkpoints from before files came the oldest first: they go on in their order to the version's end.
     """
 
@@ -77,7 +79,11 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_same(start)
         place = self._advance(start, limit)
         is_moved = any(place[name] != start[name] for name in ("version", "files", "snapshot"))
-        return {**place, "table": self._identity()} if is_moved and place["version"] >= 0 else dict(start)
+        if not is_moved or place["version"] < 0:
+            return dict(start)
+        known = {name: value for name, value in place.items() if name != "digest"}
+        digest = self._digest(place["version"])
+        return {**known, "table": self._identity(), **({"digest": digest} if digest else {})}
 
     def _check_same(self, start: Mapping[str, Any]) -> None:
         """Raises TableReplaced where the table is not the one of the saved place: its versions are numbers of another log."""
@@ -91,12 +97,25 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise TableReplaced(
                 f"{self.path} is the table {self._identity()}, and {start['table']} was read: {_REBUILD}"
             )
+        digest = self._digest(start["version"])
+        if digest and start.get("digest", digest) != digest:
+            raise TableReplaced(
+                f"version {start['version']} of {self.path} is {digest}, and {start['digest']} was read: {_REBUILD}"
+            )
 
     def _identity(self) -> str:
         """The identifier that the table was given when it was made; looked at once for as long as the query runs."""
         if not self.identity:
             self.identity = str(DeltaTable(self.path).metadata().id)
         return self.identity
+
+    def _digest(self, version: int) -> str:
+        """That of a version's entry in the log; empty where the log no longer has it."""
+        try:
+            entry = Path(self.path, "_delta_log", f"{version:020}.json").read_bytes()
+        except FileNotFoundError:
+            return ""
+        return hashlib.sha256(entry).hexdigest()[:32]
 
     def _advance(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far the next batch reads."""

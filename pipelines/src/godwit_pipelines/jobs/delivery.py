@@ -59,6 +59,7 @@ JOB = Job(
     run=run,
     reads=("bronze.deliveries", "bronze.latency"),
     writes=(*(f"gold.delivery_{name}" for name in WIDTHS), "gold.slo"),
+    queries=("delivery-windows",),
     options={
         "target_us": "Good is a delivery that the kernel had within so many microseconds, up to a power of two; 65536 by default.",
         "objective": "The share of deliveries that is to be good: 0.999 by default.",

@@ -79,6 +79,16 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     """The rows of ops.erasures for what was taken out of a table and is not proven yet: by this run, or by one that was cut short
     after it. Where nothing of the person was noted, how many rows were removed.
     """
+    rows = list_unproven(lake, table, now)
+    if not any(row["person"] == person for row in rows):
+        version = DeltaTable(lake.path(table.name)).version()
+        about = {"time": now, "table_name": table.name, "version": version}
+        rows.append({"person": person, "rows": removed, "erasure": None, **about})
+    return rows
+
+
+def list_unproven(lake: Lake, table: Table, now: datetime) -> list[dict[str, object]]:
+    """The rows of ops.erasures for what was taken out of a table and they do not have yet."""
     there, proven = DeltaTable(lake.path(table.name)), names_proven(lake)
     noted = rows_of(lake, "ops.erased")
     noted = noted.filter(pc.equal(noted.column("table_name"), table.name))
@@ -86,8 +96,6 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     for each in noted.group_by(["erasure", "person"]).aggregate([("rows", "sum")]).to_pylist():
         if each["erasure"] not in proven and is_committed(there, each["erasure"], 0):
             rows.append({"person": each["person"], "rows": each["rows_sum"], "erasure": each["erasure"]})
-    if not any(row["person"] == person for row in rows):
-        rows.append({"person": person, "rows": removed, "erasure": None})
     return [{**row, "time": now, "table_name": table.name, "version": there.version()} for row in rows]
 
 

@@ -197,6 +197,10 @@ class Job:
     """`stream` starts queries that go on from their checkpoints; `batch` works on tables as they stand."""
     parts: tuple[str, ...] = ()
     """The jobs that it runs, where it is made of others."""
+    queries: tuple[str, ...] = ()
+    """The queries that fill its tables, by the names of their checkpoints."""
+    can_rebuild: bool = True
+    """Whether its tables can be made again from what it reads."""
     every_s: float = 10.0
     """How often it works when it is told to go on and not how often."""
     options: dict[str, str] = field(default_factory=dict)

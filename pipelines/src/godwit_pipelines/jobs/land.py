@@ -96,7 +96,7 @@ def check_table(run: Run, stream: str, query: str, erased: RangesByRun) -> None:
     if run.lake.read("bronze.quarantine").where(F.col("stream") == stream).isEmpty():
         raise TableMissing(
             f"{table} is not in {run.lake.folder} any more; {checkpoint} says that its rows have landed: "
-            "remove that as well, and they land again"
+            f"`run land --rebuild --option streams={stream}` lands them again"
         )
 
 
@@ -235,6 +235,7 @@ JOB = Job(
     run=run,
     reads=(*(f"journal.{stream}" for stream in SCHEMAS), "ops.erased", "ops.erasures"),
     writes=(*(f"bronze.{stream}" for stream in SCHEMAS), "bronze.quarantine"),
+    queries=(*(f"land-{stream}" for stream in SCHEMAS), "land-kafka"),
     every_s=10.0,
     options={"streams": "Which streams, joined by commas; all that nodes write if it is not given."},
     check=check,

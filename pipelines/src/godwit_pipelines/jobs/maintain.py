@@ -148,6 +148,7 @@ JOB = Job(
     run=run,
     reads=tuple(TABLES),
     writes=(*TABLES,),
+    can_rebuild=False,
     kind="batch",
     every_s=3600.0,
     options={

@@ -98,6 +98,7 @@ JOB = Job(
     run=run,
     reads=("journal.messages",),
     writes=("gold.ohlc", "subjects"),
+    queries=("bars-kept",),
     every_s=0.2,
     takes_kafka=False,
     options={

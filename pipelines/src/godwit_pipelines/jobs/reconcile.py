@@ -164,6 +164,7 @@ JOB = Job(
         "ops.erasures",
     ),
     writes=("ops.landing",),
+    can_rebuild=False,
     kind="batch",
     every_s=300.0,
 )

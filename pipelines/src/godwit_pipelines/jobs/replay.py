@@ -77,6 +77,7 @@ JOB = Job(
     run=run,
     reads=("bronze.messages",),
     writes=("subjects",),
+    can_rebuild=False,
     kind="batch",
     every_s=86_400.0,
     options={

@@ -42,4 +42,5 @@ JOB = Job(
     run=run,
     reads=("bronze.access", "bronze.runs"),
     writes=("silver.sessions", "gold.concurrency_1m"),
+    queries=("sessions",),
 )

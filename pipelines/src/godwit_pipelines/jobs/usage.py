@@ -25,4 +25,5 @@ JOB = Job(
     run=run,
     reads=tuple(f"bronze.{stream}" for stream in _STREAMS),
     writes=("gold.usage_1h",),
+    queries=("usage-hours",),
 )

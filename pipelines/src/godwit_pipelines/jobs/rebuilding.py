@@ -1,0 +1,196 @@
+"""`run JOB --rebuild`: a job's tables and its places in what it reads are removed, and it fills them again from the beginning.
+
+Owns that nothing is removed that cannot be filled again, and that what was begun is finished: a file in the lake says what is to be removed
+before anything is, and the job does not run before all of it is gone. Invariant: a table and the place of the query that fills it are both
+there or both gone when the job begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from ..delta.columns import arrow_schema
+from ..delta.commits import is_table
+from ..delta.table_files import is_there, live_files, path_of
+from ..delta.writing import write_rows
+from ..errors import ConfigInvalid
+from ..lake import Lake
+from ..schemas import SCHEMAS
+from ..source.parts import Journals
+from ..source.runs import Runs
+from ..tables import TABLES
+from ..words import counted
+from .erasures import list_unproven
+from .job import Job, Run
+from .land import named_streams
+
+_RESUME_TOKENS = "_rebuild"
+_QUARANTINE = "bronze.quarantine"
+
+
+class Removal(NamedTuple):
+    """What is to be removed: tables, the queries that fill them, and of the quarantine the rows of some streams."""
+
+    tables: tuple[str, ...]
+    queries: tuple[str, ...]
+    quarantined: tuple[str, ...] = ()
+
+
+def check_rebuild(job: Job) -> None:
+    """Raises ConfigInvalid for a job that fills no tables of its own."""
+    if job.parts or not job.can_rebuild:
+        hint = f"rebuild one of {', '.join(job.parts)}" if job.parts else ""
+        raise ConfigInvalid("--rebuild", job.name, "fills no tables that could be made again from others", hint=hint)
+
+
+def prepare_tables(run: Run, job: Job, writing: Iterable[Job], readers: Collection[Job]) -> None:
+    """Finish what was begun of each job that is to run, and rebuild this one where `readers` names who may have read its tables."""
+    for each in writing:
+        finish_rebuild(run, each)
+    if readers:
+        rebuild(run, job, [each for each in readers if each is not job])
+
+
+def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
+    """Remove what a job has made, and say which jobs have read it. Raises ConfigInvalid where not all of it would come again."""
+    removal = list_removal(run.lake, job, run.options)
+    if run.config.journal.fail_on_data_loss and (gone := list_gone(run, removal)):
+        raise ConfigInvalid(
+            "--rebuild",
+            job.name,
+            f"would lose rows that the journals do not hold any more: {gone[0]}"
+            + f" and {len(gone) - 1} more" * (len(gone) > 1),
+            hint="journal.fail_on_data_loss=false removes them all the same",
+        )
+    write_resume_token(run.lake, job, removal)
+    finish_rebuild(run, job)
+    for line in tell_readers(removal.tables, others):
+        run.say(line)
+
+
+def list_removal(lake: Lake, job: Job, options: Mapping[str, str]) -> Removal:
+    """The tables and queries of a job; of `land` those of the streams that it is given."""
+    streams = named_streams(options) if job.name == "land" else []
+    if not streams:
+        return Removal(tuple(name for name in job.writes if name in TABLES), job.queries)
+    queries = [f"land-{stream}" for stream in streams] + (["land-kafka"] if "messages" in streams else [])
+    return Removal(tuple(f"bronze.{stream}" for stream in streams), tuple(queries), tuple(streams))
+
+
+def list_gone(run: Run, removal: Removal) -> list[str]:
+    """Rows that a table has from a journal which does not hold them any more, in words."""
+    found: list[str] = []
+    for stream in SCHEMAS:
+        table = f"bronze.{stream}"
+        if table in removal.tables and run.lake.exists(table):
+            held = held_runs(run, stream)
+            found += [
+                f"{table} has rows {first} to {last} of run {name}"
+                for name, (first, last) in sorted(runs_of_table(run.lake.path(table)).items())
+                if not held.get(name, (0, 0))[0] <= first <= last < held.get(name, (0, 0))[1]
+            ]
+    if "gold.ohlc" in removal.tables:
+        held = held_runs(run, "messages")
+        begins = sorted(first for first, _ in held.values())
+        if begins and begins[0] > 0:
+            found.append(f"the journals begin at row {begins[0]} of messages")
+    return found
+
+
+def held_runs(run: Run, stream: str) -> dict[str, tuple[int, int]]:
+    """The offsets of each run that the journals hold."""
+    journals = Journals(",".join(run.config.journal.paths), stream)
+    journals.look()
+    runs = Runs(journals)
+    return {span.run: (span.first, span.next) for node in journals.folders for span in runs.spans(node)}
+
+
+def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
+    """The first and the last offset of each run that a bronze table has. Only files of several runs are read."""
+    found: dict[str, tuple[int, int]] = {}
+    for file in live_files(path):
+        first, last = file.get("min.journal_offset"), file.get("max.journal_offset")
+        if first is not None and last is not None and file.get("min.run") == file.get("max.run") is not None:
+            spans: list[tuple[str, int, int]] = [(file["min.run"], first, last)]
+        elif is_there(path, file):
+            columns = {"run": pa.string(), "journal_offset": pa.int64()}
+            rows = pq.read_table(path_of(path, file), columns=[*columns], partitioning=None).cast(pa.schema(columns))
+            sums = rows.group_by("run").aggregate([("journal_offset", "min"), ("journal_offset", "max")]).to_pylist()
+            spans = [(row["run"], row["journal_offset_min"], row["journal_offset_max"]) for row in sums]
+        else:
+            continue
+        for name, first, last in spans:
+            low, high = found.get(name, (first, last))
+            found[name] = min(low, first), max(high, last)
+    return found
+
+
+def write_resume_token(lake: Lake, job: Job, removal: Removal) -> None:
+    """Say in the lake what is to be removed, before anything is."""
+    resume_token = resume_token_of(lake, job)
+    resume_token.parent.mkdir(parents=True, exist_ok=True)
+    made = resume_token.with_suffix(".new")
+    with made.open("w", encoding="utf-8") as opened:
+        json.dump(removal._asdict(), opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    made.replace(resume_token)
+
+
+def finish_rebuild(run: Run, job: Job) -> None:
+    """Remove what the file says is to be removed, if there is one: also of a run that was cut short."""
+    resume_token = resume_token_of(run.lake, job)
+    try:
+        removal = Removal(**{name: tuple(each) for name, each in json.loads(resume_token.read_text("utf-8")).items()})
+    except FileNotFoundError:
+        return
+    for name in removal.tables:
+        keep_proof(run.lake, name)
+        shutil.rmtree(run.lake.path(name), ignore_errors=not Path(run.lake.path(name)).exists())
+    quarantine = run.lake.path(_QUARANTINE)
+    if removal.quarantined and is_table(quarantine):
+        keep_proof(run.lake, _QUARANTINE)
+        named = ", ".join(f"'{stream}'" for stream in removal.quarantined)
+        DeltaTable(quarantine).delete(f"stream IN ({named})")
+    for query in removal.queries:
+        shutil.rmtree(run.lake.checkpoint(query), ignore_errors=not Path(run.lake.checkpoint(query)).exists())
+    resume_token.unlink()
+    run.say(f"{job.name}: {', '.join(removal.tables)} removed, with what was kept of where {job.name} had read to")
+
+
+def keep_proof(lake: Lake, name: str) -> None:
+    """Write down the erasures that only the table's log tells of: what they took out does not come again."""
+    table, proof = TABLES[name], TABLES["ops.erasures"]
+    rows = list_unproven(lake, table, datetime.now(UTC)) if lake.exists(name) else []
+    if rows:
+        write_rows(lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
+
+
+def resume_token_of(lake: Lake, job: Job) -> Path:
+    return lake.folder / _RESUME_TOKENS / f"{job.name}.json"
+
+
+def tell_readers(tables: Iterable[str], others: Iterable[Job]) -> list[str]:
+    """Which jobs have read what is made again."""
+    readers = [job for job in others if not job.parts and job.can_rebuild and {*tables} & {*job.reads}]
+    stale = [job.name for job in readers if job.kind == "stream"]
+    anew = [job.name for job in readers if job.kind == "batch"]
+    lines = []
+    if stale:
+        verb = "has" if len(stale) == 1 else "have"
+        lines.append(
+            f"{', '.join(stale)} {verb} read these tables: run each with --rebuild as well ({counted(len(stale), 'job')})"
+        )
+    if anew:
+        lines.append(f"{', '.join(anew)}: run again; all is made of the tables as they stand")
+    return lines
