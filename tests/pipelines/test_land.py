@@ -25,7 +25,7 @@ from godwit_pipelines.delta.table_files import live_files
 from godwit_pipelines.errors import ConfigInvalid, TableMissing
 from godwit_pipelines.jobs import JOBS, Outcome, Run
 from godwit_pipelines.jobs.job import run_to_end
-from godwit_pipelines.jobs.land import find_ends, keep_ends
+from godwit_pipelines.jobs.land import find_ends, keep_ends, take_topics
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.metrics import rows_taken
 from godwit_pipelines.progress import translate
@@ -248,7 +248,8 @@ def test_what_has_landed_of_kafka_stays_left_out_when_the_run_after_a_lost_check
         os.utime(file, (START.timestamp() - age * 60,) * 2)
     whole = files[1].read_bytes()
     stream = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(topic))
-    monkeypatch.setattr(Lake, "kafka_stream", lambda _: from_records(stream))
+    monkeypatch.setattr(Lake, "kafka_stream", lambda _: from_records(stream, {"rooms": "id"}))
+    monkeypatch.setattr(Lake, "kafka_topics", lambda _: {"rooms": "id"})
     config = load_config(None, {}, {"kafka.topics": "rooms", "kafka.servers": "a:1", "lake.path": str(lake.folder)})
 
     def land() -> None:
@@ -268,20 +269,34 @@ def test_what_has_landed_of_kafka_stays_left_out_when_the_run_after_a_lost_check
 
 
 def test_ends_of_kafka_are_kept_until_the_query_has_come_to_them(tmp_path: Path, lake: Lake, run_job: Runs) -> None:
-    write_messages(tmp_path / "node-1", 20, node="rooms/0")
-    write_messages(tmp_path / "node-2", 10, node="rooms/1")
+    for number, rows in ((0, 20), (1, 10)):  # as if they were records of a topic with this id
+        writer = JournalWriter(tmp_path / f"node-{number}", node=f"rooms/{number}")
+        writer.write([message(offset, run="id", publisher=str(number)) for offset in range(rows)])
     run_job("land", streams="messages")
+    topics = {"rooms": "id"}
+    assert keep_ends(Run(lake.spark, lake.config, lake), "land-kafka", {}, {"rooms": "made again"}) == {}
     run = Run(lake.spark, lake.config, lake)
     checkpoint = Path(lake.checkpoint("land-kafka"))
-    assert keep_ends(run, "land-kafka", {}) == {"rooms/0": 20, "rooms/1": 10}
+    assert keep_ends(run, "land-kafka", {}, topics) == {"rooms/0": 20, "rooms/1": 10}
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir()
     for batch, place in enumerate(({"0": 7, "1": 10}, {"0": 20, "1": 12})):
         (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps({'rooms': place})}")
         (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
         (checkpoint / "offsets" / str(batch + 1)).write_text("v1\n{}\n{}")
-        assert keep_ends(run, "land-kafka", {}) == ({} if batch else {"rooms/0": 20})
-    assert keep_ends(run, "land-kafka", {}) == {}, "a topic that is made anew begins at 0 again"
+        assert keep_ends(run, "land-kafka", {}, topics) == ({} if batch else {"rooms/0": 20})
+    assert keep_ends(run, "land-kafka", {}, topics) == {}, "a topic that is made anew begins at 0 again"
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "land-kafka"
+    assert take_topics(checkpoint, {"rooms": "one", "halls": "two"}) == ""
+    (checkpoint / "offsets").mkdir()
+    assert take_topics(checkpoint, {"rooms": "one", "halls": "two"}) == "" and (checkpoint / "offsets").exists()
+    assert take_topics(checkpoint, {"rooms": "one", "yards": "four"}) == "" and (checkpoint / "offsets").exists()
+    said = take_topics(checkpoint, {"rooms": "one", "halls": "three"})
+    assert said.startswith("land-kafka: halls was made again") and not (checkpoint / "offsets").exists()
+    assert take_topics(checkpoint, {"rooms": "one", "halls": "three"}) == ""
 
 
 def test_a_table_that_somebody_removed_is_told_and_lands_again_without_its_checkpoint(
@@ -294,7 +309,7 @@ def test_a_table_that_somebody_removed_is_told_and_lands_again_without_its_check
     assert found.found == 1 and "messages of a: 0 to 19 MISSING from bronze.messages" in found.text
     with pytest.raises(
         TableMissing,
-        match=r"bronze\.messages is not in .* any more; .*land-messages says .* run land --rebuild --option streams=messages",
+        match=r"bronze\.messages is not in .* any more; .*land-messages says .*run land --rebuild --option streams=messages",
     ):
         run_job("land", streams="messages")
     shutil.rmtree(lake.checkpoint("land-messages"))

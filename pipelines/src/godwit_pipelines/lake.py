@@ -26,6 +26,7 @@ from .errors import ConfigInvalid, LakeBusy
 from .settings import Config
 from .source.columns import FAULT
 from .source.kafka import kafka_messages
+from .source.kafka_topics import find_topics
 from .tables import DATE, TABLES, Table
 
 
@@ -56,7 +57,11 @@ class Lake:
 
     def kafka_stream(self) -> DataFrame:
         """Messages of the Kafka topics as they come, with the columns of the journal's `messages`."""
-        return kafka_messages(self.spark, self.config.kafka, is_stream=True)
+        return kafka_messages(self.spark, self.config.kafka, self.kafka_topics(), is_stream=True)
+
+    def kafka_topics(self) -> dict[str, str]:
+        """The id of each topic of Kafka, which is another one when the topic is made again."""
+        return find_topics(self.spark, self.config.kafka)
 
     def _journal_options(self, stream: str) -> dict[str, str]:
         journal = self.config.journal

@@ -43,13 +43,30 @@ rows = spark.range(first, next).select(
 rows.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "rooms").option("includeHeaders", "true").save()
 """
 
+REMOVER = """
+import sys, time
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import SparkSettings
+from godwit_pipelines.source.kafka import connector_jars
+spark = build_session(SparkSettings(master="local[1]"), life="once", extra={"spark.jars": connector_jars(sys.argv[1])})
+jvm = spark._jvm
+properties = jvm.java.util.Properties()
+properties.put("bootstrap.servers", sys.argv[2])
+client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+names = jvm.java.util.ArrayList()
+names.add("rooms")
+client.deleteTopics(names).all().get()
+while client.listTopics().names().get().contains("rooms"):
+    time.sleep(0.1)
+"""
+
 
 def test_records_become_messages_by_key_and_headers(spark: SparkSession) -> None:
     headers = [("godwit-publisher", b"first"), ("godwit-publisher", b"eva"), ("godwit-kind", b"json"), ("other", b"x")]
     rows = [("rooms", 3, 7, None, b"k/1", b"5", headers), ("rooms", 0, 8, None, None, None, None)]
     found = from_records(spark.createDataFrame(rows, RECORD))
     assert found.columns == stream_columns("messages").names
-    plain, bare = found.orderBy("offset").collect()
+    plain, bare = found.orderBy("journal_offset").collect()
     assert (plain["node"], plain["subject"], plain["sequence"], plain["kind"]) == ("rooms/3", "/rooms/k/1", 7, "json")
     assert (plain["publisher"], bytes(plain["content"]), plain["crc"]) == ("eva", b"5", None)
     assert (bare["subject"], bare["kind"], bytes(bare["content"]), bare["publisher"]) == ("/rooms", "bytes", b"", "")
@@ -73,9 +90,9 @@ def test_a_record_that_makes_no_message_is_one_with_a_fault(
 ) -> None:
     sound = [("godwit-reply_to", b"/b"), ("godwit-kind", b"bytes")]
     rows = [("rooms", 0, 1, None, key, b"\xff", headers), ("rooms", 0, 2, None, b"k", b"\xff", sound)]
-    found = from_records(spark.createDataFrame(rows, RECORD)).orderBy("offset").toArrow().to_pylist()
+    found = from_records(spark.createDataFrame(rows, RECORD)).orderBy("journal_offset").toArrow().to_pylist()
     assert [str(row["fault"]).split(":")[0] for row in found] == [fault, "None"]
-    assert (found[0]["node"], found[0]["offset"], found[0]["content"]) == ("rooms/0", 1, b"\xff")
+    assert (found[0]["node"], found[0]["journal_offset"], found[0]["content"]) == ("rooms/0", 1, b"\xff")
 
 
 def test_columns_know_the_subjects_that_nodes_take(spark: SparkSession) -> None:
@@ -167,5 +184,13 @@ def test_a_topic_lands_once_over_restarts_and_a_lost_checkpoint(tmp_path: Path, 
         bad = times + 1  # each time's last record has a key that is no text
         assert (landed.count(), landed.select(number).distinct().count(), wrong) == (next - bad, next - bad, 0)
         assert (refused.count(), refused.where("fault like 'subject: %'").count()) == (bad, bad)
+    subprocess.run([sys.executable, "-c", REMOVER, str(jars), broker], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", WRITER, str(jars), broker, "10000", "14000"], check=True, timeout=300)
+    assert run(*words, log=tmp_path / "log") == 0, (tmp_path / "log").read_text()
+    assert "land-kafka: rooms was made again" in " ".join((tmp_path / "log").read_text().split())
+    anew = lake.read("bronze.messages").where("cast(cast(content as string) as long) >= 10000")
+    assert anew.count() == anew.select("node", "run", "journal_offset").distinct().count() == 3999
+    assert lake.read("bronze.messages").count() == 2600 - 3 + 3999
+    assert lake.read("bronze.messages").select("run").distinct().count() == 2
     assert run(*words, "--set", "kafka.topics=halls", log=tmp_path / "log") == KafkaFailed.exit_code
     assert "is it in kafka.topics by its right name" in (tmp_path / "log").read_text()

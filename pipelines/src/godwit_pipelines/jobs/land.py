@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,14 +35,18 @@ _FOLLOWED = ("access", "runs")
 """What it is judged by: a query that goes on does not overtake these. Where messages have yet to land, the audit sees that by itself."""
 _ENDS = "landed.json"
 """In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
+_TOPICS = "topics.json"
+"""In a checkpoint of Kafka: the id of each topic that was read."""
 
 
 def run(run: Run) -> Outcome:
     """Land the streams that are there, or those that --option streams=a,b names."""
     streams = streams_of(run)
     if run.config.kafka.topics:
-        query, erased = "land-kafka", erased_ranges(run.lake, "messages")
-        records = without_landed(run.lake.kafka_stream(), keep_ends(run, query, erased))
+        query, erased, topics = "land-kafka", erased_ranges(run.lake, "messages"), run.lake.kafka_topics()
+        if line := take_topics(Path(run.lake.checkpoint(query)), topics):
+            run.say(line)
+        records = without_landed(run.lake.kafka_stream(), keep_ends(run, query, erased, topics))
         run.start(
             run.lake.landing("messages", without_erased(records, erased)),
             query,
@@ -152,25 +157,53 @@ def find_ends(run: Run, stream: str, query: str, erased: RangesByRun) -> Ends:
     return ends
 
 
-def keep_ends(run: Run, query: str, erased: RangesByRun) -> dict[str, int]:
+def take_topics(checkpoint: Path, topics: Mapping[str, str]) -> str:
+    """Compare the topics with those that were read, and keep which they are. Where one was made again, its offsets are others: all topics
+    are read from the beginning, and what landed of the others is left out. Returns what there is to say of that.
+    """
+    file = checkpoint / _TOPICS
+    kept: dict[str, str] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    anew = [topic for topic, name in topics.items() if kept.get(topic, name) != name]
+    if anew:
+        aside = checkpoint.with_name(f"{checkpoint.name}.replaced")  # a checkpoint is there whole or not at all
+        shutil.rmtree(aside, ignore_errors=True)
+        checkpoint.rename(aside)
+        shutil.rmtree(aside)
+    if anew or any(topic not in kept for topic in topics):
+        write_json(file, {**kept, **topics})
+    if not anew:
+        return ""
+    verb = "was" if len(anew) == 1 else "were"
+    return (
+        f"land-kafka: {', '.join(anew)} {verb} made again: all records of it are read beside those that landed before"
+    )
+
+
+def keep_ends(run: Run, query: str, erased: RangesByRun, topics: Mapping[str, str]) -> dict[str, int]:
     """The ends up to which records of Kafka have landed and may come again. A query that reads a topic from its beginning may be cut
-    short before it has come so far: its ends lie beside its place until it has.
+    short before it has come so far: its ends lie beside its place until it has. Of each topic it is what landed of the one that is there.
     """
     checkpoint = Path(run.lake.checkpoint(query))
     file = checkpoint / _ENDS
     kept: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     place = find_kafka_place(checkpoint)
-    ends = kept or {node: max(runs.values()) for node, runs in find_ends(run, "messages", query, erased).items()}
-    ahead = {node: end for node, end in ends.items() if place.get(node, 0) < end}
+    landed = {} if kept else find_ends(run, "messages", query, erased)
+    its = {node: runs.get(topics.get(node.rpartition("/")[0], ""), 0) for node, runs in landed.items()}
+    ahead = {node: end for node, end in (kept or its).items() if place.get(node, 0) < end}
     if ahead != kept:
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        made = file.with_suffix(".new")
-        with made.open("w", encoding="utf-8") as opened:
-            json.dump(ahead, opened)
-            opened.flush()
-            os.fsync(opened.fileno())
-        made.replace(file)
+        write_json(file, ahead)
     return ahead
+
+
+def write_json(file: Path, content: Mapping[str, object]) -> None:
+    """A small file, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    made = file.with_suffix(".new")
+    with made.open("w", encoding="utf-8") as opened:
+        json.dump(content, opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    made.replace(file)
 
 
 def after(offset: int, ranges: Sequence[Range]) -> int:

@@ -8,7 +8,6 @@ there or both gone when the job begins.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
@@ -32,7 +31,7 @@ from ..tables import TABLES
 from ..words import counted
 from .erasures import list_unproven
 from .job import Job, Run
-from .land import named_streams
+from .land import named_streams, write_json
 
 _RESUME_TOKENS = "_rebuild"
 _QUARANTINE = "bronze.quarantine"
@@ -137,14 +136,7 @@ def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
 
 def write_resume_token(lake: Lake, job: Job, removal: Removal) -> None:
     """Say in the lake what is to be removed, before anything is."""
-    resume_token = resume_token_of(lake, job)
-    resume_token.parent.mkdir(parents=True, exist_ok=True)
-    made = resume_token.with_suffix(".new")
-    with made.open("w", encoding="utf-8") as opened:
-        json.dump(removal._asdict(), opened)
-        opened.flush()
-        os.fsync(opened.fileno())
-    made.replace(resume_token)
+    write_json(resume_token_of(lake, job), removal._asdict())
 
 
 def finish_rebuild(run: Run, job: Job) -> None:

@@ -2,11 +2,13 @@
 
 A subject `/topic/k/e/y` is the topic `topic` with the key `k/e/y`; a message's position is its offset. What Kafka has no place for
 comes from headers, `godwit-` and the column's name; a header that is not there leaves what a plain producer means. `node` is the topic
-and partition, within which offsets are unique. There is no checksum of ours: Kafka has its own. Pure but for reading.
+and partition, `run` the topic's id, within which offsets are unique: those of a topic that is made again begin again. There is no checksum
+of ours: Kafka has its own. Pure but for reading.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,8 +27,10 @@ _NUMBERS = {"epoch": _LONG, "sequence": _LONG, "flags": 15, "expiry_s": 2**32 - 
 _TEXTS = ("tenant", "publisher")
 
 
-def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: bool) -> DataFrame:
-    """The topics as they stand, or as they grow."""
+def kafka_messages(
+    spark: SparkSession, settings: KafkaSettings, topics: Mapping[str, str], *, is_stream: bool
+) -> DataFrame:
+    """The topics as they stand, or as they grow; `topics` are their ids."""
     if not settings.servers or not settings.topics:
         raise ConfigInvalid("kafka.servers", settings.servers, "and kafka.topics must both be set")
     reach(settings.servers)
@@ -38,18 +42,22 @@ def kafka_messages(spark: SparkSession, settings: KafkaSettings, *, is_stream: b
     reader = reader.option("failOnDataLoss", str(settings.fail_on_data_loss).lower())
     if is_stream:
         reader = reader.option("maxOffsetsPerTrigger", str(settings.rows_per_batch))
-    return from_records(reader.load())
+    return from_records(reader.load(), topics)
 
 
-def from_records(records: DataFrame) -> DataFrame:
-    """Kafka's records as messages. Anybody may produce to a topic: a record that makes no message is one with a fault."""
+def from_records(records: DataFrame, topics: Mapping[str, str] | None = None) -> DataFrame:
+    """Kafka's records as messages, which bear their topic's id. Anybody may produce to a topic: a record that makes no message is one with
+    a fault.
+    """
+    pairs = [F.lit(each) for pair in (topics or {"": ""}).items() for each in pair]
+    ids = F.create_map(*pairs)
     key = F.col("key").cast("string")
     subject = F.concat(
         F.lit("/"), "topic", F.when(F.coalesce(key, F.lit("")) == "", "").otherwise(F.concat(F.lit("/"), key))
     )
     known: dict[str, Column] = {
         "node": F.concat_ws("/", "topic", F.col("partition").cast("string")),
-        "run": F.lit(""),
+        "run": F.coalesce(ids[F.col("topic")], F.lit("")),
         "tenant": F.coalesce(text("tenant"), F.lit("")),
         "journal_offset": F.col("offset"),
         "time": F.col("timestamp"),
