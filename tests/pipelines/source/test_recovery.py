@@ -103,6 +103,13 @@ def test_a_damaged_beginning_hides_nothing_behind_it(tmp_path: Path) -> None:
     assert [row["journal_offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
 
 
+def test_a_damaged_name_of_a_column_hides_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"key\0", b"cey\0", 1))
+    assert [row["journal_offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
+
+
 def test_damage_at_the_end_is_a_tail_until_a_sound_frame_stands_behind_it(tmp_path: Path) -> None:
     path = write(tmp_path)
     whole, (start, _, _) = path.read_bytes(), batches_of(path)[-2]

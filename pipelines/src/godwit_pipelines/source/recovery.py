@@ -112,16 +112,14 @@ def read_head(file: File, ours: pa.Schema) -> tuple[pa.Schema, int]:
 
 
 def fits(written: pa.Schema, ours: pa.Schema) -> bool:
-    """Whether a schema may be of another version of the writer: its checksum stands last, and what it shares with ours is the same."""
+    """Whether a schema may be of another version of the writer: its checksum stands last, and it has our columns."""
     if not len(written) or written[-1].name != CHECKSUM:
         return False
     for field in ours:
         index = written.get_field_index(field.name)
-        if index < 0 and not field.nullable:
+        if index < 0 or not is_as(written.field(index).type, field.type):
             return False
-        if index >= 0 and not (
-            is_as(written.field(index).type, field.type) and written.field(index).nullable == field.nullable
-        ):
+        if written.field(index).nullable != field.nullable:
             return False
     return True
 
