@@ -191,7 +191,7 @@ def test_a_segment_that_somebody_removed_is_not_told_as_retention(tmp_path: Path
     writer.retain(200)
     with pytest.raises(JournalMissing, match="rows 100 to 199 of messages was let go by retention before it was read"):
         journals.check_there("node-a", 100, 210)
-    with pytest.raises(JournalMissing, match="retention moved past journal_offset 100 before it was read"):
+    with pytest.raises(JournalMissing, match="retention moved past offset 100 before it was read"):
         list(read_part(part, reading))
 
 

@@ -27,7 +27,7 @@ def session_parts(access: DataFrame) -> DataFrame:
         "if(kind = 'disconnected', duration_ms, null) as duration_ms",
         "time as first_seen",
         "time as last_seen",
-        "coalesce(kind = 'subscribed' and at is not null, false) as resumed",
+        "coalesce(kind = 'subscribed' and resumed_from is not null, false) as resumed",
         "cast(null as string) as end_state",
     )
 
