@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 from tests.pipelines.transforms.audited import Audited, Scene, read_faults, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Found, draw_case, find
 
-CASES = 250
-SEED = 2026
+CASES, SEED = 250, 2026
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +43,7 @@ def audited(session: SparkSession, cases: list[Case]) -> Audited:
 
 
 def across_a_restart(*, count: int) -> Scene:
-    """Run b follows a, which ended in the midst of it all: the journal holds a's arrivals up to 6; a handed over
-    two more, and a client that stood at 4 is handed 5 to 12 by b, whose own begin at 8.
-    """
+    """Run b follows a, of which arrivals up to 6 are there; it handed over 8, and b hands 5 to 12 to who stood at 4. Its own begin at 8."""
     runs = [
         {"run": "a", "journal_offset": 0, "kind": "began", "epoch": 1},
         {"run": "b", "journal_offset": 1, "kind": "began", "epoch": 2, "follows_run": "a"}
@@ -334,9 +331,7 @@ def list_skipping(cases: list[Case]) -> list[Case]:
 
 
 def erase(cases: list[Case], lots: random.Random) -> Scene:
-    """The cases' scene, without messages of whom was erased: of a few cases all, of others some, of most none. Of subjects whose numbering
-    skips nothing is erased.
-    """
+    """The cases' scene, without messages of whom was erased: of a few all, of others some. Subjects whose numbering skips stay whole."""
     whole, skipping = scene_of(cases), {case.selector for case in list_skipping(cases)}
     parts = {case.number: lots.choice((0, 0, 0.1, 0.4, 1)) for case in cases}
     gone = [
