@@ -57,7 +57,9 @@ def keep(run: Run, new: DataFrame, batch: int) -> None:
     """The bars in the table and these values together; only the bars of their time are read."""
     new, app = new.persist(), run.app("bars-kept")
     try:
-        times = new.selectExpr("unix_micros(min(start)) as first", "unix_micros(max(start)) as last").first()
+        times = new.selectExpr(
+            "unix_micros(min(window_start)) as first", "unix_micros(max(window_start)) as last"
+        ).first()
         if times is None or times.first is None:
             run.lake.merge("gold.ohlc", run.lake.read("gold.ohlc").limit(0), app=app, batch=batch)
             return

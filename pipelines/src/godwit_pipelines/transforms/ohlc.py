@@ -14,6 +14,7 @@ from .repeats import drop_repeats, timed
 
 LATENESS = "10 seconds"
 KEY = ("window_start", "window_end", "node", "subject")
+_WINDOW = ("window.start as window_start", "window.end as window_end")
 
 
 def bars(
@@ -40,13 +41,13 @@ def bars(
         F.max_by("value", "place").alias("close"),
         F.count("*").alias("count"),
     )
-    return sums.select("window.start", "window.end", "node", "subject", *_VALUES)
+    return sums.selectExpr(*_WINDOW, "node", "subject", *_VALUES)
 
 
 def values(messages: DataFrame, width: str = "1 second", field: str = "$") -> DataFrame:
     """The numbers in a batch's messages, each with its window: what `add_bars` takes."""
     windowed = _numbers(messages, field).withColumn("window", F.window("time", width))
-    return windowed.select("window.start", "window.end", "node", "subject", "run", "journal_offset", "time", "value")
+    return windowed.selectExpr(*_WINDOW, "node", "subject", "run", "journal_offset", "time", "value")
 
 
 def add_bars(values: DataFrame, known: DataFrame) -> DataFrame:
