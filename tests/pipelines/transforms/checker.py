@@ -174,10 +174,8 @@ def find(case: Case) -> Found:
     term, reached, left = None, None, set()
     for index, row in enumerate(case.rows):
         places = case.published[row["epoch"] or int(str(row["arrival_run"])[1:])]
-        offset, told = (
-            row["journal_offset"],
-            row["gaps"] and (row["gap_count"] if row["gap_count"] is not None else 10**9),
-        )
+        offset, count = row["journal_offset"], row["gap_count"]
+        told = row["gaps"] and (10**9 if count is None else count)
         now = row["epoch"] or row["arrival_run"]
         kind = "arrival" if case.is_pattern else "sequence"
         lo, hi = row[f"from_{kind}"], row[f"to_{kind}"]
@@ -211,9 +209,7 @@ def find(case: Case) -> Found:
         lacking = len(mine) - row["count"] - row["conflated"]
         if case.is_pattern and lacking < 0:  # merged messages may hold what came before the range
             lacking = min(0, lacking + row["conflated"])
-        gaps.append(
-            {"journal_offset": offset, "missing": {(term, place) for place in jumped}, "across": across, "told": told}
-        )
+        gaps.append({"at": offset, "missing": {(term, place) for place in jumped}, "across": across, "told": told})
         told_inside = min(max(0, told - len(jumped) - across), max(0, lacking))
         found[offset, "gap", True] += told_inside
         found[offset, "hole", False] += max(0, lacking) - told_inside
@@ -226,8 +222,8 @@ def find(case: Case) -> Found:
     for gap in settled + gaps:
         missing = len(gap["missing"]) + gap["across"]
         declared = min(gap["told"], missing)
-        found[gap["journal_offset"], "gap", True] += declared
-        found[gap["journal_offset"], "gap", False] += missing - declared
+        found[gap["at"], "gap", True] += declared
+        found[gap["at"], "gap", False] += missing - declared
     return Counter({key: count for key, count in found.items() if count})
 
 
