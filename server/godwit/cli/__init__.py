@@ -1,7 +1,6 @@
 """The command line: `godwit serve, publish, tail, config, token, top, revoke, purge, reload, journal, bench, plan, verify`.
 
-Each command is a module of its own, loaded when it is the one that was asked for. Owns the words and exit codes: 0 done,
-1 it did not work, 2 the operator's mistake (nothing was opened), 3 a port could not be opened.
+Each command is a module of its own, loaded when it is the one that was asked for. Sentences and exit codes are program.py's.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import sys
 import click
 
 from .. import __version__
-from ..errors import EXIT_CONFIG_INVALID, EXIT_LISTEN_FAILED, ConfigInvalid, GodwitError, ListenFailed
+from .program import check_texts, run
 
 COMMANDS = {
     "serve": "godwit.cli.serve:serve",
@@ -49,7 +48,7 @@ class _Commands(click.Group):
                 raise
             return None  # an installation without the load generator
         assert isinstance(command, click.Command)
-        return command
+        return check_texts(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -71,20 +70,5 @@ def godwit() -> None:
 
 
 def main() -> None:
-    """The program: turns what went wrong into a sentence on standard error and an exit code."""
-    try:
-        godwit(prog_name="godwit")
-    except ConfigInvalid as error:
-        _leave(error, EXIT_CONFIG_INVALID)
-    except ListenFailed as error:
-        _leave(error, EXIT_LISTEN_FAILED)
-    except GodwitError as error:
-        _leave(error, 1)
-    except BrokenPipeError:  # whoever read our output has left, as `head` does
-        sys.stderr.close()
-        sys.exit(0)
-
-
-def _leave(error: GodwitError, code: int) -> None:
-    click.echo(f"godwit: {error}", err=True)
-    sys.exit(code)
+    """The program."""
+    sys.exit(run("godwit", godwit))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..config.load import SERVER_VARIABLE, TOKEN_VARIABLE
-from ..errors import ConfigInvalid
+from ..errors import ConfigInvalid, SubjectInvalid
+
+if TYPE_CHECKING:
+    from ..client import Client, PositionFile
 
 Command = Callable[..., Any]
 _CA_FILE = "godwit.ca_file"
@@ -49,10 +52,60 @@ def read_ca_file() -> Path | None:
     return context.meta.get(_CA_FILE) if context else None
 
 
+def make_client(servers: tuple[str, ...], token: str | None, positions: PositionFile | None = None) -> Client:
+    """A client of these servers, that trusts the file of --ca-file; raises ConfigInvalid, click.BadParameter."""
+    from ..client import Client
+
+    ca_file = read_ca_file()
+    try:
+        return Client(read_servers(servers), token=token, positions=positions, ca_file=ca_file)
+    except OSError as error:
+        raise ConfigInvalid("--ca-file", str(ca_file), f"holds no certificate that can be read: {error}") from error
+
+
 def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
-    """The servers given, else the environment's, else this machine's."""
+    """The servers given, else the environment's, else this machine's; raises click.BadParameter."""
+    from ..client.servers import ServerList
+
     given = servers or tuple(os.environ.get(SERVER_VARIABLE, DEFAULT_SERVER).split(","))
-    return [server.strip() if "://" in server else f"ws://{server.strip()}" for server in given]
+    read: list[str | tuple[str, float]] = []
+    for server in map(str.strip, given):
+        address = server if "://" in server else f"ws://{server}"
+        try:
+            ServerList(address)
+        except ValueError as error:
+            scheme, _, rest = address.partition("://")
+            is_near = scheme in ("http", "https") and "@" not in rest
+            hint = f"; did you mean ws{scheme[4:]}://{rest.rstrip('/')}?" if is_near else ""
+            place = "--server" if servers else SERVER_VARIABLE
+            raise click.BadParameter(f"{error}{hint}", param_hint=place) from error
+        read.append(address)
+    return read
+
+
+def check_selector(argument: str, selector: str, check: Callable[[str], str]) -> str:
+    """The subject or pattern itself, where `check` takes it; raises ConfigInvalid with what may have been meant."""
+    try:
+        return check(selector)
+    except SubjectInvalid as error:
+        near = f"/{selector}"
+        hint = f"did you mean {near}?" if selector and selector[0] not in "/ " and _is_valid(near, check) else ""
+        raise ConfigInvalid(argument, selector, error.reason, hint=hint) from error
+
+
+def translate_mqtt(pattern: str) -> str:
+    """The pattern that a topic filter of MQTT means: `+` is `*` here, and a `#` at its end is `**`."""
+    *segments, last = pattern.split("/")
+    translated = ["*" if segment == "+" else segment for segment in segments]
+    return "/".join([*translated, {"#": "**", "+": "*"}.get(last, last)])
+
+
+def _is_valid(selector: str, check: Callable[[str], str]) -> bool:
+    try:
+        check(selector)
+    except SubjectInvalid:
+        return False
+    return True
 
 
 def read_token(file: Path | None) -> str | None:

@@ -17,8 +17,9 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ..words import counted
+from ..words import counted, printable
 
 EXIT_DAMAGED = 1
 MANIFEST = "manifest.json"
@@ -57,7 +58,7 @@ def show(directory: Path, as_json: bool) -> None:
     for head in ("stream", "segments", "sealed rows", "bytes", "kept from", "next", "oldest", "newest"):
         table.add_column(head, overflow="fold")
     for row in rows:
-        table.add_row(*(_show(row[name]) for name in row))
+        table.add_row(*(Text(_show(row[name])) for name in row))
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
 
 
@@ -82,7 +83,7 @@ def check(directory: Path, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(file))
         elif said := _describe(file):
-            click.echo(said)
+            click.echo(printable(said))
     bad = [file for file in files if not file["is_whole"]]
     if not as_json:
         rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
@@ -184,4 +185,4 @@ def _time(microseconds: int) -> str:
 
 
 def _show(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value or "")
+    return f"{value:,}" if isinstance(value, int) else printable(str(value or ""))

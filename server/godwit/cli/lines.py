@@ -16,6 +16,7 @@ import click
 
 from ..client import Dropped, Gap, Item, Message, Status
 from ..model import Kind
+from ..words import printable
 
 CONTENT_CHARACTERS_MAX = 4_000
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
@@ -41,16 +42,16 @@ def write_pretty(item: Item) -> None:
             if is_so
         ]
         click.echo(
-            f"{click.style(moment, dim=True)} {click.style(escape(item.subject), fg='cyan')} "
-            f"{click.style(' '.join([place, *facts]), dim=True)} {escape(show_content(item))}"
+            f"{click.style(moment, dim=True)} {click.style(printable(item.subject), fg='cyan')} "
+            f"{click.style(' '.join([place, *facts]), dim=True)} {printable(show_content(item))}"
         )
     elif isinstance(item, Gap):
         missed = "an unknown number" if item.missed is None else item.missed
         click.secho(
-            f"gap on {escape(item.subject)}: {missed} missed ({item.reason}), now at {item.position}", fg="yellow"
+            f"gap on {printable(item.subject)}: {missed} missed ({item.reason}), now at {item.position}", fg="yellow"
         )
     else:
-        click.secho(f"dropped {item.count} standard messages on {escape(item.selector)}", fg="yellow")
+        click.secho(f"dropped {item.count} standard messages on {printable(item.selector)}", fg="yellow")
 
 
 def make_line(item: Message | Gap | Dropped) -> str:
@@ -89,13 +90,6 @@ def show_content(message: Message) -> str:
     return shown if len(shown) <= CONTENT_CHARACTERS_MAX else shown[:CONTENT_CHARACTERS_MAX] + "…"
 
 
-def escape(text: str) -> str:
-    """Every character that a terminal would not simply print, as \\u….."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-
-
 def _make_content(message: Message) -> dict[str, Any]:
     if message.kind is Kind.JSON:
         return {"content": message.text()}
@@ -106,7 +100,7 @@ def _make_content(message: Message) -> dict[str, Any]:
 
 def _write_status(status: Status) -> None:
     if status.state == "subscribed":
-        said = f"subscribed to {escape(status.selector)} ({status.outcome})"
+        said = f"subscribed to {printable(status.selector)} ({status.outcome})"
     else:
-        said = f"disconnected: {escape(status.reason)}"
+        said = f"disconnected: {printable(status.reason)}"
     click.secho(f"godwit: {said}", err=True, dim=True)

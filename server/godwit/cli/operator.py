@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import click
 
 from ..errors import NodeFailed
+from ..words import printable
 from .client_options import read_token
 
 ADMIN_DEFAULT = "127.0.0.1:8801"
@@ -79,7 +80,7 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
     """
     told = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
     gone = "1 message" if told["purged"] == 1 else f"{told['purged']} messages"
-    click.echo(f"gone: {gone} of {told['subject']}")
+    click.echo(f"gone: {gone} of {printable(told['subject'])}")
     if not told.get("kept", True):
         click.echo("godwit: the journal disk is failing: a crash of the node may undo the purge", err=True)
         raise click.exceptions.Exit(EXIT_NOT_KEPT)

@@ -17,7 +17,9 @@ import click
 
 from ..errors import GodwitError
 from ..model import Ack, Kind, Published
-from .client_options import client_options, read_ca_file, read_servers, read_token
+from ..subject import check_subject
+from ..words import counted, printable
+from .client_options import check_selector, client_options, make_client, read_token
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -42,11 +44,11 @@ READ_BYTES = 65_536
 @click.option("--quiet", is_flag=True, help="Print no acknowledgements.")
 def publish(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
     """Publish CONTENT on SUBJECT, or each line of standard input; what is JSON is sent as JSON, else as text."""
-    raise SystemExit(asyncio.run(publish_all(read_servers(servers), read_token(token_file), **given)))
+    raise SystemExit(asyncio.run(publish_all(servers, read_token(token_file), **given)))
 
 
 async def publish_all(
-    servers: list[str | tuple[str, float]],
+    servers: tuple[str, ...],
     token: str | None,
     *,
     subject: str,
@@ -60,10 +62,9 @@ async def publish_all(
     reply_to: str | None,
     ack: str | None,
 ) -> int:
-    from ..client import Client
-
     if key is not None and content is None:
         raise click.UsageError("--key is for one message, and standard input may hold many")
+    check_selector("SUBJECT", subject, check_subject)
     options = {
         "retain": retain,
         "key": key,
@@ -71,28 +72,74 @@ async def publish_all(
         "ack": Ack(ack) if ack else None,
         "guaranteed": not standard,
     }
-    pending: asyncio.Queue[asyncio.Task[Published] | None] = asyncio.Queue(IN_FLIGHT_MAX)
-    async with Client(servers, token=token, ca_file=read_ca_file()) as client:
-        printer = asyncio.create_task(_print_answers(pending, subject, quiet))
+    async with make_client(servers, token) as client:
+        sender = _Sender(client, subject, kind, timeout_s, options)
+        sending = asyncio.create_task(sender.send_all(_list_contents(content)))
         try:
-            async for piece in _list_contents(content):
-                send = _send(client, subject, read_content(piece, kind), timeout_s, options)
-                await pending.put(asyncio.create_task(send))
+            failed = await _print_answers(sender.pending, subject, quiet)
+            await sending
         finally:
-            await pending.put(None)
-            failed = await printer
+            sending.cancel()
+            unanswered = await sender.give_up()
+            if unanswered and isinstance(sys.exception(), asyncio.CancelledError):
+                said = counted(unanswered, "message has", "messages have")
+                _warn(f"{subject}: {said} no answer yet, and may have been published")
+        if not sender.count:
+            _warn("standard input was empty: nothing was published")
     return 1 if failed else 0
 
 
-async def _send(client: Client, subject: str, content: Any, timeout_s: float, options: dict[str, Any]) -> Published:
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await client.publish(subject, content, **options)
-    except TimeoutError:
-        state = (
-            "it is connected" if client.is_connected else f"it is not connected: {client.loss or 'no server answered'}"
-        )
-        raise GodwitError(f"no answer in {timeout_s:g} s; {state}") from None
+class _Sender:
+    """Publishes contents in their order, many in flight; `pending` holds their answers in the same order, then None."""
+
+    def __init__(
+        self, client: Client, subject: str, kind: str | None, timeout_s: float, options: dict[str, Any]
+    ) -> None:
+        self.pending: asyncio.Queue[asyncio.Task[Published] | None] = asyncio.Queue(IN_FLIGHT_MAX)
+        self.count = 0
+        self._client, self._subject, self._kind = client, subject, kind
+        self._timeout_s, self._options = timeout_s, options
+        self._tasks: set[asyncio.Task[Published]] = set()
+        self._has_warned = False
+
+    async def send_all(self, contents: AsyncIterator[bytes]) -> None:
+        try:
+            async for content in contents:
+                self.count += 1
+                task = asyncio.create_task(self._send(content))
+                self._tasks.add(task)
+                task.add_done_callback(self._done)
+                await self.pending.put(task)
+        except Exception:
+            await self.pending.put(None)
+            raise
+        await self.pending.put(None)
+
+    def _done(self, task: asyncio.Task[Published]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # resume tokens it as seen, also where nobody waits for it any more
+
+    async def give_up(self) -> int:
+        """Waits for no more answers; returns how many are missing."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(tasks)
+
+    async def _send(self, piece: bytes) -> Published:
+        content = read_content(piece, self._kind)
+        if self._kind is None and isinstance(content, str) and content[:1] in ("{", "[") and not self._has_warned:
+            self._has_warned = True
+            _warn(f"{self._subject}: content that begins with {content[0]} is not valid JSON: it is published as text")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._client.publish(self._subject, content, **self._options)
+        except TimeoutError:
+            state = f"it is not connected: {self._client.loss or 'no server answered'}"
+            state = "it is connected" if self._client.is_connected else state
+            raise GodwitError(f"no answer in {self._timeout_s:g} s; {state}") from None
 
 
 async def _print_answers(pending: asyncio.Queue[asyncio.Task[Published] | None], subject: str, quiet: bool) -> int:
@@ -102,11 +149,17 @@ async def _print_answers(pending: asyncio.Queue[asyncio.Task[Published] | None],
             answer = await task
         except GodwitError as error:
             failed += 1
-            click.echo(f"godwit: {subject}: {error}", err=True)
+            _warn(f"{subject}: {error}")
             continue
         if not quiet:
-            click.echo(f"{subject} {answer.position or 'standard'}{' duplicate' if answer.is_duplicate else ''}")
+            click.echo(
+                f"{printable(subject)} {answer.position or 'standard'}{' duplicate' if answer.is_duplicate else ''}"
+            )
     return failed
+
+
+def _warn(sentence: str) -> None:
+    click.echo(f"godwit: {printable(sentence)}", err=True)
 
 
 async def _list_contents(content: str | None) -> AsyncIterator[bytes]:
@@ -114,12 +167,32 @@ async def _list_contents(content: str | None) -> AsyncIterator[bytes]:
         yield content.encode()
         return
     rest = b""
-    while piece := await asyncio.to_thread(os.read, sys.stdin.fileno(), READ_BYTES):
+    while piece := await _read_input():
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             yield line.removesuffix(b"\r")
     if rest:
         yield rest
+
+
+async def _read_input() -> bytes:
+    """The next bytes of standard input. A read that may wait is never done in a thread, which ^C could not end."""
+    loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(number, ready.set)
+    except PermissionError:  # a regular file, which never waits
+        pass
+    else:
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(number)
+    try:
+        return os.read(number, READ_BYTES)
+    except OSError as error:
+        error.filename = "standard input"
+        raise
 
 
 def read_content(content: bytes, kind: str | None) -> Any:
@@ -138,6 +211,8 @@ def read_content(content: bytes, kind: str | None) -> Any:
         return text
     try:
         json.loads(text)
+    except RecursionError:
+        raise GodwitError("the content is JSON that nests too deeply; --text publishes it as text") from None
     except ValueError as error:
         if kind is None:
             return text

@@ -17,6 +17,7 @@ import click
 from ..config.option import Address
 from ..errors import ConfigInvalid
 from .options import config_options, read_config
+from .program import drop_output
 from .supervisor import READY, STOPPING, tell_supervisor
 
 if TYPE_CHECKING:
@@ -75,10 +76,15 @@ async def run_node(read: Callable[[], Config]) -> int:
     listeners = await node.start()
     reloads = _reload_on_hangup(node, read)
     await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
-    click.echo(str(listeners))
-    tell_supervisor(READY)
+    lines = [str(listeners)]
     if config.demo.enabled:
-        click.echo(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
+        lines.append(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
+    try:
+        click.echo("\n".join(lines))
+    except OSError as error:  # nobody can read which ports are open; the clients that know them are served
+        read_logger().warning("output_failed", why=str(error), listeners=str(listeners))
+        drop_output()
+    tell_supervisor(READY)
     asked = await signals.get()
     read_logger().info("signal_received", signal=asked.name)
     tell_supervisor(STOPPING)

@@ -8,22 +8,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import shlex
 import signal
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ..errors import ConfigInvalid, PositionInvalid, SubjectInvalid
+from ..errors import ConfigInvalid, PositionInvalid
 from ..model import Message, Position
 from ..subject import check_pattern, is_pattern
-from .client_options import client_options, read_ca_file, read_servers, read_token
+from ..words import printable
+from .client_options import check_selector, client_options, make_client, read_ca_file, read_token, translate_mqtt
 from .lines import write_json, write_pretty
 
 if TYPE_CHECKING:
-    from ..client import ResumePoint, Subscription
+    from ..client import PositionFile, ResumePoint, Subscription
+
+_DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
+"""What is given for a resume token by mistake: a date, a time, a position."""
 
 
 @click.command()
@@ -49,13 +54,46 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 def tail(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
     """Show what is published on PATTERN, live."""
-    logging.basicConfig(format="godwit: %(message)s", level=logging.INFO, stream=sys.stderr)
-    asyncio.run(run_tail(read_servers(servers), read_token(token_file), **given))
+    logs = logging.StreamHandler()
+    logs.setFormatter(_Escaping("godwit: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[logs])
+    command = Continuation(servers, token_file, read_ca_file())
+    asyncio.run(run_tail(servers, read_token(token_file), command, **given))
+
+
+class _Escaping(logging.Formatter):
+    """What a node says stands in these lines, too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), kept="\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What the command that continues a `tail` repeats of this one."""
+
+    servers: tuple[str, ...] = ()
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+    def describe(self, pattern: str, stand: ResumePoint) -> str:
+        """The command, for a shell; empty where there is no position yet."""
+        if stand.since is not None:
+            where = ["--since", stand.since]
+        elif pattern in stand.after:
+            where = ["--after", str(stand.after[pattern])]
+        else:
+            return ""
+        words = [word for server in self.servers for word in ("--server", server)]
+        files = (("--token-file", self.token_file), ("--ca-file", self.ca_file))
+        words += [word for option, file in files if file is not None for word in (option, str(file))]
+        return shlex.join(["godwit", "tail", *words, pattern, *where])
 
 
 async def run_tail(
-    servers: list[str | tuple[str, float]],
+    servers: tuple[str, ...],
     token: str | None,
+    command: Continuation,
     *,
     pattern: str,
     is_json: bool,
@@ -68,11 +106,10 @@ async def run_tail(
     positions: Path | None,
     count: int | None,
 ) -> None:
-    from ..client import Client, PositionFile
-
     stand = read_stand(pattern, since, after)
-    kept = PositionFile(positions) if positions else None
-    async with Client(servers, token=token, positions=kept, ca_file=read_ca_file()) as client:
+    for warning in list_doubts(pattern, since):
+        click.echo(f"godwit: {printable(warning)}", err=True)
+    async with make_client(servers, token, _open_positions(positions)) as client:
         subscription = client.subscribe(
             pattern,
             after=stand or None,
@@ -87,8 +124,31 @@ async def run_tail(
         with contextlib.suppress(asyncio.CancelledError):
             await showing
         subscription.handled()
-        if not count and not positions:
-            _say_how_to_go_on(pattern, subscription.resume_point)
+        if not count and not positions and (words := command.describe(pattern, subscription.resume_point)):
+            click.echo(f"godwit: continue from here with: {printable(words)}", err=True)
+
+
+def list_doubts(pattern: str, since: str | None) -> list[str]:
+    """What is allowed, and was probably meant otherwise."""
+    doubts = []
+    if (meant := translate_mqtt(pattern)) != pattern:
+        doubts.append(f"{pattern} is one subject; did you mean {shlex.quote(meant)}?")
+    if since is not None and _DATE_OR_POSITION.fullmatch(since):
+        doubts.append(f"--since {since}: this looks like a date or a position, not like a resume token")
+    return doubts
+
+
+def _open_positions(path: Path | None) -> PositionFile | None:
+    from ..client import PositionFile
+
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        raise ConfigInvalid("--positions", str(path), f"cannot be written: the folder {path.parent} does not exist")
+    try:
+        return PositionFile(path)
+    except OSError as error:
+        raise ConfigInvalid("--positions", str(path), f"cannot be read: {error.strerror}") from error
 
 
 async def _show(subscription: Subscription, write: Any, count: int | None) -> None:
@@ -104,28 +164,18 @@ def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> Resum
     """Where to go on: a resume token, positions by subject, or one position of a single subject; raises ConfigInvalid."""
     from ..client import ResumePoint
 
-    try:
-        is_many = is_pattern(check_pattern(pattern))
-        positions: dict[str, Position] = {}
-        for text in after:
-            subject, equals, position = text.rpartition("=")
-            if is_many and not equals:
-                raise ConfigInvalid("--after", text, "must be SUBJECT=POSITION for a pattern")
+    is_many = is_pattern(check_selector("PATTERN", pattern, check_pattern))
+    positions: dict[str, Position] = {}
+    for text in after:
+        subject, equals, position = text.rpartition("=")
+        if is_many and not equals:
+            raise ConfigInvalid("--after", text, "must be SUBJECT=POSITION for a pattern")
+        try:
             positions[subject if equals else pattern] = Position.parse(position)
-    except SubjectInvalid as error:
-        raise ConfigInvalid("PATTERN", pattern, error.reason) from error
-    except PositionInvalid as error:
-        raise ConfigInvalid("--after", error.text, "is no position", hint="such as 7.42") from error
+        except PositionInvalid as error:
+            raise ConfigInvalid(
+                "--after", position, "is not a valid position", hint="expected one such as 7.42"
+            ) from error
     if since is not None and not is_many:
         raise ConfigInvalid("--since", since, "is for a pattern; a single subject goes on with --after")
     return ResumePoint(positions, since)
-
-
-def _say_how_to_go_on(pattern: str, stand: ResumePoint) -> None:
-    if stand.since is not None:
-        where = f"--since {shlex.quote(stand.since)}"
-    elif pattern in stand.after:
-        where = f"--after {stand.after[pattern]}"
-    else:
-        return
-    click.echo(f"godwit: go on from here with: godwit tail {shlex.quote(pattern)} {where}", err=True)

@@ -18,6 +18,7 @@ import click
 
 from ..errors import ConfigInvalid, SubjectInvalid
 from ..subject import check_pattern
+from ..words import printable
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 SECRET_BYTES = 48
@@ -94,14 +95,14 @@ def show(file: Any) -> None:
     """Print what a token of FILE (or standard input) says; whether it is true only a node can tell."""
     import jwt
 
-    text = file.read().strip()
     try:
+        text = file.read().strip()
         header = jwt.get_unverified_header(text)
         claims = jwt.decode(text, options={"verify_signature": False})
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, UnicodeError, RecursionError) as error:
         hint = "three parts with a dot between; it may have been cut or changed on its way"
         raise ConfigInvalid("token", "(secret)", "is no signed token", hint=hint) from error
-    click.echo(json.dumps({"header": header, "claims": claims}, indent=2, ensure_ascii=False))
+    click.echo(printable(json.dumps({"header": header, "claims": claims}, indent=2, ensure_ascii=False), kept="\n"))
 
 
 def make_claims(given: dict[str, Any], lives_s: int, now_s: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..monitoring.windows import WINDOWS
+from ..words import printable
 from .operator import admin_options, call
 
 Tree = Mapping[str, Any]
@@ -124,7 +125,7 @@ def _draw_head(stats: Tree) -> Text:
     up = (f"{days} d " if days else "") + f"{rest // 3_600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
     node = stats["now"]["node"]
     condition = stats["condition"]
-    text = Text.assemble((str(stats["node"]), "bold"), f" {stats['version']} ")
+    text = Text.assemble((printable(str(stats["node"])), "bold"), f" {stats['version']} ")
     text.append(condition, style="green" if condition == "ready" else "bold red")
     text.append(
         f"  up {up}  subjects {write_number(node.get('subjects'))}  logs {write_number(node.get('message_bytes'))}B"

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
-from godwit.cli.client_options import read_servers, read_token
+from godwit.cli.client_options import check_selector, read_servers, read_token, translate_mqtt
 from godwit.errors import ConfigInvalid
+from godwit.subject import check_subject
 
 
 def test_servers_are_the_flags_the_environments_or_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +32,39 @@ def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigInvalid, match="is not one token") as told:
         read_token(file)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://a:1/", "did you mean ws://a:1?"),
+        ("https://a", "did you mean wss://a?"),
+        ("ws://user:hidden@a", "holds a user or a password"),
+        ("http://user:hidden@a", "must begin with ws:// or wss://"),
+        ("a:port", "expected ws://HOST:PORT"),
+        ("", "expected ws://HOST:PORT"),
+    ],
+)
+def test_an_address_that_is_not_valid_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, server: str, said: str
+) -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        read_servers((server,))
+    assert said in refused.value.format_message() and "hidden" not in refused.value.format_message()
+    monkeypatch.setenv("GODWIT_SERVER", server)
+    with pytest.raises(click.BadParameter, match=r"valid|password") as refused:
+        read_servers(())
+    assert "GODWIT_SERVER" in refused.value.format_message()
+
+
+def test_a_subject_without_its_slash_gets_a_hint() -> None:
+    with pytest.raises(ConfigInvalid, match=r"did you mean /rooms/1\?"):
+        check_selector("SUBJECT", "rooms/1", check_subject)
+    with pytest.raises(ConfigInvalid) as refused:
+        check_selector("SUBJECT", "rooms//1", check_subject)
+    assert not refused.value.hint
+
+
+def test_a_topic_filter_of_mqtt_is_translated() -> None:
+    filters = {"/rooms/#": "/rooms/**", "/+/temp": "/*/temp", "/a/+": "/a/*", "/a#/b+": "/a#/b+", "/#/a": "/#/a"}
+    assert {each: translate_mqtt(each) for each in filters} == filters

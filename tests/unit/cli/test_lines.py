@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.cli.lines import escape, make_line, make_object, show_content, write_json, write_pretty
+from godwit.cli.lines import make_line, make_object, show_content, write_json, write_pretty
 from godwit.client import Dropped, Gap, GapReason, Kind, Message, Outcome, Position, Status
+from godwit.words import printable
 
 MESSAGE = Message(
     "/a", b'{"n":1}', Kind.JSON, Position(7, 2), Position(7, 1), 1_795_250_000_123, pattern="/*", conflated=3
@@ -49,7 +50,7 @@ def test_numbers_stay_as_they_were_published() -> None:
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_no_content_moves_the_terminal(text: str) -> None:
-    assert escape(text).isprintable()
+    assert printable(text).isprintable()
 
 
 def test_a_person_sees_what_happened(capsys: pytest.CaptureFixture[str]) -> None:

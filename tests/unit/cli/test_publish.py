@@ -48,7 +48,7 @@ async def test_lines_of_standard_input_are_messages_in_their_order(
     os.write(stdin, b'1\n"two"\r\nthree words\n{"four":4}')
     os.close(stdin)
     async with Peer() as peer:
-        assert await publish_all([peer.url], None, subject="/lines", **DEFAULTS) == 0
+        assert await publish_all((peer.url,), None, subject="/lines", **DEFAULTS) == 0
     assert capsys.readouterr().out.splitlines() == [f"/lines 7.{number}" for number in range(1, 5)]
     contents = [heard.get("content", heard.get("text")) for heard in peer.heard if "publish" in heard]
     assert contents == [1, "two", "three words", {"four": 4}]
@@ -67,6 +67,25 @@ def test_one_key_for_many_messages_is_refused() -> None:
     assert outcome.exit_code == 2 and "--key is for one message" in outcome.output
 
 
+async def test_content_that_only_looks_like_json_is_text_with_one_warning_a_run(
+    stdin: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.write(stdin, b"{a\n[b\n{c\n")
+    os.close(stdin)
+    async with Peer() as peer:
+        assert await publish_all((peer.url,), None, subject="/lines", **DEFAULTS) == 0
+    assert [heard["text"] for heard in peer.heard if "publish" in heard] == ["{a", "[b", "{c"]
+    [warning] = capsys.readouterr().err.splitlines()
+    assert "begins with { is not valid JSON" in warning
+
+
+async def test_empty_input_publishes_nothing_and_says_so(stdin: int, capsys: pytest.CaptureFixture[str]) -> None:
+    os.close(stdin)
+    async with Peer() as peer:
+        assert await publish_all((peer.url,), None, subject="/lines", **DEFAULTS) == 0
+    assert "nothing was published" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "expected"),
     [
@@ -77,6 +96,7 @@ def test_one_key_for_many_messages_is_refused() -> None:
         (b"1", "bytes", b"1"),
         (b"\xff", None, b"\xff"),
         (b"", None, ""),
+        (b"{broken", None, "{broken"),
     ],
 )
 def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
@@ -86,7 +106,15 @@ def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
     assert read == expected and type(read) is type(expected)
 
 
-@pytest.mark.parametrize(("content", "kind", "why"), [(b"x", "json", "not JSON"), (b"\xff", "text", "not UTF-8")])
+@pytest.mark.parametrize(
+    ("content", "kind", "why"),
+    [
+        (b"x", "json", "not JSON"),
+        (b"\xff", "text", "not UTF-8"),
+        (b"[" * 9_000 + b"]" * 9_000, "json", "too deeply"),
+        (b"[" * 9_000 + b"]" * 9_000, None, "too deeply"),
+    ],
+)
 def test_content_that_is_not_what_was_said_is_refused(content: bytes, kind: str, why: str) -> None:
     with pytest.raises(GodwitError, match=why):
         read_content(content, kind)

@@ -1,0 +1,174 @@
+"""Runs the command line: whatever goes wrong becomes one sentence on standard error and an exit code.
+
+Exit codes: 0 done, 1 it did not work, 2 a mistake in what was asked, 3 a port could not be opened, 70 a fault of Godwit's own,
+130 interrupted by ^C, 141 the reader of standard output has left (as a program that SIGPIPE ends).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import EXIT_CONFIG_INVALID, EXIT_LISTEN_FAILED, ConfigInvalid, GodwitError, ListenFailed
+from ..words import printable
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+    from _typeshed import WriteableBuffer
+
+EXIT_FAILED = 1
+EXIT_UNEXPECTED = 70
+EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+INTERRUPTED = "interrupted"
+
+
+class Text(click.types.StringParamType):
+    """An argument or option that is text: UTF-8 in every locale, and what is not UTF-8 is refused."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(super().convert(value, param, ctx))
+        if not any("\ud800" <= character <= "\udfff" for character in text):
+            return text
+        try:
+            return os.fsencode(text).decode()  # a locale of ASCII has left the bytes as they were
+        except UnicodeError:
+            self.fail(f"{text!a} is not valid UTF-8", param, ctx)
+
+
+def check_texts(command: click.Command) -> click.Command:
+    """Makes every text parameter of a command and of its subcommands refuse what is not UTF-8; file names may be any bytes."""
+    for param in command.params:
+        if type(param.type) is click.types.StringParamType:
+            param.type = Text()
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            check_texts(subcommand)
+    return command
+
+
+def run(name: str, command: click.Command) -> int:
+    """Runs a command with the arguments of this process; returns the exit code."""
+    if f"_{name.upper()}_COMPLETE" in os.environ:
+        command.main(prog_name=name)  # a shell asks how a word may end; click answers and exits
+    _open_streams()
+    logging.raiseExceptions = False  # a log line that cannot be written is not worth a traceback
+    code, sentence = _call(name, command)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code, sentence = _describe(error) if code == 0 else (code, sentence)
+    said = printable(f"{name}: {sentence}\n", kept="\n") if sentence else ""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(said)
+        sys.stderr.flush()
+    if code:
+        drop_output()
+    return code
+
+
+def _call(name: str, command: click.Command) -> tuple[int, str]:
+    """The exit code, and the sentence for standard error. Not click's `main`, which has codes of its own."""
+    try:
+        with command.make_context(name, sys.argv[1:]) as context:
+            command.invoke(context)
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # rich leaves with 1 there
+            return EXIT_PIPE_CLOSED, ""
+        return (
+            (left.code, "") if isinstance(left.code, int) else (EXIT_FAILED if left.code else 0, str(left.code or ""))
+        )
+    except click.exceptions.Exit as left:
+        return left.exit_code, ""
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED, INTERRUPTED
+    except click.UsageError as error:
+        with contextlib.suppress(OSError):
+            error.show()
+        return error.exit_code, ""
+    except click.ClickException as error:
+        return error.exit_code, error.format_message()
+    except Exception as error:
+        return _describe(error)
+    return 0, ""
+
+
+def _describe(error: Exception) -> tuple[int, str]:
+    if isinstance(error, ConfigInvalid):
+        return EXIT_CONFIG_INVALID, str(error)
+    if isinstance(error, ListenFailed):
+        return EXIT_LISTEN_FAILED, str(error)
+    if isinstance(error, GodwitError):
+        return EXIT_FAILED, str(error)
+    if isinstance(error, BrokenPipeError):
+        return EXIT_PIPE_CLOSED, ""
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes | os.PathLike) else ""
+        return EXIT_FAILED, f"{where}{error.strerror or error}"
+    traceback.print_exc()
+    return EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}; please report it with the lines above"
+
+
+class _Standard(io.FileIO):
+    """A standard stream, whose errors name it."""
+
+    def write(self, data: Buffer, /) -> int:
+        with self._naming():
+            return super().write(data) or 0
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        with self._naming():
+            return super().readinto(buffer) or 0
+
+    def readall(self) -> bytes:
+        with self._naming():
+            return super().readall() or b""
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.filename = f"standard {('input', 'output', 'error')[self.fileno()]}"
+            raise
+
+
+def _open_streams() -> None:
+    """Gives each standard stream a file, so that no socket takes its number, and lets it show any character.
+
+    A closed standard input or output fails when it is used; what is written to a closed standard error goes nowhere.
+    """
+    for number, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            os.open(os.devnull, flags)  # takes the lowest free number, which is this one
+    if sys.stdin is None:
+        reader = io.BufferedReader(_Standard(0, "r", closefd=False))
+        sys.stdin = io.TextIOWrapper(reader, "utf-8")
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        before = getattr(sys, name)
+        encoding = before.encoding if before is not None else "utf-8"
+        binary = io.BufferedWriter(_Standard(number, "w", closefd=False))
+        is_line = number == 2 or binary.isatty()
+        setattr(sys, name, io.TextIOWrapper(binary, encoding, "backslashreplace", line_buffering=is_line))
+
+
+def drop_output() -> None:
+    """Empties the buffers of streams that fail: else they would fail again, at the latest while Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
