@@ -3,6 +3,9 @@
 // Each check names the argument, what it was, and what is expected: TypeError for a wrong type, RangeError for a wrong value.
 
 import { utf8Length } from "./content.js";
+import { PositionInvalid } from "./errors.js";
+import { Position } from "./model.js";
+import { ResumePoint } from "./session/resume_point.js";
 import { checkSubject } from "./subject.js";
 
 const KEY_BYTES_MAX = 256;
@@ -38,6 +41,20 @@ export function checkPublish(options) {
   if (signal !== undefined && typeof (/** @type {any} */ (signal)?.addEventListener) !== "function") {
     throw new TypeError(`signal is ${shown(signal)}: expected an AbortSignal`);
   }
+}
+
+/**
+ * @param {string} selector
+ * @param {import("./client.js").SubscribeOptions["after"]} after
+ * @returns {ResumePoint | undefined}
+ */
+export function standOf(selector, after) {
+  if (after === undefined || after instanceof ResumePoint) return after;
+  const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
+  if (places === null || typeof places !== "object") {
+    throw new TypeError(`after is ${typeof after}: expected a Stand, a Position, or an object of subject to Position`);
+  }
+  return new ResumePoint(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
 }
 
 /**
@@ -119,6 +136,13 @@ function checkedOptions(options) {
     throw new TypeError(`options is ${shown(options)}: expected an object`);
   }
   return /** @type {Record<string, unknown>} */ (options);
+}
+
+/** @param {unknown} at */
+function positionOf(at) {
+  if (at instanceof Position) return at;
+  if (typeof at !== "string") throw new PositionInvalid(String(at));
+  return Position.parse(at);
 }
 
 /** @param {unknown} value */

@@ -3,6 +3,8 @@
 // A hidden page may be frozen or thrown away without another word, and its connection may have died unseen; so stands are
 // saved when it is hidden or left, and the server is asked for a sign of life when it is looked at again.
 
+import { after } from "./bell.js";
+
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 
 /**
@@ -50,11 +52,11 @@ export class Background {
   #hidden() {
     if (this.#pauseHiddenMs === null) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
+    this.#timer = after(this.#pauseHiddenMs, () => {
       if (this.#client.isPaused) return; // by its user, who will resume it
       this.#hasPaused = true;
       this.#client.pause();
-    }, this.#pauseHiddenMs);
+    });
   }
 
   #visible() {

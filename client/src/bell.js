@@ -1,5 +1,16 @@
 // Somebody waits, somebody rings. A ring that nobody waits for is not kept: look first, then wait, without a pause between.
 
+import { NEVER_MS } from "./arguments.js";
+
+/**
+ * A timer for any number of milliseconds. Timers of JavaScript fire at once past 2^31 ms: such a long one never fires here.
+ * @param {number} ms
+ * @param {() => void} call
+ */
+export function after(ms, call) {
+  return ms < NEVER_MS ? setTimeout(call, ms) : undefined;
+}
+
 /** One bell, any number of waiters. */
 export class Bell {
   /** @type {Promise<void> | null} */
@@ -21,7 +32,7 @@ export class Bell {
    */
   waitAtMost(ms) {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      const timer = after(ms, resolve);
       this.wait().then(() => {
         clearTimeout(timer);
         resolve();

@@ -3,22 +3,21 @@
 // What the protocol means is the session's (pure); the link is the connection's; what a browser or Node has of its own is
 // the platform's. This file only joins them.
 
-import { NEVER_MS, checkListener, checkPublish, checkSubscribe, checkText, checkTime } from "./arguments.js";
+import { NEVER_MS, checkListener, checkPublish, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
-import { ClientError, PositionInvalid, ReplyTimeout, SubscriptionExists } from "./errors.js";
+import { ClientError, ReplyTimeout, SubscriptionExists } from "./errors.js";
 import { listen, listenToInterest } from "./listening.js";
-import { Message, Position, Published } from "./model.js";
+import { Message, Published } from "./model.js";
 import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
-import { wordsOf } from "./session/backoff.js";
+import { Losses, wordsOf } from "./session/backoff.js";
 import { ItemQueue } from "./session/item_queue.js";
 import { ServerList } from "./session/servers.js";
 import { Session } from "./session/session.js";
 import { settingsOf } from "./session/settings.js";
-import { ResumePoint } from "./session/resume_point.js";
 import { PositionTracker } from "./session/position_tracker.js";
 import { Subscribing } from "./session/subscribing.js";
 import { Watching } from "./session/watching.js";
@@ -33,10 +32,12 @@ import { newEncoding } from "./codec/encodings.js";
 /** @typedef {import("./listening.js").Listener} Listener */
 /** @typedef {import("./model.js").Ack} Ack */
 /** @typedef {import("./model.js").Interest} Interest */
+/** @typedef {import("./model.js").Position} Position */
 /** @typedef {import("./places/store.js").PositionStore} PositionStore */
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 /** @typedef {import("./session/servers.js").Servers} Servers */
 /** @typedef {import("./session/settings.js").Settings} Settings */
+/** @typedef {import("./session/resume_point.js").ResumePoint} ResumePoint */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
 /** @typedef {import("./ways.js").WayName} WayName */
 /** @typedef {import("./codec/encodings.js").EncodingName} EncodingName */
@@ -305,6 +306,7 @@ export class Client {
   async #stayConnected() {
     const session = this.#session;
     const ways = this.#ways;
+    const losses = new Losses(this.#log);
     let url = "";
     await Promise.resolve(); // who builds a client finishes first
     while (!session.isOver) {
@@ -314,13 +316,14 @@ export class Client {
       }
       if (!ways.isNextAtOnce) url = this.#servers.choose(Math.random());
       const loss = await this.#connection.live(url, ways.choose(url), () => !session.isOver && !this.#isPaused);
-      if (session.isWelcome) this.#servers.succeeded();
-      ways.ended(session.isWelcome, loss);
+      const wasWelcome = session.isWelcome;
+      if (wasWelcome) this.#servers.succeeded();
+      ways.ended(wasWelcome, loss);
       this.loss = wordsOf(loss.code, loss.reason);
       session.lost(this.#platform.now(), loss.code, loss.reason);
       if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
-      this.#log.info(`godwit: not connected (${this.loss}); next try in ${waitMs} ms`);
+      losses.tell(url, this.loss, wasWelcome, waitMs);
       await this.#stirred.waitAtMost(waitMs);
     }
   }
@@ -375,25 +378,4 @@ export class Client {
   #nextKey() {
     return `${this.#keyPrefix}.${(++this.#keys).toString(16)}`;
   }
-}
-
-/**
- * @param {string} selector
- * @param {SubscribeOptions["after"]} after
- * @returns {ResumePoint | undefined}
- */
-function standOf(selector, after) {
-  if (after === undefined || after instanceof ResumePoint) return after;
-  const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
-  if (places === null || typeof places !== "object") {
-    throw new TypeError(`after is ${typeof after}: expected a Stand, a Position, or an object of subject to Position`);
-  }
-  return new ResumePoint(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
-}
-
-/** @param {unknown} at */
-function positionOf(at) {
-  if (at instanceof Position) return at;
-  if (typeof at !== "string") throw new PositionInvalid(String(at));
-  return Position.parse(at);
 }

@@ -5,6 +5,7 @@
 // again from its position later.
 
 import { checkText } from "./arguments.js";
+import { after } from "./bell.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
 import { newEncoding } from "./codec/encodings.js";
 
@@ -122,6 +123,7 @@ export class Connection {
     clearTimeout(this.#unreadTimer);
     this.#link = null;
     this.#isOpen = this.#isBlocked = false;
+    if (end.isWrongPort) this.#session.close(new ClientError(end.reason));
     return end;
   }
 
@@ -164,7 +166,7 @@ export class Connection {
             settle({ ...end, reason: this.#isOpen ? reason : `cannot connect to ${url}: ${reason}` });
           },
         });
-        this.#timer = setTimeout(() => this.#giveUp(`cannot connect to ${url}: no answer`), connectTimeoutMs);
+        this.#timer = after(connectTimeoutMs, () => this.#giveUp(`cannot connect to ${url}: no answer`));
       } catch (error) {
         settle({ code: null, reason: `cannot connect to ${url}: ${error}` });
       }
@@ -250,7 +252,7 @@ export class Connection {
 
   #watchClock() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#guard(() => this.#tick()), this.#session.tickMs);
+    this.#timer = after(this.#session.tickMs, () => this.#guard(() => this.#tick()));
   }
 
   #tick() {

@@ -4,6 +4,7 @@
 // address is remembered for the next client. While HTTP carries, a WebSocket is tried now and then beside it, and taken as
 // soon as one opens. Each try that fails makes the next one wait twice as long.
 
+import { after } from "./bell.js";
 import { httpTransport } from "./transport/http/http_link.js";
 
 /** @typedef {import("./platform/platform.js").Platform} Platform */
@@ -145,11 +146,11 @@ export class Ways {
         this.#seek(leave);
       },
     };
-    let timer = setTimeout(() => {
+    let timer = after(waitMs, () => {
       link = way.open(this.#url, this.#options, events);
-      timer = setTimeout(() => link?.abort(), way.connectTimeoutMs); // who takes it up and answers nothing is no way
+      timer = after(way.connectTimeoutMs, () => link?.abort()); // who takes it up and answers nothing is no way
       release(timer);
-    }, waitMs);
+    });
     release(timer);
     this.#stopSeeking = () => {
       isStopped = true;
@@ -161,10 +162,10 @@ export class Ways {
 
 /**
  * No program has to live for it.
- * @param {{ unref?: () => void }} timer
+ * @param {{ unref?: () => void } | number | undefined} timer
  */
 function release(timer) {
-  timer.unref?.();
+  if (typeof timer === "object") timer.unref?.();
 }
 
 /**

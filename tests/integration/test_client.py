@@ -246,5 +246,5 @@ async def test_a_drain_is_said_in_words(caplog: pytest.LogCaptureFixture) -> Non
         await node.node.hang_up()
         status = await anext(items)
         assert isinstance(status, Status) and status.reason.startswith("Draining: The node stops")
-        lines = [line for line in caplog.messages if "not connected" in line]
+        lines = [line for line in caplog.messages if "disconnected from" in line]
         assert lines and not [line for line in lines if "{" in line]

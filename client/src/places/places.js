@@ -1,5 +1,6 @@
 // The stands of one client's subscriptions, on their way to the user's store and back.
 
+import { NEVER_MS } from "../arguments.js";
 import { ResumePoint } from "../session/resume_point.js";
 
 /** @typedef {import("../connection.js").Log} Log */
@@ -28,7 +29,7 @@ export class Places {
   constructor(store, saveMs, log) {
     this.#store = store;
     this.#log = log;
-    this.#timer = setInterval(() => this.save(), saveMs);
+    this.#timer = saveMs < NEVER_MS ? setInterval(() => this.save(), saveMs) : undefined;
   }
 
   /**

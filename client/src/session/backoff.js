@@ -92,3 +92,28 @@ export class Backoff {
     return reconnectWaitMs(Math.max(this.#failures - 1, 0), random, this.#firstMs, this.#maxMs);
   }
 }
+
+/** Says how a client lost its server: the first failed attempt is worth a line of every program, what follows is detail. */
+export class Losses {
+  #log;
+  #hasWarned = false;
+
+  /** @param {Record<"info" | "warn", (line: string) => void>} log */
+  constructor(log) {
+    this.#log = log;
+  }
+
+  /**
+   * @param {string} url
+   * @param {string} reason
+   * @param {boolean} wasWelcome the server had answered; a subscription's status says so already
+   * @param {number} waitMs until the next try
+   */
+  tell(url, reason, wasWelcome, waitMs) {
+    const said = wasWelcome || reason.includes(url) ? reason : `cannot connect to ${url}: ${reason}`;
+    if (wasWelcome) this.#log.info(`godwit: disconnected from ${url} (${said}); next try in ${waitMs} ms`);
+    else if (this.#hasWarned) this.#log.info(`godwit: ${said}; next try in ${waitMs} ms`);
+    else this.#log.warn(`godwit: ${said}; retrying`);
+    this.#hasWarned = !wasWelcome;
+  }
+}

@@ -34,15 +34,17 @@ const DEFAULTS = Object.freeze({
 /** @typedef {{ -readonly [name in keyof typeof DEFAULTS]: number }} Settings limits and times of one client */
 
 /**
- * All settings, from those that were chosen; throws RangeError for an unknown name or no whole number from 1 up.
+ * All settings, from those that were chosen; throws RangeError for an unknown name, or for a value
+ * that is not a whole number from 1 up. A time of 2^31 ms or more never ends.
  * @param {Partial<Settings>} chosen
  * @returns {Readonly<Settings>}
  */
 export function settingsOf(chosen) {
   for (const [name, value] of Object.entries(chosen)) {
     if (!(name in DEFAULTS)) throw new RangeError(`${name} is no setting; there are ${Object.keys(DEFAULTS).join(", ")}`);
-    if (!Number.isSafeInteger(value) || value < 1) {
-      throw new RangeError(`${name} is ${value}; it must be a whole number from 1 up`);
+    const isEndless = value === Infinity && name.endsWith("Ms");
+    if (!isEndless && (!Number.isSafeInteger(value) || value < 1)) {
+      throw new RangeError(`${name} is ${value}; it must be a whole number from 1 up${name.endsWith("Ms") ? ", or Infinity" : ""}`);
     }
   }
   return Object.freeze({ ...DEFAULTS, ...chosen });

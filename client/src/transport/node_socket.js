@@ -21,6 +21,7 @@ import { BROKE, CLOSE_TIMEOUT_MS, SEND_BUFFER_BYTES_MAX } from "./transport.js";
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, 1.3
 const REFUSAL_BYTES_MAX = 4_096; // of the body that says why
 const REASON_BYTES_MAX = 123;
+const MISDIRECTED = 421;
 
 /**
  * @typedef {Pick<import("node:https").RequestOptions, "ca" | "cert" | "key" | "passphrase" | "servername" | "rejectUnauthorized">}
@@ -156,7 +157,10 @@ class NodeLink {
   /** @param {IncomingMessage} response */
   #refused(response) {
     let body = "";
-    const refuse = () => this.#end(null, `refused with ${response.statusCode}: ${body.slice(0, REFUSAL_BYTES_MAX).trim()}`);
+    const refuse = () => {
+      const reason = `refused with ${response.statusCode}: ${wordsOf(body.slice(0, REFUSAL_BYTES_MAX).trim())}`;
+      this.#end(null, reason, response.statusCode === MISDIRECTED);
+    };
     response.setEncoding("utf8");
     response.on("data", (text) => {
       body += text;
@@ -215,8 +219,9 @@ class NodeLink {
   /**
    * @param {number | null} code
    * @param {string} reason
+   * @param {boolean} [isWrongPort]
    */
-  #end(code, reason) {
+  #end(code, reason, isWrongPort = false) {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#closeTimer);
@@ -224,7 +229,21 @@ class NodeLink {
     if (socket === null) this.#request.destroy();
     else if (this.#isClosing) socket.destroySoon(); // after what is written has gone
     else socket.destroy();
-    queueMicrotask(() => this.#events.closed({ code, reason }));
+    queueMicrotask(() => this.#events.closed({ code, reason, ...(isWrongPort && { isWrongPort }) }));
+  }
+}
+
+/**
+ * The sentence of a refusal: a problem's title and detail, else the body as it is.
+ * @param {string} body
+ */
+function wordsOf(body) {
+  try {
+    const { title, detail } = JSON.parse(body);
+    const words = [title, detail].filter((word) => typeof word === "string");
+    return words.length > 0 ? words.join(": ") : body;
+  } catch {
+    return body;
   }
 }
 

@@ -88,7 +88,8 @@ test("frames come in order, the first of them with the handshake", LIMITS, async
 });
 
 for (const [name, answer, reason] of /** @type {const} */ ([
-  ["a refusal, with what it says", () => 'HTTP/1.1 503 X\r\nContent-Length: 14\r\n\r\n{"title":"No"}', /refused with 503: .*No/],
+  ["a refusal, with what it says", () => 'HTTP/1.1 503 X\r\nContent-Length: 14\r\n\r\n{"title":"No"}', /refused with 503: No$/],
+  ["a refusal in words of its own", () => "HTTP/1.1 503 X\r\nContent-Length: 2\r\n\r\nNo", /refused with 503: No$/],
   ["a wrong proof", (key) => welcome(`${key}x`), /handshake wrongly/],
   ["another subprotocol", (key) => welcome(key, "chat"), /does not speak godwit/],
   ["no HTTP at all", () => "hello\r\n\r\n", /./],

@@ -37,6 +37,8 @@ from .turn import Turn
 from .view import NodeView
 
 REQUEST_BYTES_MAX = 16_384
+CLIENT_PATHS = frozenset({"/v1/live", "/v1/messages", "/v1/snapshot", "/v1/stream"})
+"""Of the client port: who asks for one here has mistaken the port."""
 
 
 class AdminPort:
@@ -103,6 +105,8 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
         is_health = request.path in health.PATHS  # probes ask by addresses and names of their own, or by none
         if not is_health and not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
+        if request.path in CLIENT_PATHS:
+            return refuse(421, "this is the admin port; clients connect to the client port (client.address)")
         refused = guard.check(request.method, request.path, request.headers, request.remote or "")
         if refused is not None:
             return refuse(refused.status, refused.reason)

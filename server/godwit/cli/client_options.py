@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from ..config.load import SERVER_VARIABLE, TOKEN_VARIABLE
 from ..errors import ConfigInvalid, SubjectInvalid
+from ..words import printable
 
 if TYPE_CHECKING:
     from ..client import Client, PositionFile
@@ -81,6 +83,20 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
             raise click.BadParameter(f"{error}{hint}", param_hint=place) from error
         read.append(address)
     return read
+
+
+class _Escaping(logging.Formatter):
+    """What a node says stands in these lines, too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), kept="\n")
+
+
+def show_warnings() -> None:
+    """The client's warnings go to standard error, one line each."""
+    logs = logging.StreamHandler()
+    logs.setFormatter(_Escaping("godwit: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[logs])
 
 
 def check_selector(argument: str, selector: str, check: Callable[[str], str]) -> str:

@@ -176,7 +176,9 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is no JSON object")
     if found.get("format", FORMAT) != FORMAT:
-        raise click.ClickException(f"{folder / MANIFEST} has format {found['format']}: this version reads only format {FORMAT}")
+        raise click.ClickException(
+            f"{folder / MANIFEST} has format {found['format']}: this version reads only format {FORMAT}"
+        )
     return found
 
 

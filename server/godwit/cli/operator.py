@@ -10,13 +10,14 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import click
 
-from ..errors import NodeFailed
+from ..errors import ConfigInvalid, NodeFailed
 from ..words import printable
 from .client_options import read_token
 
@@ -98,10 +99,19 @@ def reload(admin: str | None, token_file: Path | None) -> None:
         click.echo(f"waits for a restart: {', '.join(told['waits_for_restart'])}")
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token is meant for the address that was given, and for no other."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+
+
 def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:
-    """One request; raises NodeFailed with the node's own sentence."""
-    address = admin or os.environ.get("GODWIT_ADMIN_ADDRESS") or ADMIN_DEFAULT
-    base = address.rstrip("/") if "://" in address else f"http://{address}"
+    """One request; raises NodeFailed with the node's own sentence, ConfigInvalid where the address is not an admin port's."""
+    base = read_base(admin)
     token = read_token(token_file) if token_file else os.environ.get("GODWIT_ADMIN_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     data = None if body is None else json.dumps(body).encode()
@@ -109,14 +119,37 @@ def call(admin: str | None, token_file: Path | None, method: str, path: str, bod
         headers["Content-Type"] = "application/json"
     request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
             told: dict[str, Any] = json.loads(answer.read())
             return told
     except urllib.error.HTTPError as error:
         try:
             reason = json.loads(error.read())["title"]
-        except (ValueError, KeyError, TypeError):
-            reason = error.reason
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            reason = f"HTTP {error.code} {error.reason}"
+        if reason == "PathUnknown":  # the client port's word
+            bound = "is the client port of a node: expected its admin port (admin.address)"
+            raise ConfigInvalid("--admin", base, bound) from error
         raise NodeFailed(f"the node refused: {reason}") from error
-    except (OSError, ValueError) as error:
-        raise NodeFailed(f"{base} cannot be reached: {error}") from error
+    except (OSError, HTTPException) as error:
+        raise NodeFailed(f"{base} cannot be reached: {getattr(error, 'reason', error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise NodeFailed(f"{base} answered something that is not the JSON of an admin port") from error
+
+
+def read_base(admin: str | None) -> str:
+    """The address of the admin port as http://HOST:PORT; raises ConfigInvalid, which never shows a password."""
+    place, address = "--admin", admin
+    if not address:
+        place, address = "GODWIT_ADMIN_ADDRESS", os.environ.get("GODWIT_ADMIN_ADDRESS") or ADMIN_DEFAULT
+    base = address.rstrip("/") if "://" in address else f"http://{address}"
+    shown = base if "@" not in base else base.rpartition("@")[2]
+    try:
+        parts = urlsplit(base)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or "@" in base or not base.isascii() or not base.isprintable() or " " in base:
+        hint = "a token stands in --token-file or GODWIT_ADMIN_TOKEN" if "@" in base else ""
+        raise ConfigInvalid(place, shown, "is not a valid address: expected http://HOST:PORT", hint=hint)
+    return base

@@ -19,7 +19,7 @@ from ..errors import GodwitError
 from ..model import Ack, Kind, Published
 from ..subject import check_subject
 from ..words import counted, printable
-from .client_options import check_selector, client_options, make_client, read_token
+from .client_options import check_selector, client_options, make_client, read_token, show_warnings
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -44,6 +44,7 @@ READ_BYTES = 65_536
 @click.option("--quiet", is_flag=True, help="Print no acknowledgements.")
 def publish(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
     """Publish CONTENT on SUBJECT, or each line of standard input; what is JSON is sent as JSON, else as text."""
+    show_warnings()
     raise SystemExit(asyncio.run(publish_all(servers, read_token(token_file), **given)))
 
 

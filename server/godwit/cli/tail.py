@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import re
 import shlex
 import signal
@@ -21,7 +20,15 @@ from ..errors import ConfigInvalid, PositionInvalid
 from ..model import Message, Position
 from ..subject import check_pattern, is_pattern
 from ..words import printable
-from .client_options import check_selector, client_options, make_client, read_ca_file, read_token, translate_mqtt
+from .client_options import (
+    check_selector,
+    client_options,
+    make_client,
+    read_ca_file,
+    read_token,
+    show_warnings,
+    translate_mqtt,
+)
 from .lines import write_json, write_pretty
 
 if TYPE_CHECKING:
@@ -54,18 +61,9 @@ _DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 def tail(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
     """Show what is published on PATTERN, live."""
-    logs = logging.StreamHandler()
-    logs.setFormatter(_Escaping("godwit: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[logs])
+    show_warnings()
     command = Continuation(servers, token_file, read_ca_file())
     asyncio.run(run_tail(servers, read_token(token_file), command, **given))
-
-
-class _Escaping(logging.Formatter):
-    """What a node says stands in these lines, too."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record), kept="\n")
 
 
 @dataclass(frozen=True, slots=True)

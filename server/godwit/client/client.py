@@ -272,15 +272,21 @@ class Client:
 
     async def _stay_connected(self) -> None:
         session = self._session
+        has_warned = False
         while not session.is_over:
-            loss = await self._connection.live(self._servers.choose(random.random()))
-            if session.is_welcome:
+            loss = await self._connection.live(url := self._servers.choose(random.random()))
+            if was_welcome := session.is_welcome:
                 self._servers.succeeded()
             self._loss = words_of(loss.code, loss.reason)
             session.lost(now_ms(), loss.code, loss.reason)
             if not session.is_over:
                 wait_ms = session.backoff.wait_ms(random.random())
-                log.info("not connected (%s); next try in %s ms", self._loss, wait_ms)
+                if was_welcome:
+                    log.info("disconnected from %s (%s); next try in %s ms", url, self._loss, wait_ms)
+                else:  # the first failure is worth a line of every program
+                    said = self._loss if url in self._loss else f"not connected to {url}: {self._loss}"
+                    log.log(logging.INFO if has_warned else logging.WARNING, "%s; retrying", said)
+                has_warned = not was_welcome
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), wait_ms / 1000)
 

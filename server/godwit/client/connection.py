@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
 from .arguments import check_text
@@ -65,6 +69,16 @@ def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cafile=str(ca_file))
     return context
+
+
+def refusal_of(response: Response) -> str:
+    """Why a server did not take a WebSocket up: its own sentence, where the answer holds one."""
+    try:
+        problem: Any = json.loads(response.body or b"")
+        words = [problem[name] for name in ("title", "detail") if isinstance(problem.get(name), str)]
+    except (ValueError, AttributeError, RecursionError):
+        words = []
+    return ": ".join([f"HTTP {response.status_code}", *words])
 
 
 class _Connect(connect):
@@ -125,8 +139,14 @@ class Connection:
                 proxy=None,
                 ssl=(self._tls or ssl.create_default_context()) if url.startswith("wss:") else None,
             )
+        except InvalidStatus as error:
+            loss = Loss(None, f"cannot connect to {url}: {refusal_of(error.response)}")
+            if error.response.status_code == HTTPStatus.MISDIRECTED_REQUEST:
+                self._session.close(ClientError(loss.reason))
+            return loss
         except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
-            return Loss(None, f"cannot connect to {url}: {error}")
+            reason = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error
+            return Loss(None, f"cannot connect to {url}: {reason}")
         self.is_open = True
         try:
             self._session.opened(now_ms(), token)

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from godwit import testing
-from godwit.cli.operator import call, purge, reload, revoke
+from godwit.cli.operator import call, purge, read_base, reload, revoke
 from godwit.engine import Draft
-from godwit.errors import NodeFailed
+from godwit.errors import ConfigInvalid, NodeFailed
 from godwit.testing.fake_engine import FakeEngine, open_fake_engine
 
 TOKEN = "an-admin-token-of-length"
@@ -74,3 +74,40 @@ async def test_without_the_token_or_the_node_nothing_happens(
         await run(reload, "--admin", str(node.admin))
     with pytest.raises(NodeFailed, match="cannot be reached"):
         await asyncio.to_thread(call, "127.0.0.1:1", None, "GET", "/v1/revocations")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ws://a:1", "file:///etc/passwd", "http://", "a b", "http://a:port", "http://kim:hidden@a", "kim:hidden@a", "é"],
+)
+def test_an_address_that_is_not_an_admin_ports_is_refused_without_its_password(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for given in (address, None):
+        monkeypatch.setenv("GODWIT_ADMIN_ADDRESS", address)
+        with pytest.raises(ConfigInvalid, match="expected http://HOST:PORT") as refused:
+            read_base(given)
+        assert "hidden" not in str(refused.value)
+        assert str(refused.value).startswith("--admin" if given else "GODWIT_ADMIN_ADDRESS")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", "not the JSON of an admin port"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 9_000 + b"]" * 9_000, "not the JSON of an admin port"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "HTTP 302 Found"),
+        (b"SSH-2.0\r\n", "cannot be reached"),
+        (b"", "cannot be reached"),
+    ],
+)
+async def test_whatever_answers_in_place_of_a_node_is_a_sentence(answer: bytes, said: str) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(NodeFailed, match=said):
+            await asyncio.to_thread(call, f"127.0.0.1:{port}", None, "GET", "/v1/revocations")

@@ -5,6 +5,7 @@
 // which nothing comes for long, ends the link: the session knows where everything stood, and begins anew. That some other
 // request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
 
+import { after } from "../../bell.js";
 import { Code } from "../../codes.js";
 import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
@@ -61,7 +62,7 @@ export class HttpLink {
   #poster = new Poster(this);
   #ending = new AbortController();
   #hasWorked = false; // something has come by a stream
-  /** @type {Set<ReturnType<typeof setTimeout>>} of what is awaited */
+  /** @type {Set<ReturnType<typeof after>>} of what is awaited */
   #timers = new Set();
   #resume = () => {};
   /** @type {Promise<void>} */
@@ -163,7 +164,7 @@ export class HttpLink {
    */
   soon(awaited, silent) {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(silent ?? (() => reject(new Error(SILENT))), this.#silenceMs);
+      const timer = after(this.#silenceMs, silent ?? (() => reject(new Error(SILENT))));
       this.#timers.add(timer);
       const settled = () => {
         clearTimeout(timer);

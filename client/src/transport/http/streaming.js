@@ -4,6 +4,7 @@
 //
 // A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more.
 
+import { after } from "../../bell.js";
 import { BROKE, SILENT } from "../transport.js";
 import { Refused } from "./answer.js";
 import { EventReader } from "./events.js";
@@ -128,7 +129,7 @@ export class Streaming {
     /** @type {Stream} */
     const stream = { wanted: new Map(wanted.map((each) => [each.selector, each])), ending, hasBegun: false, isOver: false };
     this.#stream = stream;
-    const timer = setTimeout(() => this.#late(stream), this.#host.streamTimeoutMs);
+    const timer = after(this.#host.streamTimeoutMs, () => this.#late(stream));
     const patience = setTimeout(() => this.#stream === stream && this.#letGo(), HOLD_MS_MAX);
     try {
       const answer = await this.#host.ask(`/v1/stream?${pathOf(wanted)}`, { signal: ending.signal });
