@@ -180,7 +180,11 @@ class Engine:
         except RuntimeError as error:
             raise ConfigInvalid("node.data_directory", self._data_directory, f"cannot be used: {error}") from error
         except OSError as error:
-            raise ListenFailed("client", str(self._address), error.strerror or str(error)) from error
+            listener, _, rest = (error.strerror or str(error)).partition(" on ")
+            address, is_named, reason = rest.partition(": ")
+            if not is_named:
+                listener, address, reason = "client", str(self._address), str(error)
+            raise ListenFailed(listener, address, reason) from error
         reason = str(told.get("driver_reason") or "")
         found = {
             name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told

@@ -2,6 +2,7 @@
 
     GodwitError
     ├── ConfigInvalid          the operator's mistake: key, value, bound, hint; exit 2 before a port opens
+    │   └── ConfigsInvalid     several of them, a line for each
     ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
     ├── PositionInvalid        a text that is no position (also a ValueError)
     ├── PositionFileInvalid    a file of saved positions that cannot be read (also a ValueError)
@@ -15,6 +16,8 @@ Each says what is wrong and, where there is one, what to do; codes are those of 
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 EXIT_CONFIG_INVALID = 2
 EXIT_LISTEN_FAILED = 3
@@ -36,6 +39,16 @@ class ConfigInvalid(GodwitError):
         where = f" (from {source})" if source else ""
         after = f"; {hint}" if hint else ""
         super().__init__(f"{key}{where}: {value!r} {bound}{after}")
+
+
+class ConfigsInvalid(ConfigInvalid):
+    """Several values that cannot be used, a line for each; key, value and the rest are the first one's."""
+
+    def __init__(self, errors: Sequence[ConfigInvalid]) -> None:
+        first = errors[0]
+        super().__init__(first.key, first.value, first.bound, hint=first.hint, source=first.source)
+        self.errors = tuple(errors)
+        self.args = ("\n".join(map(str, errors)),)
 
 
 class SubjectInvalid(GodwitError, ValueError):

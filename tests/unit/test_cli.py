@@ -117,7 +117,8 @@ def serve_with(monkeypatch: pytest.MonkeyPatch, engine: type[FakeEngine]) -> "as
     module.Engine = engine
     monkeypatch.setattr(godwit, "_engine", module, raising=False)
     monkeypatch.setattr("godwit.logs.start_logs", lambda *_, **__: None)
-    return asyncio.get_running_loop().create_task(run_node(lambda: build_config(FREE_PORTS, {}, {})))
+    config = build_config(FREE_PORTS, {}, {})
+    return asyncio.get_running_loop().create_task(run_node(config, lambda: config))
 
 
 async def wait_for_line(capsys: pytest.CaptureFixture[str], word: str) -> str:

@@ -14,7 +14,7 @@ from godwit.config import Address, build_config, describe_config, load_config, s
 from godwit.config.changes import LIVE_KEYS, compare_configs
 from godwit.config.places import Places, find_places
 from godwit.config.tree import OPTIONS, SECTIONS, read_value
-from godwit.errors import ConfigInvalid
+from godwit.errors import ConfigInvalid, ConfigsInvalid
 from godwit.limits import LIMITS
 
 TOKEN = "correct-horse-battery-staple"
@@ -157,8 +157,9 @@ def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> 
         load_config(broken)
     for cut_short in ("", " \n"):
         broken.write_text(cut_short)
+        load_config(broken)  # an empty configuration, at a start
         with pytest.raises(ConfigInvalid, match="is empty"):
-            load_config(broken)
+            load_config(broken, is_reload=True)
     broken.write_text("# nothing is set")
     assert load_config(broken)
     broken.write_bytes(b"\xff\xfe")
@@ -277,3 +278,21 @@ def _named(clause: str) -> set[str]:
     if not names or not names[0].endswith("*"):
         return set(names)
     return {key for key in OPTIONS if key.startswith(names[0][:-1])} - set(names[1:])
+
+
+def test_all_mistakes_are_told_at_once_in_their_order() -> None:
+    table = {
+        "acces": {"mode": "none"},
+        "limits": {"log_messages_max": "x", "foo": 2},
+        "patterns": {"a": {}, "/a/**": {"b": 1, "visible": "never"}},
+        "node": 7,
+    }
+    with pytest.raises(ConfigsInvalid) as told:
+        build_config(table, {"GODWIT_NODE_SHARDS": "-1", "GODWIT_NO": "1"}, {"client.address": "nowhere", "no": "1"})
+    found = [error.key for error in told.value.errors]
+    assert found[:5] == ["acces", "limits.log_messages_max", "limits.foo", "patterns", 'patterns."/a/**".b']
+    assert found[6:] == ["node", "node.shards", "GODWIT_NO", "client.address", "no"]
+    assert str(told.value).splitlines() == [str(error) for error in told.value.errors]
+    with pytest.raises(ConfigsInvalid) as told:
+        build_config({"access": {"mode": "basic"}, "client": {"tls_address": "127.0.0.1:1"}}, {}, {})
+    assert [error.key for error in told.value.errors] == ["access.mode", "client.tls_address"]

@@ -43,7 +43,9 @@ export function wordsOf(code, reason) {
     const read = JSON.parse(reason);
     const told = typeof read?.reason === "string" ? read.reason : null;
     if (typeof read?.name !== "string") return told ?? reason;
-    const why = told ?? (code === null ? "" : CODES.get(code)?.sentence);
+    const wish = wishOf(reason);
+    const when = wish === null ? "later" : `after ${wish} ms`;
+    const why = told ?? (code === null ? "" : CODES.get(code)?.sentence.replace("after reconnect_after_ms", when));
     return why ? `${read.name}: ${why}` : read.name;
   } catch {
     return reason;

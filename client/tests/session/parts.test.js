@@ -47,6 +47,9 @@ describe("back-off", () => {
     assert.equal(wordsOf(4005, '{"name":"TokenRevoked"}'), about);
     assert.equal(wordsOf(4002, '{"name":"TokenInvalid","reason":"of another"}'), "TokenInvalid: of another");
     assert.equal(wordsOf(null, '{"name":"Unheard"}'), "Unheard");
+    const draining = "Draining: The node stops or makes room; reconnect";
+    assert.equal(wordsOf(4200, '{"name":"Draining","reconnect_after_ms":1200}'), `${draining} after 1200 ms.`);
+    assert.equal(wordsOf(4200, '{"name":"Draining"}'), `${draining} later.`);
     assert.equal(wordsOf(null, '{"reason":"refused with 503","reconnect_after_ms":5}'), "refused with 503");
     for (const text of ["", "gone", "null", "[]", '{"name":7}']) assert.equal(wordsOf(4002, text), text);
   });

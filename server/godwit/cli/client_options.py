@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..codes import Code
 from ..config.load import SERVER_VARIABLE, TOKEN_VARIABLE
-from ..errors import ConfigInvalid, SubjectInvalid
+from ..errors import CommandRefused, ConfigInvalid, GodwitError, SessionClosed, SubjectInvalid
 from ..words import printable
 
 if TYPE_CHECKING:
     from ..client import Client, PositionFile
 
 Command = Callable[..., Any]
+_NEED_RIGHTS = {
+    Code.CONNECT_REFUSED,
+    Code.PUBLISH_FORBIDDEN,
+    Code.SUBSCRIBE_FORBIDDEN,
+    Code.TOKEN_MISSING,
+}
 _CA_FILE = "godwit.ca_file"
 DEFAULT_SERVER = "ws://127.0.0.1:8800"
 
@@ -83,6 +90,13 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
             raise click.BadParameter(f"{error}{hint}", param_hint=place) from error
         read.append(address)
     return read
+
+
+def explain(error: GodwitError, token: str | None) -> str:
+    """The sentence of a refusal; without a token also how to give one."""
+    is_of_rights = isinstance(error, CommandRefused | SessionClosed) and error.code in _NEED_RIGHTS
+    hint = f"; no token was shown: give one with --token-file FILE, or {TOKEN_VARIABLE}"
+    return f"{error}{hint if is_of_rights and token is None else ''}"
 
 
 class _Escaping(logging.Formatter):

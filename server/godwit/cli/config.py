@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..config import describe_config, show_config
+from ..config.mistakes import Mistakes
 from .options import config_options, read_config
 
 
@@ -26,15 +27,27 @@ def show(file: Path | None, settings: tuple[str, ...]) -> None:
 @config.command()
 @config_options
 def check(file: Path | None, settings: tuple[str, ...]) -> None:
-    """Tell whether a node would start with this configuration; exit code 2 where not."""
+    """Tell whether a node would start with this configuration; list all mistakes and exit with code 2 if not."""
+    from ..access.access_mode import build_access_mode
     from ..admin.app import make_tls_context
+    from ..admin.guard import read_admin_token
+    from ..audit.runner import load_audits
     from ..server import Node
 
     found = read_config(file, settings)
+    mistakes = Mistakes()
+    reads = (
+        lambda: read_admin_token(found.admin),
+        lambda: build_access_mode(found.access, found.issuers, found.tls),
+        lambda: load_audits(found.audit),
+        lambda: found.admin.tls and make_tls_context(found.tls),
+    )
+    for read in reads:
+        with mistakes.gather():
+            read()
+    mistakes.raise_found()
     # What a start reads, files and plug-ins too; but for the data directory, which a running node holds.
     Node(replace(found, node=replace(found.node, data_directory="")))
-    if found.admin.tls:
-        make_tls_context(found.tls)
     count = sum(source != "default" for source in found.sources.values()) + len(found.patterns)
     click.echo(f"the configuration is valid; {count} of its values are not defaults")
 

@@ -34,7 +34,13 @@ def config_options(command: Command) -> Command:
     return file_option(set_option(command))
 
 
-def read_config(file: Path | None, settings: tuple[str, ...], flags: Mapping[str, str | None] | None = None) -> Config:
+def read_config(
+    file: Path | None,
+    settings: tuple[str, ...],
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    is_reload: bool = False,
+) -> Config:
     """The configuration of a command's options; flags that were not given are None."""
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     for setting in settings:
@@ -42,4 +48,4 @@ def read_config(file: Path | None, settings: tuple[str, ...], flags: Mapping[str
         if not equals:
             raise ConfigInvalid("--set", setting, "must be KEY=VALUE", hint="e.g. --set limits.log_messages_max=100")
         given[key.strip()] = value.strip()
-    return load_config(file, os.environ, given)
+    return load_config(file, os.environ, given, is_reload=is_reload)

@@ -159,6 +159,8 @@ def _open_streams() -> None:
         sys.stdin = io.TextIOWrapper(reader, "utf-8")
     for name, number in (("stdout", 1), ("stderr", 2)):
         before = getattr(sys, name)
+        if before is not getattr(sys, f"__{name}__"):
+            continue  # somebody has redirected it within this process
         encoding = before.encoding if before is not None else "utf-8"
         binary = io.BufferedWriter(_Standard(number, "w", closefd=False))
         is_line = number == 2 or binary.isatty()

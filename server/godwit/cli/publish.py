@@ -19,7 +19,7 @@ from ..errors import GodwitError
 from ..model import Ack, Kind, Published
 from ..subject import check_subject
 from ..words import counted, printable
-from .client_options import check_selector, client_options, make_client, read_token, show_warnings
+from .client_options import check_selector, client_options, explain, make_client, read_token, show_warnings
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -77,7 +77,7 @@ async def publish_all(
         sender = _Sender(client, subject, kind, timeout_s, options)
         sending = asyncio.create_task(sender.send_all(_list_contents(content)))
         try:
-            failed = await _print_answers(sender.pending, subject, quiet)
+            failed = await _print_answers(sender.pending, subject, quiet, token)
             await sending
         finally:
             sending.cancel()
@@ -143,14 +143,16 @@ class _Sender:
             raise GodwitError(f"no answer in {self._timeout_s:g} s; {state}") from None
 
 
-async def _print_answers(pending: asyncio.Queue[asyncio.Task[Published] | None], subject: str, quiet: bool) -> int:
+async def _print_answers(
+    pending: asyncio.Queue[asyncio.Task[Published] | None], subject: str, quiet: bool, token: str | None
+) -> int:
     failed = 0
     while (task := await pending.get()) is not None:
         try:
             answer = await task
         except GodwitError as error:
             failed += 1
-            _warn(f"{subject}: {error}")
+            _warn(f"{subject}: {explain(error, token)}")
             continue
         if not quiet:
             click.echo(

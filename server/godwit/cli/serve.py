@@ -57,15 +57,15 @@ def serve(
         "node.data_directory": data,
         "demo.enabled": "true" if demo else None,
     }
-    raise SystemExit(asyncio.run(run_node(lambda: read_config(file, settings, flags))))
+    config = read_config(file, settings, flags)
+    raise SystemExit(asyncio.run(run_node(config, lambda: read_config(file, settings, flags, is_reload=True))))
 
 
-async def run_node(read: Callable[[], Config]) -> int:
-    """Runs a node until a signal; returns the exit code. SIGHUP reads the configuration again."""
+async def run_node(config: Config, read: Callable[[], Config]) -> int:
+    """Runs a node until a signal; returns the exit code. SIGHUP reads the configuration again with `read`."""
     from ..logs import read_logger, start_logs, wait_for_logs
     from ..server import Node, read_host_name
 
-    config = read()
     start_logs(config.logging, config.node.name or read_host_name())
     for variable in config.ignored_variables:
         read_logger().warning(

@@ -6,7 +6,6 @@ Messages go to standard output, everything about them to standard error. Owns no
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import shlex
 import signal
@@ -16,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ..errors import ConfigInvalid, PositionInvalid
+from ..errors import CommandRefused, ConfigInvalid, GodwitError, PositionInvalid, SessionClosed
 from ..model import Message, Position
 from ..subject import check_pattern, is_pattern
 from ..words import printable
 from .client_options import (
     check_selector,
     client_options,
+    explain,
     make_client,
     read_ca_file,
     read_token,
@@ -119,8 +119,12 @@ async def run_tail(
         showing = asyncio.create_task(_show(subscription, write_json if is_json else write_pretty, count))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, showing.cancel)
-        with contextlib.suppress(asyncio.CancelledError):
+        try:
             await showing
+        except asyncio.CancelledError:
+            pass
+        except (CommandRefused, SessionClosed) as error:
+            raise GodwitError(explain(error, token)) from error
         subscription.handled()
         if not count and not positions and (words := command.describe(pattern, subscription.resume_point)):
             click.echo(f"godwit: continue from here with: {printable(words)}", err=True)

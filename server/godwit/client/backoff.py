@@ -39,7 +39,9 @@ def words_of(code: int | None, reason: str) -> str:
         return reason
     if not isinstance(name, str):
         return why if isinstance(why, str) else reason
-    sentence = CODES[code].sentence if code in CODES else ""
+    wish = wish_of(reason)
+    when = "later" if wish is None else f"after {wish} ms"
+    sentence = CODES[code].sentence.replace("after reconnect_after_ms", when) if code in CODES else ""
     return ": ".join(filter(None, (name, why if isinstance(why, str) else sentence)))
 
 

@@ -5,10 +5,12 @@ Pure; whether a file or module named here exists is found out by who opens it, s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid
+from .mistakes import Mistakes
 from .tree import Config, read_value
 
 _RISING = [
@@ -18,13 +20,24 @@ _RISING = [
 
 
 def check_config(config: Config) -> None:
-    """Raises ConfigInvalid for the first value that does not fit the others."""
+    """Raises ConfigInvalid for all values that do not fit the others."""
+    mistakes = Mistakes()
+    for check in (_check_access, _check_data_directory, _check_issuers, _check_tls, _check_journal, _check_owed):
+        mistakes.add(check(config))
+    for token in config.access.publish_tokens:
+        with mistakes.gather():
+            check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
+    mistakes.add(_check_limits(config))
+    mistakes.raise_found()
+
+
+def _check_access(config: Config) -> Iterator[ConfigInvalid]:
     access = config.access
     has_tokens = bool(access.publish_tokens or access.publish_tokens_file)
     if access.mode == "basic" and not has_tokens:
-        raise _refuse(config, "access.mode", "basic", "needs access.publish_tokens or access.publish_tokens_file")
+        yield _refuse(config, "access.mode", "basic", "needs access.publish_tokens or access.publish_tokens_file")
     if access.mode != "basic" and has_tokens:
-        raise _refuse(
+        yield _refuse(
             config,
             "access.mode",
             access.mode,
@@ -32,9 +45,9 @@ def check_config(config: Config) -> None:
             hint='set it to "basic", or remove them',
         )
     if access.mode == "custom" and not access.authorizer:
-        raise _refuse(config, "access.authorizer", "", "must name the authorizer as module:attribute")
+        yield _refuse(config, "access.authorizer", "", "must name the authorizer as module:attribute")
     if access.mode != "custom" and access.authorizer:
-        raise _refuse(
+        yield _refuse(
             config,
             "access.mode",
             access.mode,
@@ -42,90 +55,86 @@ def check_config(config: Config) -> None:
             hint='set it to "custom", or remove access.authorizer',
         )
     if access.authorizer.count(":") > 1:
-        raise _refuse(
+        yield _refuse(
             config, "access.authorizer", access.authorizer, "must be module:attribute, or an entry point's name"
         )
-    _check_data_directory(config)
-    _check_issuers(config)
-    _check_tls(config)
-    _check_journal(config)
-    _check_owed(config)
-    for token in access.publish_tokens:
-        check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
+
+
+def _check_limits(config: Config) -> Iterator[ConfigInvalid]:
     for lower, upper in _RISING:
         if config.limits[lower] > config.limits[upper]:
             bound = f"must not be above limits.{upper}, {config.limits[upper]}"
-            raise _refuse(config, f"limits.{lower}", config.limits[lower], bound)
+            yield _refuse(config, f"limits.{lower}", config.limits[lower], bound)
     if config.client.address == config.admin.address and config.client.address.port:
-        raise _refuse(config, "admin.address", str(config.admin.address), "is the client port's address too")
+        yield _refuse(config, "admin.address", str(config.admin.address), "is the client port's address too")
 
 
-def _check_tls(config: Config) -> None:
+def _check_tls(config: Config) -> Iterator[ConfigInvalid]:
     tls = config.tls
     if len(tls.certificate_files) != len(tls.key_files):
         bound = f"must be as many as tls.certificate_files, {len(tls.certificate_files)}"
-        raise _refuse(config, "tls.key_files", tls.key_files, bound)
+        yield _refuse(config, "tls.key_files", tls.key_files, bound)
     for key in ("client.tls_address", "mqtt.tls_address", "admin.tls"):
         if read_value(config, key) and not tls.certificate_files:
-            raise _refuse(config, key, read_value(config, key), "needs tls.certificate_files and tls.key_files")
+            yield _refuse(config, key, read_value(config, key), "needs tls.certificate_files and tls.key_files")
     if tls.client_identity != "none" and tls.client_certificates == "none":
         bound = "needs tls.client_certificates optional or required"
-        raise _refuse(config, "tls.client_identity", tls.client_identity, bound)
+        yield _refuse(config, "tls.client_identity", tls.client_identity, bound)
     if (tls.client_certificates != "none") != bool(tls.client_authorities_file):
         bound = "goes with tls.client_certificates optional or required, and with nothing else"
-        raise _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)
+        yield _refuse(config, "tls.client_authorities_file", tls.client_authorities_file, bound)
 
 
-def _check_data_directory(config: Config) -> None:
+def _check_data_directory(config: Config) -> Iterator[ConfigInvalid]:
     directory = config.node.data_directory
     try:
         directory.encode()
     except UnicodeEncodeError:  # bytes of the command line that are no text
-        raise _refuse(config, "node.data_directory", directory, "must be UTF-8", hint="rename the directory") from None
+        yield _refuse(config, "node.data_directory", directory, "must be UTF-8", hint="rename the directory")
 
 
-def _check_owed(config: Config) -> None:
+def _check_owed(config: Config) -> Iterator[ConfigInvalid]:
     owed, logs = config.limits["mqtt_owed_node_bytes_max"], config.limits["logs_bytes_max"]
     if owed > logs // 2:
-        raise _refuse(
+        yield _refuse(
             config, "limits.mqtt_owed_node_bytes_max", owed, f"must be at most half of logs_bytes_max, {logs}"
         )
 
 
-def _check_journal(config: Config) -> None:
+def _check_journal(config: Config) -> Iterator[ConfigInvalid]:
     if config.node.data_directory and config.journal.enabled:
         return
     for pattern in config.patterns:
         for name, value, needs in (("mqtt_ack", pattern.mqtt_ack, "disk"), ("visible", pattern.visible, "journaled")):
             if value == needs:
                 key = f'patterns."{pattern.pattern}".{name}'
-                raise ConfigInvalid(key, value, "needs a journal", hint="set node.data_directory, or --data DIR")
+                yield ConfigInvalid(key, value, "needs a journal", hint="set node.data_directory, or --data DIR")
 
 
-def _check_issuers(config: Config) -> None:
+def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
     mode = config.access.mode
     if mode == "jwt" and not config.issuers:
-        raise _refuse(config, "access.mode", mode, 'needs a table [issuers."ISSUER"] for each who signs tokens')
+        yield _refuse(config, "access.mode", mode, 'needs a table [issuers."ISSUER"] for each who signs tokens')
     if mode != "jwt" and config.issuers:
         hint = 'set it to "jwt", or remove the issuers'
-        raise _refuse(config, "access.mode", mode, "uses no tokens' issuers, yet some are set", hint=hint)
+        yield _refuse(config, "access.mode", mode, "uses no tokens' issuers, yet some are set", hint=hint)
     for issuer in config.issuers:
         key = f'issuers."{issuer.issuer}"'
         if bool(issuer.keys_file) == bool(issuer.keys_url):
-            raise ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
+            yield ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
         url = urlsplit(issuer.keys_url)
         is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in ("localhost", "127.0.0.1", "::1"))
         if issuer.keys_url and not (is_safe and url.hostname):
-            raise ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
+            yield ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
         if issuer.keys_authorities_file and url.scheme != "https":
             problem = "is of a keys_url that is https, and there is none"
-            raise ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
+            yield ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
         if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
-            raise ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
+            yield ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
     prefixes = sorted(issuer.identity_prefix for issuer in config.issuers)
     if any(longer.startswith(shorter) for shorter, longer in pairwise(prefixes)):
         hint = "else one names another's holders"
-        raise ConfigInvalid("issuers", prefixes, "need an identity_prefix each that no other begins with", hint=hint)
+        yield ConfigInvalid("issuers", prefixes, "need an identity_prefix each that no other begins with", hint=hint)
 
 
 def check_token(token: str, key: str, source: str) -> None:

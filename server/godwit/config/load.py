@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import ConfigInvalid, SubjectInvalid
 from .checks import check_config
+from .mistakes import Mistakes
 from .option import Option
 from .places import Places, find_places
 from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_issuer_options, list_pattern_options
@@ -45,20 +46,24 @@ def load_config(
     flags: Mapping[str, str] | None = None,
     *,
     check: bool = True,
+    is_reload: bool = False,
 ) -> Config:
-    """The configuration of these sources; `flags` are texts by key. Raises ConfigInvalid."""
+    """The configuration of these sources; `flags` are texts by key. Raises ConfigInvalid.
+
+    An empty file is an empty configuration, but for a reload: there it was cut short, and would take the admin token with it.
+    """
     environment = environment or {}
     if file is None and CONFIG_VARIABLE in environment:
         file = Path(environment[CONFIG_VARIABLE])
-    table, places = read_file(file) if file is not None else ({}, None)
+    table, places = read_file(file, may_be_empty=not is_reload) if file is not None else ({}, None)
     return build_config(table, environment, flags or {}, places=places, check=check)
 
 
-def read_file(path: Path, option: str = "--config") -> tuple[dict[str, Any], Places]:
+def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], Places]:
     """A TOML file as it is, and where in it what stands; raises ConfigInvalid, naming the option, where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
-        if not text.strip():  # cut short, it would take the admin port's token with it
+        if not text.strip() and not may_be_empty:
             hint = "if nothing is meant to be set, a comment in it says so"
             raise ConfigInvalid(option, str(path), "is empty", hint=hint)
         return tomllib.loads(text), find_places(str(path), text)
@@ -79,21 +84,26 @@ def build_config(
     """The configuration of sources given as values; later ones win."""
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
-    patterns, issuers = _take_table(table, places or Places("file"), values, sources)
+    mistakes = Mistakes()
+    patterns, issuers = _take_table(table, places or Places("file"), values, sources, mistakes)
     ignored: list[str] = []
     for variable, text in environment.items():
-        if is_of_the_tree(variable):
-            if variable not in _BY_VARIABLE and is_service_link(variable, text):
-                ignored.append(variable)
-                continue
+        if not is_of_the_tree(variable):
+            continue
+        if variable not in _BY_VARIABLE and is_service_link(variable, text):
+            ignored.append(variable)
+            continue
+        with mistakes.gather():
             if variable not in _BY_VARIABLE:
                 raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
             found = _BY_VARIABLE[variable]
             values[found.key] = found.parse(text, f"environment {variable}")
             sources[found.key] = f"environment {variable}"
     for key, text in flags.items():
-        values[key] = _find_option(key, text, "flag").parse(text, "flag")
-        sources[key] = "flag"
+        with mistakes.gather():
+            values[key] = _find_option(key, text, "flag").parse(text, "flag")
+            sources[key] = "flag"
+    mistakes.raise_found()
     sections = {
         name: section(**{key.split(".")[1]: values[key] for key in OPTIONS if key.startswith(name + ".")})
         for name, section in SECTIONS.items()
@@ -118,28 +128,29 @@ def is_service_link(variable: str, text: str) -> bool:
 
 
 def _take_table(
-    table: Mapping[str, Any], places: Places, values: dict[str, Any], sources: dict[str, str]
+    table: Mapping[str, Any], places: Places, values: dict[str, Any], sources: dict[str, str], mistakes: Mistakes
 ) -> tuple[tuple[PatternConfig, ...], tuple[IssuerConfig, ...]]:
-    patterns: tuple[PatternConfig, ...] = ()
-    issuers: tuple[IssuerConfig, ...] = ()
+    patterns: list[PatternConfig] = []
+    issuers: list[IssuerConfig] = []
     for name, section in table.items():
-        if name not in ("patterns", "issuers") and name not in SECTIONS:
-            hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
-            raise ConfigInvalid(name, section, "is no known section", hint=hint, source=places.tell(name))
-        if not isinstance(section, dict):
-            raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=places.tell(name))
-        if name == "patterns":
-            patterns = tuple(_take_pattern(pattern, given, places) for pattern, given in section.items())
-            continue
-        if name == "issuers":
-            issuers = tuple(_take_issuer(issuer, given, places) for issuer, given in section.items())
-            continue
-        for key, value in section.items():
-            source = places.tell(name, key)
-            found = _find_option(f"{name}.{key}", value, source)
-            values[found.key] = found.accept(value, source)
-            sources[found.key] = source
-    return patterns, issuers
+        with mistakes.gather():
+            if name not in ("patterns", "issuers") and name not in SECTIONS:
+                hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
+                raise ConfigInvalid(name, section, "is no known section", hint=hint, source=places.tell(name))
+            if not isinstance(section, dict):
+                raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=places.tell(name))
+            for key, value in section.items():
+                with mistakes.gather():
+                    if name == "patterns":
+                        patterns.append(_take_pattern(key, value, places))
+                    elif name == "issuers":
+                        issuers.append(_take_issuer(key, value, places))
+                    else:
+                        source = places.tell(name, key)
+                        found = _find_option(f"{name}.{key}", value, source)
+                        values[found.key] = found.accept(value, source)
+                        sources[found.key] = source
+    return tuple(patterns), tuple(issuers)
 
 
 def _take_pattern(pattern: str, given: object, places: Places) -> PatternConfig:
@@ -160,12 +171,15 @@ def _take_named(path: tuple[str, str], known: Mapping[str, Option], given: objec
     if not isinstance(given, dict):
         raise ConfigInvalid(prefix, given, "must be a table", source=places.tell(*path))
     taken = {}
+    mistakes = Mistakes()
     for name, value in given.items():
         source = places.tell(*path, name)
-        if name not in known:
-            hint = _name_nearest(name, known)
-            raise ConfigInvalid(f"{prefix}.{name}", value, "is no known key", hint=hint, source=source)
-        taken[name] = known[name].accept(value, source)
+        with mistakes.gather():
+            if name not in known:
+                hint = _name_nearest(name, known)
+                raise ConfigInvalid(f"{prefix}.{name}", value, "is no known key", hint=hint, source=source)
+            taken[name] = known[name].accept(value, source)
+    mistakes.raise_found()
     return taken
 
 

@@ -76,6 +76,12 @@ def test_wish_is_read_from_a_close_reason(reason: str, wish: int | None) -> None
         ),
         (4005, '{"name":"TokenRevoked"}', "TokenRevoked: The token, or the identity it names, has been revoked."),
         (4999, '{"name":"Unheard"}', "Unheard"),
+        (
+            4200,
+            '{"name":"Draining","reconnect_after_ms":1200}',
+            "Draining: The node stops or makes room; reconnect after 1200 ms.",
+        ),
+        (4200, '{"name":"Draining"}', "Draining: The node stops or makes room; reconnect later."),
         (None, '{"name":7}', '{"name":7}'),
         (None, '{"reason":"refused with 503","reconnect_after_ms":5}', "refused with 503"),
         (1006, "[1]", "[1]"),
