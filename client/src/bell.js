@@ -6,6 +6,7 @@ import { NEVER_MS } from "./arguments.js";
  * A timer for any number of milliseconds. Timers of JavaScript fire at once past 2^31 ms: such a long one never fires here.
  * @param {number} ms
  * @param {() => void} call
+ * @returns {ReturnType<typeof setTimeout> | undefined}
  */
 export function after(ms, call) {
   return ms < NEVER_MS ? setTimeout(call, ms) : undefined;

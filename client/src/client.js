@@ -3,6 +3,8 @@
 // What the protocol means is the session's (pure); the link is the connection's; what a browser or Node has of its own is
 // the platform's. This file only joins them.
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { NEVER_MS, checkListener, checkPublish, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
@@ -77,6 +79,9 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {boolean} [once] false: without a key; AnswerLost where nobody can know whether it arrived
  * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
  */
+
+/** @type {typeof Symbol.asyncDispose} */
+const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers have none
 
 /** A connection to one of several servers that comes back by itself; it begins at once and ends with `close()`. */
 export class Client {
@@ -289,7 +294,7 @@ export class Client {
     await this.#places?.close();
   }
 
-  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+  async [asyncDispose]() {
     await this.close();
   }
 
