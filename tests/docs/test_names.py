@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
+from godwit.client import Settings
 from godwit.codes import Code
 from godwit.config.tree import OPTIONS
 from godwit.limits import LIMITS
@@ -34,7 +36,8 @@ def test_every_setting_named_is_one() -> None:
 
 
 def test_every_limit_named_is_one() -> None:
-    known = {row.name for row in LIMITS} | {key.split(".")[1] for key in OPTIONS} | set(OUTSIDE)
+    clients = {field.name for field in dataclasses.fields(Settings)}
+    known = {row.name for row in LIMITS} | {key.split(".")[1] for key in OPTIONS} | clients | set(OUTSIDE)
     spans = [(path, span) for path, span in list_spans() if not path.startswith("docs/pipelines/")]  # columns of tables
     named = [(path, span) for path, span in spans if re.fullmatch(r"[a-z_]+_(max|min)", span)]
     assert len(named) > 20

@@ -24,5 +24,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if not isinstance(value := getattr(self, name), int) or value < 1:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 up")
