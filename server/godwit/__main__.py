@@ -1,5 +1,18 @@
-"""`python -m godwit` is `godwit`."""
+"""`python -m godwit`, and the command `godwit`: an interrupt while the program loads ends it as calmly as a later one."""
 
-from .cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    try:
+        from .cli import main as command  # takes most of the time until a command begins
+    except KeyboardInterrupt:
+        sys.stderr.write("godwit: interrupted\n")
+        sys.exit(130)
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -115,6 +115,7 @@ class Revocations:
                 self._table(revocation)[revocation.name] = revocation
         except (
             OSError,
+            RecursionError,
             ValueError,
             TypeError,
             AttributeError,

@@ -133,21 +133,30 @@ def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
     """What each stream's manifest says, and how much of its open segments there is."""
     for folder in sorted(path for path in journal.iterdir() if path.is_dir()):
         manifest = _read_manifest(folder)
-        segments = manifest.get("segments", [])
-        sealed = {segment["first"] for segment in segments}
-        open_files = [file for file in folder.glob("*.arrows") if int(file.stem) not in sealed]
-        if not segments and not open_files:
-            continue
-        yield {
-            "stream": folder.name,
-            "segments": len(segments) + len(open_files),
-            "rows": sum(segment["rows"] for segment in segments),
-            "bytes": sum(segment["bytes"] for segment in segments) + sum(map(count_bytes, open_files)),
-            "first": manifest.get("first", 0),
-            "next": manifest.get("next", 0),
-            "oldest": _time(segments[0]["time_min"]) if segments else None,
-            "newest": _time(segments[-1]["time_max"]) if segments else None,
-        }
+        try:
+            if found := _describe_stream(folder, manifest):
+                yield found
+        except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+            raise click.ClickException(f"{folder / MANIFEST} is not a valid manifest: {error!r}") from error
+
+
+def _describe_stream(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    segments = manifest.get("segments", [])
+    sealed = {segment["first"] for segment in segments}
+    files = [file for file in folder.glob("*.arrows") if file.stem.isdecimal()]
+    open_files = [file for file in files if int(file.stem) not in sealed]
+    if not segments and not open_files:
+        return None
+    return {
+        "stream": folder.name,
+        "segments": len(segments) + len(open_files),
+        "rows": sum(segment["rows"] for segment in segments),
+        "bytes": sum(segment["bytes"] for segment in segments) + sum(map(count_bytes, open_files)),
+        "first": manifest.get("first", 0),
+        "next": manifest.get("next", 0),
+        "oldest": _time(segments[0]["time_min"]) if segments else None,
+        "newest": _time(segments[-1]["time_max"]) if segments else None,
+    }
 
 
 def count_bytes(file: Path) -> int:
@@ -171,7 +180,7 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:  # nothing has been sealed yet
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is no JSON object")

@@ -56,7 +56,7 @@ class WindowFile:
             return parse_windows(self.path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, WindowFileInvalid) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, WindowFileInvalid) as error:
             with contextlib.suppress(OSError):
                 self.path.replace(self.path.with_suffix(".unreadable"))
             raise WindowFileInvalid(f"{self.path} cannot be read: {error}") from error

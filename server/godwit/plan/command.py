@@ -74,5 +74,7 @@ def plan(
 def _read_figures(file: Path) -> Machine:
     try:
         return read_machine(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+    except MachineInvalid as error:
+        raise MachineInvalid(f"{file}: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise MachineInvalid(f"{file} cannot be read: {error}") from None

@@ -95,7 +95,7 @@ def test_an_address_that_is_not_an_admin_ports_is_refused_without_its_password(
     ("answer", "said"),
     [
         (b"HTTP/1.1 200 OK\r\n\r\nhello", "not the JSON of an admin port"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 9_000 + b"]" * 9_000, "not the JSON of an admin port"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 200_000 + b"]" * 200_000, "not the JSON of an admin port"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "HTTP 302 Found"),
         (b"SSH-2.0\r\n", "cannot be reached"),
         (b"", "cannot be reached"),

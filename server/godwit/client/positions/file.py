@@ -22,7 +22,7 @@ class PositionFile(MutableMapping[str, object]):
         if self._path.exists():
             try:
                 read = json.loads(self._path.read_bytes())
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise PositionFileInvalid(str(self._path), str(error)) from error
             if not isinstance(read, dict):
                 raise PositionFileInvalid(str(self._path), "not a JSON object")
