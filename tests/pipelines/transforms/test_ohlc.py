@@ -158,6 +158,7 @@ def test_what_json_does_not_call_a_number_has_no_bar(spark: SparkSession) -> Non
     messages = spark.createDataFrame(rows, "journal_offset long, subject string, text string").selectExpr(
         "'n' as node",
         "journal_offset",
+        "'r' as run",
         "journal_offset as arrival",
         "subject",
         "'json' as kind",
