@@ -1,6 +1,7 @@
 //! The node's Python face. The GIL is released around what may wait for a lock or a thread, never around a copy; what
 //! comes from Python is converted before any lock is taken.
 use crate::{journal, orders, reports, rows};
+use godwit_core::holder::Revoked;
 use godwit_core::message::Kind;
 use godwit_core::report::{ConnectionId, ConnectionList};
 use godwit_core::subject::Pattern;
@@ -162,6 +163,24 @@ impl Engine {
 
     fn purge(&self, py: Python<'_>, subject: &str) -> (Option<usize>, bool) {
         py.detach(|| self.0.purge(subject))
+    }
+
+    #[pyo3(signature = (identity, token, code, tenant, authority))]
+    fn revoke(
+        &self,
+        py: Python<'_>,
+        identity: Option<String>,
+        token: Option<String>,
+        code: u16,
+        tenant: Option<String>,
+        authority: Option<String>,
+    ) -> PyResult<(u64, u64, u64)> {
+        let code = orders::code(code)?;
+        let [identity, token, tenant, authority] =
+            [identity, token, tenant, authority].map(|name| name.map(Into::into));
+        let revoked = Revoked { identity, tenant, authority, token };
+        let ended = py.detach(|| self.0.revoke(revoked, code));
+        Ok((ended.connections, ended.sessions, ended.wills))
     }
 
     fn drain(&self, py: Python<'_>, grace_ms: u64, spread_ms: u64) {

@@ -1,6 +1,7 @@
 //! Orders from tuples, each beginning with its verb; anything else is a ValueError or TypeError.
 use godwit_core::codes::Code;
 use godwit_core::command::Refusal;
+use godwit_core::holder::{Holder, Revoked};
 use godwit_core::report::{ConnectionId, Order};
 use godwit_core::rights::{Rights, Rule};
 use godwit_core::settings::RuleSettings;
@@ -10,24 +11,24 @@ use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 type RuleTuple = (String, String, String);
-type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>);
+type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>, String);
+type RevokeTuple = (String, Option<String>, Option<String>, u16, Option<String>, Option<String>);
 
 pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
     let verb = order.get_item(0)?;
     match verb.extract::<&str>()? {
         "grant" => {
-            let (_, id, identity, rules, expires_ms, token, tenant, source): GrantTuple = order.extract()?;
+            let (_, id, identity, rules, expires_ms, token, tenant, source, authority): GrantTuple = order.extract()?;
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
             let mut rights = Rights::compile(&rules).map_err(invalid)?;
             rights.source = source.map(Into::into);
             let rights = Arc::new(rights);
             Ok(Order::Grant {
                 connection: ConnectionId(id),
-                identity: identity.into(),
+                holder: Holder::new(&tenant, &authority, &identity),
                 rights,
                 expires_ms,
                 token: token.map(Into::into),
-                tenant: tenant.into(),
             })
         }
         "refuse" => {
@@ -43,8 +44,10 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
             Ok(Order::Withdraw { source: source.into(), code: code(number)? })
         }
         "revoke" => {
-            let (_, identity, token, number): (String, Option<String>, Option<String>, u16) = order.extract()?;
-            Ok(Order::Revoke { identity: identity.map(Into::into), token: token.map(Into::into), code: code(number)? })
+            let (_, identity, token, number, tenant, authority): RevokeTuple = order.extract()?;
+            let [identity, token, tenant, authority] =
+                [identity, token, tenant, authority].map(|name| name.map(Into::into));
+            Ok(Order::Revoke { revoked: Revoked { identity, tenant, authority, token }, code: code(number)? })
         }
         "answer" => {
             let (_, id, rule): (String, u64, RuleTuple) = order.extract()?;
@@ -60,7 +63,7 @@ fn ending(order: &Bound<'_, PyTuple>) -> PyResult<(ConnectionId, Code, String)> 
     Ok((ConnectionId(id), code(number)?, reason))
 }
 
-fn code(number: u16) -> PyResult<Code> {
+pub(crate) fn code(number: u16) -> PyResult<Code> {
     Code::from_number(number).ok_or_else(|| PyValueError::new_err(format!("{number} is no code")))
 }
 

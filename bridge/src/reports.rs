@@ -10,15 +10,18 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
             let certificate = certificate.map(|der| PyBytes::new(py, &der));
             ("authorize", connection.0, token, client, address.to_string(), is_renewal, certificate).into_pyobject(py)
         }
-        Report::Ask { connection, identity, action, selector } => {
+        Report::Ask { connection, holder, action, selector } => {
             let action = match action {
                 Action::Subscribe => "subscribe",
                 Action::Publish => "publish",
             };
-            ("ask", connection.0, &*identity, action, selector).into_pyobject(py)
+            ("ask", connection.0, &*holder.identity, action, selector, &*holder.tenant, &*holder.authority)
+                .into_pyobject(py)
         }
-        Report::Connected { connection, identity, client, address, protocol } => {
-            ("connected", connection.0, &*identity, &*client, address.to_string(), protocol).into_pyobject(py)
+        Report::Connected { connection, holder, client, address, protocol } => {
+            let (tenant, authority) = (&*holder.tenant, &*holder.authority);
+            ("connected", connection.0, &*holder.identity, &*client, address.to_string(), protocol, tenant, authority)
+                .into_pyobject(py)
         }
         Report::Subscribed { connection, selector, outcome, at } => {
             ("subscribed", connection.0, selector, outcome.name(), at.map(|at| at.to_string())).into_pyobject(py)
@@ -27,9 +30,20 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::Disconnected { connection, code, duration_ms } => {
             ("disconnected", connection.0, code, duration_ms).into_pyobject(py)
         }
-        Report::CommandRefused { connection, identity, address, code, reason, client } => {
+        Report::CommandRefused { connection, holder, address, code, reason, client } => {
             let address = address.to_string();
-            ("command_refused", connection.0, &*identity, address, code as u16, reason, client.as_deref())
+            let (client, tenant, authority) = (client.as_deref(), &*holder.tenant, &*holder.authority);
+            (
+                "command_refused",
+                connection.0,
+                &*holder.identity,
+                address,
+                code as u16,
+                reason,
+                client,
+                tenant,
+                authority,
+            )
                 .into_pyobject(py)
         }
         Report::Refused { address, code, reason } => {

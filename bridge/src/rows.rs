@@ -189,7 +189,9 @@ pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<
     dict.set_item("connection", row.connection.0)?;
     dict.set_item("shard", row.connection.shard())?;
     dict.set_item("address", row.address.to_string())?;
-    dict.set_item("identity", &*row.identity)?;
+    dict.set_item("identity", &*row.holder.identity)?;
+    dict.set_item("tenant", &*row.holder.tenant)?;
+    dict.set_item("authority", &*row.holder.authority)?;
     dict.set_item("client", &*row.client)?;
     put!(dict, row, protocol, connected_ms, subscriptions, behind, lag_bytes, lag_arrivals);
     if !row.stands.is_empty() {
@@ -204,7 +206,7 @@ pub(crate) fn connection<'py>(py: Python<'py>, row: &ConnectionRow) -> PyResult<
     Ok(dict)
 }
 
-/// (subject, position or none, time, kind, identity, bytes of content, content or none) of one message.
+/// (subject, position or none, time, kind, identity, bytes of content, content or none, tenant, authority) of one message.
 pub(crate) fn heard<'py>(py: Python<'py>, heard: &Heard, with_content: bool) -> PyResult<Bound<'py, PyTuple>> {
     let message = &heard.message;
     let kind = match message.kind {
@@ -218,9 +220,11 @@ pub(crate) fn heard<'py>(py: Python<'py>, heard: &Heard, with_content: bool) -> 
         (message.sequence > 0).then(|| format!("{}.{}", message.epoch, message.sequence)),
         message.time_ms,
         kind,
-        &*heard.identity,
+        &*heard.holder.identity,
         content.len(),
         with_content.then(|| PyBytes::new(py, content)),
+        &*heard.holder.tenant,
+        &*heard.holder.authority,
     )
         .into_pyobject(py)
 }

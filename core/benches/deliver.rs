@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use godwit_core::holder::Holder;
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::Node;
 use godwit_core::position::Now;
@@ -55,7 +56,7 @@ fn measure(subjects: usize, subscribers: usize, is_journaled: bool) -> f64 {
         join(&mut shard, socket, socket as usize % subjects, &mut sink);
     }
     shard.turn(&mut sink);
-    let identity: Arc<str> = "bench".into();
+    let holder = Holder::new("", "basic", "bench");
     let content = format!("{{\"x\":\"{}\"}}", "y".repeat(134));
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
     let messages = 500_000 / subscribers;
@@ -64,7 +65,7 @@ fn measure(subjects: usize, subscribers: usize, is_journaled: bool) -> f64 {
         now = Now { mono_ms: now.mono_ms + 4, wall_ms: now.wall_ms + 4 };
         batch.clear();
         outcomes.clear();
-        let draft = Draft::new(Kind::Json, content.as_bytes(), "", Arc::clone(&identity), u32::MAX);
+        let draft = Draft::new(Kind::Json, content.as_bytes(), "", Arc::clone(&holder), u32::MAX);
         batch.push(&format!("/bench/{}", number % subjects), draft);
         if let Ok(mut node) = node.lock() {
             node.append(&mut batch, &mut outcomes, now);

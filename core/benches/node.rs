@@ -8,6 +8,7 @@
 )]
 use std::sync::Arc;
 
+use godwit_core::holder::Holder;
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::{Entry, Found, Node, Stride, Way};
 use godwit_core::position::Now;
@@ -33,12 +34,12 @@ fn main() {
 /// Prints what it takes to walk the feed for a pattern of 10 subjects among 10,000, and for all of them.
 fn measure_walks(count: usize) {
     let mut node = new_node();
-    let identity: Arc<str> = "bench".into();
+    let holder = Holder::new("", "basic", "bench");
     let names: Vec<String> = (0..10_000).map(|number| format!("/bench/{}/{number}", number % 1_000)).collect();
     let contents: Vec<String> = (0..1_000).map(content).collect();
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
     for turn in 0..count / TURN {
-        fill(&mut batch, &names, turn * TURN, &contents, &identity);
+        fill(&mut batch, &names, turn * TURN, &contents, &holder);
         outcomes.clear();
         node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1 });
     }
@@ -64,12 +65,12 @@ fn measure_walks(count: usize) {
 /// Prints what a round of sweeps over many logs takes: each call is one section under the lock.
 fn measure_sweeps(count: usize) {
     let mut node = new_node();
-    let identity: Arc<str> = "bench".into();
+    let holder = Holder::new("", "basic", "bench");
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
     for number in 0..count {
         batch.clear();
         outcomes.clear();
-        let mut draft = Draft::new(Kind::Text, b"x", "", Arc::clone(&identity), 1);
+        let mut draft = Draft::new(Kind::Text, b"x", "", Arc::clone(&holder), 1);
         draft.is_retained = Some(false);
         batch.push(&format!("/bench/eu/s{number:07}"), draft);
         node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1 });
@@ -98,10 +99,10 @@ fn new_node() -> Node {
     Node::new(&Settings { run: 1, seed: 0x1234_5678_9abc_def0, epoch: 1, ..Settings::default() })
 }
 
-fn fill(batch: &mut Batch, names: &[String], from: usize, contents: &[String], identity: &Arc<str>) {
+fn fill(batch: &mut Batch, names: &[String], from: usize, contents: &[String], holder: &Arc<Holder>) {
     batch.clear();
     for number in from..from + TURN {
-        let draft = Draft::new(Kind::Json, contents[number % contents.len()].as_bytes(), "", Arc::clone(identity), 1);
+        let draft = Draft::new(Kind::Json, contents[number % contents.len()].as_bytes(), "", Arc::clone(holder), 1);
         batch.push(&names[number * 7919 % names.len()], draft);
     }
 }
@@ -124,18 +125,18 @@ fn measure_full(title: &str, subjects: usize, count: usize, shards: u8, logs_byt
     }
     let contents: Vec<String> = (0..1_000).map(content).collect();
     let (mut batch, mut outcomes, mut told): (_, _, Vec<Entry>) = (Batch::default(), Vec::new(), Vec::new());
-    let identity: Arc<str> = "bench".into();
+    let holder = Holder::new("", "basic", "bench");
     // What building the drafts costs is measured apart and taken off.
     let start = spent_ns();
     for turn in 0..count / TURN {
-        fill(&mut batch, &names, turn * TURN, &contents, &identity);
+        fill(&mut batch, &names, turn * TURN, &contents, &holder);
     }
     let building = spent_ns() - start;
     let start = spent_ns();
     for turn in 0..count / TURN {
         let now = Now { mono_ms: turn as u64 / 64, wall_ms: turn as u64 / 64 };
         outcomes.clear();
-        fill(&mut batch, &names, turn * TURN, &contents, &identity);
+        fill(&mut batch, &names, turn * TURN, &contents, &holder);
         node.append(&mut batch, &mut outcomes, now);
         for shard in 0..shards {
             node.drain(shard, &mut told, usize::MAX);
@@ -151,7 +152,7 @@ fn measure_subjects(count: usize) {
     let before = resident_bytes();
     let mut node = new_node();
     let now = Now { mono_ms: 1, wall_ms: 1 };
-    let identity: Arc<str> = "bench".into();
+    let holder = Holder::new("", "basic", "bench");
     let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
     let start = spent_ns();
     for number in 0..count {
@@ -159,7 +160,7 @@ fn measure_subjects(count: usize) {
         drop(node.open(0, &name, now));
         batch.clear();
         outcomes.clear();
-        batch.push(&name, Draft::new(Kind::Json, content(number).as_bytes(), "", Arc::clone(&identity), 1));
+        batch.push(&name, Draft::new(Kind::Json, content(number).as_bytes(), "", Arc::clone(&holder), 1));
         node.append(&mut batch, &mut outcomes, now);
         let mut told = Vec::new();
         node.drain(0, &mut told, usize::MAX);

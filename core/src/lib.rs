@@ -26,3 +26,5 @@ pub mod stream;
 pub mod subject;
 pub mod websocket;
 pub mod window;
+
+pub use rights::holder;

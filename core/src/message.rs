@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::command::Ack;
+use crate::holder::Holder;
 use crate::mqtt::Qos;
 use crate::position::Position;
 
@@ -146,13 +147,12 @@ pub struct Draft {
     pub bytes: Box<[u8]>,
     /// What MQTT says of it; none from any other wire.
     pub mqtt: Option<FromMqtt>,
-    /// The publisher's idempotency key, scoped by `identity` and the subject.
+    /// The publisher's idempotency key, scoped by `holder` and the subject.
     pub key: Option<Box<[u8]>>,
     /// What its publisher waits for.
     pub ack: Ack,
-    pub identity: Arc<str>,
-    /// Whose customer that is; none: nobody's.
-    pub tenant: Option<Arc<str>>,
+    /// Who publishes.
+    pub holder: Arc<Holder>,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
     pub connection: u32,
 }
@@ -208,7 +208,7 @@ impl Batch {
 
 impl Draft {
     /// A draft of `content` with the defaults of a publish; `reply_to` may be empty.
-    pub fn new(kind: Kind, content: &[u8], reply_to: &str, identity: Arc<str>, connection: u32) -> Self {
+    pub fn new(kind: Kind, content: &[u8], reply_to: &str, holder: Arc<Holder>, connection: u32) -> Self {
         let mut bytes = Vec::with_capacity(content.len() + reply_to.len());
         bytes.extend_from_slice(content);
         bytes.extend_from_slice(reply_to.as_bytes());
@@ -224,8 +224,7 @@ impl Draft {
             mqtt: None,
             key: None,
             ack: Ack::Cached,
-            identity,
-            tenant: None,
+            holder,
             connection,
         }
     }

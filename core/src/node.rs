@@ -34,8 +34,8 @@ pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
 pub use journal::{PastRun, Progress, Restored};
 pub use mqtt::{
-    Before, Claim, Dealt, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion, Sender,
-    Will,
+    Before, Claim, Dealt, Ended, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion,
+    Sender, Will,
 };
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
@@ -85,6 +85,8 @@ pub struct Node {
     skipped: u64,
     groups: mqtt::Groups,
     due_wills: Vec<Will>,
+    /// What revocations have ended.
+    ended: mqtt::Ended,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
     accepted_us: u32,
     /// Highest wall time seen; resume tokens carry it, and it never runs back.
@@ -132,6 +134,7 @@ impl Node {
             skipped: 0,
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
+            ended: mqtt::Ended::default(),
             accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

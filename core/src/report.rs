@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::codes::Code;
 use crate::command::Outcome;
+use crate::holder::{Holder, Revoked};
 use crate::message::LogId;
 use crate::position::Position;
 use crate::rights::{Action, Rights, Rule};
@@ -53,13 +54,13 @@ pub enum Report {
     /// A rule says "ask": the connection is not read until an order answers.
     Ask {
         connection: ConnectionId,
-        identity: Arc<str>,
+        holder: Arc<Holder>,
         action: Action,
         selector: String,
     },
     Connected {
         connection: ConnectionId,
-        identity: Arc<str>,
+        holder: Arc<Holder>,
         client: Arc<str>,
         address: SocketAddr,
         protocol: &'static str,
@@ -83,7 +84,7 @@ pub enum Report {
     /// A command was answered with an error: a few a second are told, the counters have all.
     CommandRefused {
         connection: ConnectionId,
-        identity: Arc<str>,
+        holder: Arc<Holder>,
         address: SocketAddr,
         code: Code,
         reason: String,
@@ -135,7 +136,7 @@ pub enum Report {
 pub struct ConnectionRow {
     pub connection: ConnectionId,
     pub address: SocketAddr,
-    pub identity: Arc<str>,
+    pub holder: Arc<Holder>,
     pub client: Arc<str>,
     pub protocol: &'static str,
     pub connected_ms: u64,
@@ -199,13 +200,11 @@ pub enum Order {
     /// Answers `Authorize`: who it is, what it may do, and until when (wall clock; none: no end).
     Grant {
         connection: ConnectionId,
-        identity: Arc<str>,
+        holder: Arc<Holder>,
         rights: Arc<Rights>,
         expires_ms: Option<u64>,
         /// The token's own name, which a revocation may name.
         token: Option<Arc<str>>,
-        /// Whose customer it is, for limits of all its identities together; empty: nobody's.
-        tenant: Arc<str>,
     },
     /// Closes every connection whose rights come from a source, as its grant named it.
     Withdraw {
@@ -214,8 +213,7 @@ pub enum Order {
     },
     /// Closes every connection of an identity, or that came with a token of this name.
     Revoke {
-        identity: Option<Arc<str>>,
-        token: Option<Arc<str>>,
+        revoked: Revoked,
         code: Code,
     },
     /// Answers `Authorize` with a no: the connection is closed with the code.

@@ -3,6 +3,8 @@
 //!
 //! An answer to a question stands beside the rules: it decides that question, and no other, where the rules leave it to the server, so
 //! that nothing is asked twice.
+pub mod holder;
+
 use std::sync::Arc;
 
 use crate::codes::Code;

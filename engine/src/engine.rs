@@ -1,6 +1,8 @@
 //! A node's threads, started and stopped together, and what another thread (Python's) may ask of them.
 //! Invariant: after `stop`, and after a failed `start`, no thread and no descriptor of the node's sockets is left.
 
+mod operate;
+
 use crate::board::{Board, Figures, Listed, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
@@ -75,6 +77,8 @@ pub struct Engine {
     clock: Clock,
     surveys: Surveys,
     asks: AtomicU64,
+    /// Revocations are counted one after the other.
+    revoking: Mutex<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -106,6 +110,7 @@ impl Engine {
             clock: Clock::start(),
             surveys: Surveys::default(),
             asks: AtomicU64::new(0),
+            revoking: Mutex::default(),
             threads: Mutex::default(),
         })
     }
@@ -282,21 +287,6 @@ impl Engine {
     /// At most `max` accepted messages for the audit, oldest first, and how many it has lost since start.
     pub fn take_heard(&self, max: usize, bytes_max: usize) -> (Vec<Heard>, u64) {
         lock(&self.node).take_heard(max, bytes_max)
-    }
-
-    /// Takes back what a subject keeps, up to now. Returns how many messages went, none where there is no such subject, and false if
-    /// the journal's disk does not take that, so that a crash may undo it.
-    pub fn purge(&self, subject: &str) -> (Option<usize>, bool) {
-        let mut gone = lock(&self.node).purge(subject, None);
-        let log = gone.as_ref().map(|purged| purged.log);
-        let mut messages = gone.as_ref().map(|purged| purged.messages);
-        while let Some(purged) = gone.filter(|purged| purged.has_more) {
-            gone = lock(&self.node).purge(subject, Some(purged.end));
-            messages = messages.map(|count| count + gone.as_ref().map_or(0, |more| more.messages));
-        }
-        // A shard that takes no orders sends nothing either.
-        let _ = log.map(|log| self.order(vec![Order::Purge { subject: subject.into(), log }]));
-        (messages, self.board.journaling().is_none_or(|journaling| journaling.keep_notes()))
     }
 
     /// An empty list of what the node itself is to publish.

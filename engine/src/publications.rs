@@ -1,6 +1,7 @@
 //! What the node itself publishes: checked as it is gathered, then numbered as one batch.
 
 use godwit_core::codes::Code;
+use godwit_core::holder::Holder;
 use godwit_core::json::{self, JsonFault};
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::Outcome;
@@ -14,21 +15,21 @@ const NODE: u32 = u32::MAX;
 pub struct Publications {
     pub(crate) batch: Batch,
     checks: Vec<Result<(), Code>>,
-    identity: Arc<str>,
+    holder: Arc<Holder>,
     bytes_max: usize,
     depth_max: usize,
 }
 
 impl Publications {
     pub(crate) fn new(bytes_max: usize, depth_max: usize) -> Self {
-        Self { batch: Batch::default(), checks: Vec::new(), identity: Arc::from(""), bytes_max, depth_max }
+        Self { batch: Batch::default(), checks: Vec::new(), holder: Holder::nobody(), bytes_max, depth_max }
     }
 
     /// Adds a message; what is wrong with its content is answered with the others.
     pub fn push(&mut self, subject: &str, content: &[u8], kind: Kind, is_retained: bool) {
         let check = self.check(kind, content);
         if check.is_ok() {
-            let mut draft = Draft::new(kind, content, "", Arc::clone(&self.identity), NODE);
+            let mut draft = Draft::new(kind, content, "", Arc::clone(&self.holder), NODE);
             draft.is_retained = Some(is_retained);
             self.batch.push(subject, draft);
         }

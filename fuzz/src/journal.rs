@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use godwit_core::holder::Holder;
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::LogId;
 use godwit_core::position::Position;
@@ -115,5 +116,5 @@ fn fresh(arrival: u64) -> MessageRow {
     let mut kept = KeptMessage::new(0, 0, "/fresh".into(), Position { epoch: RUN, sequence: 1 });
     kept.arrival = arrival;
     let message = Arc::new(kept.carry(b"1", "", &[]).into_message(LogId { slot: 0, generation: 0 }));
-    MessageRow { message, publisher: "p".into(), tenant: None, key: None, is_mqtt: false, needs_disk: false }
+    MessageRow { message, holder: Holder::new("", "basic", "p"), key: None, is_mqtt: false, needs_disk: false }
 }

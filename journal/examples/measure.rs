@@ -46,8 +46,8 @@ fn rows(arrivals: std::ops::RangeInclusive<u64>, needs_disk: bool, names: &[Arc<
         kept.time_ms = 1_795_250_000_000 + arrival / 100;
         kept.kind = Kind::Bytes;
         let message = kept.carry(&content, "", &[]).into_message(LogId { slot: 0, generation: 0 });
-        let (publisher, tenant, key) = ("bench".into(), None, None);
-        MessageRow { message: Arc::new(message), publisher, tenant, key, is_mqtt: false, needs_disk }
+        let (holder, key) = (godwit_core::holder::Holder::nobody(), None);
+        MessageRow { message: Arc::new(message), holder, key, is_mqtt: false, needs_disk }
     };
     arrivals.map(make).collect()
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use godwit_core::command::Outcome;
+use godwit_core::holder::Holder;
 use godwit_core::journal::{
     AccessKind, AccessRow, DeliveryRow, KeptMessage, LatencyRow, MessageRow, Peer, Range, Rows, StatsRow,
 };
@@ -53,8 +54,8 @@ fn write(journal: &Journal, arrivals: std::ops::RangeInclusive<u64>) {
 }
 
 fn peer() -> Peer {
-    let tenant = Some("acme".into());
-    Peer { connection: ConnectionId(7), tenant, identity: "alice".into(), client: "sample/1".into() }
+    let holder = Holder::new("acme", "jwt:https://id.example", "alice");
+    Peer { connection: ConnectionId(7), holder, client: "sample/1".into() }
 }
 
 fn message(arrival: u64) -> MessageRow {
@@ -74,8 +75,7 @@ fn message(arrival: u64) -> MessageRow {
     };
     MessageRow {
         message: Arc::new(kept.into_message(LogId { slot: 0, generation: 0 })),
-        publisher: "alice".into(),
-        tenant: Some("acme".into()),
+        holder: Holder::new("acme", "jwt:https://id.example", "alice"),
         key: (!is_mqtt).then(|| format!("key-{arrival}").into_bytes().into()),
         is_mqtt,
         needs_disk: false,

@@ -81,7 +81,7 @@ const fn field(name: &'static str, kind: Type, is_nullable: bool) -> Field {
     Field { name, kind, is_nullable }
 }
 
-static MESSAGES: [Field; 18] = [
+static MESSAGES: [Field; 19] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
@@ -99,10 +99,11 @@ static MESSAGES: [Field; 18] = [
     field("reply_to", Type::String, true),
     field("expiry_s", Type::Int64, true),
     field("properties", Type::Binary, true),
+    field("authority", Type::String, true),
     field("crc", Type::Int64, false),
 ];
 
-static ACCESS: [Field; 18] = [
+static ACCESS: [Field; 19] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
@@ -120,10 +121,11 @@ static ACCESS: [Field; 18] = [
     field("code", Type::Int32, true),
     field("reason", Type::String, true),
     field("duration_ms", Type::Int64, true),
+    field("authority", Type::String, true),
     field("crc", Type::Int64, false),
 ];
 
-static DELIVERIES: [Field; 23] = [
+static DELIVERIES: [Field; 24] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
@@ -146,6 +148,7 @@ static DELIVERIES: [Field; 23] = [
     field("gaps", Type::Int64, false),
     field("gap_count", Type::Int64, true),
     field("confirmed", Type::Boolean, false),
+    field("authority", Type::String, true),
     field("crc", Type::Int64, false),
 ];
 

@@ -36,10 +36,12 @@ class Engine:
         """Takes all reports that wait.
 
         ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None),
-        ("ask", connection, identity, action, selector), ("connected", connection, identity, client, address, wire),
+        ("ask", connection, identity, action, selector, tenant, authority),
+        ("connected", connection, identity, client, address, wire, tenant, authority),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
         ("disconnected", connection, code, duration_ms), ("refused", address, code, reason),
-        ("command_refused", connection, identity, address, code, reason), ("drained",), ("shard_failed", shard, reason),
+        ("command_refused", connection, identity, address, code, reason, client, tenant, authority),
+        ("drained",), ("shard_failed", shard, reason),
         ("journal", reason | None): the disk fails, or does no longer.
         """
 
@@ -47,8 +49,9 @@ class Engine:
         """Carries out a batch; ValueError or TypeError, and none of it is carried out, where one does not fit; TimeoutError where a
         shard does not take its orders.
 
-        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None, token_id | None, tenant),
-        ("revoke", identity | None, token_id | None, code), ("refuse" | "close",
+        ("grant", connection, identity, [(pattern, actions, verdict), …], expires_ms | None, token_id | None, tenant,
+        source | None, authority),
+        ("revoke", identity | None, token_id | None, code, tenant | None, authority | None), ("refuse" | "close",
         connection, code, reason), ("answer", connection, (pattern, actions, verdict)).
         """
 
@@ -90,11 +93,16 @@ class Engine:
     def take_heard(self, max: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[object, ...]], int]:
         """Accepted messages for the audit (within `bytes_max`, at least one), oldest first, and how many it has lost since start.
 
-        (subject, position | None, time_ms, kind, identity, bytes of content, content | None) each.
+        (subject, position | None, time_ms, kind, identity, bytes of content, content | None, tenant, authority) each.
         """
 
     def purge(self, subject: str) -> tuple[int | None, bool]:
         """Takes back what a subject keeps; how many messages went, None where there is no such subject."""
+
+    def revoke(
+        self, identity: str | None, token: str | None, code: int, tenant: str | None, authority: str | None
+    ) -> tuple[int, int, int]:
+        """Closes whom a revocation means; how many connections, sessions and wills that ended."""
 
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         """Begins; the report ("drained",) says that it is done."""

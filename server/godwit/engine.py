@@ -47,6 +47,9 @@ class CompiledEngine(Protocol):
     def connection(self, connection: int) -> dict[str, Any] | None: ...
     def configure(self, settings_json: str) -> None: ...
     def purge(self, subject: str) -> tuple[int | None, bool]: ...
+    def revoke(
+        self, identity: str | None, token: str | None, code: int, tenant: str | None, authority: str | None
+    ) -> tuple[int, int, int]: ...
     def take_heard(self, max: int, bytes_max: int, with_content: bool) -> tuple[list[tuple[Any, ...]], int]: ...
     def drain(self, grace_ms: int, spread_ms: int) -> None: ...
     def stop(self) -> None: ...
@@ -73,6 +76,8 @@ class AskReport:
     identity: str
     action: str
     selector: str
+    tenant: str = ""
+    authority: str = ""
 
 
 class GrantOrder(NamedTuple):
@@ -83,6 +88,8 @@ class GrantOrder(NamedTuple):
     token_id: str | None = None
     tenant: str = ""
     source: str | None = None
+    authority: str = "authorizer"
+    """Who vouches for the identity; one name of two authorities is two holders."""
 
 
 class RefuseOrder(NamedTuple):
@@ -103,11 +110,13 @@ class CloseOrder(NamedTuple):
 
 
 class RevokeOrder(NamedTuple):
-    """Closes every connection of an identity, or of a token id."""
+    """Closes every connection of an identity, or of a token id; with a tenant or an authority only theirs."""
 
     identity: str | None
     token_id: str | None
     code: int
+    tenant: str | None = None
+    authority: str | None = None
 
 
 class WithdrawOrder(NamedTuple):
@@ -169,6 +178,7 @@ class Engine:
         self.connections = compiled.connections
         self.connection = compiled.connection
         self.purge = compiled.purge
+        self.revoke = compiled.revoke
         self.take_heard = compiled.take_heard
         self.drain = compiled.drain
         self.stop = compiled.stop
@@ -336,7 +346,7 @@ def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:
 
 
 def make_ask(report: tuple[Any, ...]) -> AskReport:
-    """("ask", connection, identity, action, selector) as a value."""
+    """("ask", connection, identity, action, selector, tenant, authority) as a value."""
     return AskReport(*report[1:])
 
 

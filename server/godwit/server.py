@@ -21,10 +21,11 @@ from .access.access_mode import build_access_mode
 from .access.gate import Gate
 from .access.metric_specs import count_authorizer
 from .access.revocation import Revocation, Revocations
+from .access.revoker import Revoker
 from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
 from .announcement import announce
-from .audit import AccessEvent, NodeFace
+from .audit import NodeFace
 from .audit.metric_specs import count_audits
 from .audit.runner import AuditRunner, load_audits
 from .codes import Code
@@ -46,7 +47,7 @@ if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest o
     from .demo import Demo
 
 _SESSION_FIELDS = {
-    "connected": ("connection", "identity", "client", "address", "protocol"),
+    "connected": ("connection", "identity", "client", "address", "protocol", "tenant", "authority"),
     "subscribed": ("connection", "selector", "outcome", "position"),
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code", "duration_ms"),
@@ -93,7 +94,8 @@ class Node:
         audits = load_audits(config.audit)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
-            self.revocations = Revocations(Path(config.node.data_directory) if self._data else None)
+            folder = Path(config.node.data_directory) if self._data else None
+            self.revocations = Revocations(folder, same_holder=config.access.same_holder)
             self._start = self._decide_start()
             self.engine: Engine = open_engine(self.config, self._start)
         except BaseException:
@@ -121,6 +123,7 @@ class Node:
             read_stats=self.engine.stats,
             node=NodeFace(self.engine.publish_many),
         )
+        self.revoker = Revoker(self.revocations, self.engine.revoke, self.gate.seen, self.audits.tell_revoked)
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
@@ -179,6 +182,7 @@ class Node:
         if self._demo is not None:
             await self._demo.stop()
         self.gate.stop()
+        await self.revocations.stop()
         if self._is_listening:
             self._take_reports()  # the last of them
         await self.audits.stop()
@@ -219,21 +223,16 @@ class Node:
             self._admin.certify(after.tls)
         gone = self._access_mode.adopt(mode) if mode is not None else []
         self.config = after
-        revoked = [RevokeOrder(identity, None, int(Code.TOKEN_INVALID)) for identity in gone]
+        basic = self.revocations.join("basic")
+        revoked = [RevokeOrder(identity, None, int(Code.TOKEN_INVALID), None, basic) for identity in gone]
         self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
         told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
         read_logger().info("config_reloaded", **told)
         return told
 
-    def revoke(self, revocation: Revocation) -> None:
-        """Refuses an identity or a token id from now on, and closes whoever is connected with it."""
-        self.revocations.add(revocation)
-        order = RevokeOrder(revocation.identity, revocation.token_id, int(Code.TOKEN_REVOKED))
-        self._access_mode.forget(revocation.identity, revocation.token_id)
-        self.engine.order([order])
-        read_logger().info("access_revoked", **revocation.describe())
-        now_ms = time.time_ns() // 1_000_000
-        self.audits.tell(AccessEvent("revoked", now_ms, identity=revocation.identity or "", reason=revocation.name))
+    async def revoke(self, revocation: Revocation) -> dict[str, Any]:
+        """Refuses an identity or a token id from now on, and closes its connections; what that ended."""
+        return await self.revoker.revoke(revocation)
 
     def describe(self) -> dict[str, Any]:
         """The node's own facts, as /v1/stats shows them."""
@@ -253,7 +252,7 @@ class Node:
     def describe_troubles(self) -> dict[str, str]:
         """What is wrong with extensions and the tasks around them, by name; for health."""
         host = self._access_mode.host
-        told = self.audits.describe_troubles()
+        told = {**self.audits.describe_troubles(), **self.revoker.describe_trouble()}
         return {**told, "authorizer": host.describe()} if host is not None and host.describe() else told
 
     async def _start_authorizer(self) -> None:
@@ -306,7 +305,7 @@ class Node:
             limits=self.config.limits,
             read_refusals=self.refusals.list,
         )
-        changes = Changes(self.revocations, self.revoke, self.engine.purge, self._reload_from_sources)
+        changes = Changes(self.revocations, self.revoker, self.engine.purge, self._reload_from_sources)
         self._admin = AdminPort(self.config.admin, view, self.guard, changes, tls=self.config.tls)
         return await self._admin.start()
 
@@ -347,13 +346,14 @@ class Node:
         elif kind == "ask":
             self.gate.ask(make_ask(report))
         elif kind == "command_refused":
-            _, connection, identity, address, code, why, client = report
+            _, connection, identity, address, code, why, client, tenant, authority = report
             now_ms = time.time_ns() // 1_000_000
             if client is not None:
                 read_logger().warning(
                     "mqtt_refused", client=client, identity=identity, address=address, code=code, why=why
                 )
-            self.refusals.add(now_ms, code, why, address=address, connection=connection, identity=identity)
+            holder = (identity, tenant, authority)
+            self.refusals.add(now_ms, code, why, address=address, connection=connection, holder=holder)
         elif kind == "mqtt_missed":
             _, client, subject, missed, reason = report
             read_logger().warning("mqtt_missed", client=client, subject=subject, missed=missed, reason=reason)

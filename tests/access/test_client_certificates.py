@@ -121,7 +121,7 @@ async def test_who_is_revoked_is_closed_and_not_let_in_again(authority: Authorit
         made = context(authority, "d1")
         async with websocket(node, made) as socket:
             await ask(socket, {"id": 1, "ping": True})
-            node.node.revoke(Revocation(identity="d1"))
+            await node.node.revoke(Revocation(identity="d1"))
             while (await socket.receive()).type is not aiohttp.WSMsgType.CLOSE:
                 pass
             assert socket.close_code == 4005

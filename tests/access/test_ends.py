@@ -116,11 +116,12 @@ async def test_a_revocation_reaches_whoever_is_connected_and_nobody_else(
         other = group.create_task(PROTOCOLS[protocol](node, make_token(600, "bob", "t2")))
         while len([row for row in await list_rows(node) if row["identity"] and row["subscriptions"]]) < 2:
             assert not listening.done() and not other.done()
-        node.node.revoke(Revocation(**revoked))
+        told = await node.node.revoke(Revocation(**revoked))
+        assert told["connections"] == 1 and told["kept"] and not told["warning"]
         _, code = await listening
         assert code == 4005
         assert not other.done()
-        node.node.revoke(Revocation(identity="bob"))
+        await node.node.revoke(Revocation(identity="bob"))
 
 
 async def list_rows(node: testing.RunningNode) -> list[dict[str, Any]]:

@@ -92,7 +92,7 @@ async def test_with_hold_messages_stay_in_the_engine_until_there_is_room() -> No
     slow.open.clear()
     runner = run(source, slow, queue_events_max=100, batch_events_max=50, overflow="block")
     await runner.start()
-    runner.tell_reports([("connected", 1, "ann", "", "127.0.0.1:1", "json")])
+    runner.tell_reports([("connected", 1, "ann", "", "127.0.0.1:1", "json", "acme", "basic")])
     for _ in range(20):
         await asyncio.sleep(0.01)
     assert len(source.rows) >= 1_000 - 151
@@ -129,7 +129,7 @@ async def test_reports_become_access_events_and_figures_come_by_the_clock() -> N
     runner = run(Source(0), audit, statistics_ms=10)
     await runner.start()
     reports = [
-        ("connected", 7, "ann", "c/1", "127.0.0.1:1", "json"),
+        ("connected", 7, "ann", "c/1", "127.0.0.1:1", "json", "acme", "basic"),
         ("subscribed", 7, "/a", "live", None),
         ("unsubscribed", 7, "/a"),
         ("disconnected", 7, 1000, 5),

@@ -117,7 +117,9 @@ async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_wher
             async with testing.node(settings, open_engine=open_fake_engine) as running:
                 engine = fake(running.node)
                 engine.tell(*[("refused", f"127.0.0.1:{n}", 4201, "full") for n in range(1_000)])
-                engine.tell(("connected", 7, "ann", "test/1", "127.0.0.1:9", "json"), ("disconnected", 7, 1000, 5))
+                engine.tell(
+                    ("connected", 7, "ann", "test/1", "127.0.0.1:9", "json", "", "jwt:i"), ("disconnected", 7, 1000, 5)
+                )
                 await asyncio.wait_for(engine.was_read.wait(), 5)
         [refused] = [event for event in logs if event["event"] == "connections_refused"]
         assert (refused["count"], refused["code"], refused["last"]) == (1_000, 4201, "127.0.0.1:999")

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::holder::Holder;
 pub use bounds::{Bounds, Scope, Share, What};
 pub use bucket::{Bucket, Rate};
 
@@ -22,7 +23,7 @@ const SWEEP_EACH: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     Address(u128),
-    Identity(Arc<str>),
+    Holder(Arc<Holder>),
     Tenant(Arc<str>),
 }
 
@@ -244,7 +245,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     fn name(text: &str) -> Key {
-        Key::Identity(text.into())
+        Key::Holder(Holder::new("", "basic", text))
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! back than memory. Owns what of it is in a row; which log it belongs to is the node's to say.
 use std::sync::Arc;
 
+use crate::holder::Holder;
 use crate::message::{Kind, LogId, Message, NO_EXPIRY};
 use crate::mqtt::Qos;
 use crate::position::Position;
@@ -24,8 +25,7 @@ pub struct KeptMessage {
     pub is_mqtt: bool,
     /// `NO_EXPIRY` none.
     pub expiry_s: u32,
-    pub publisher: Arc<str>,
-    pub tenant: Option<Arc<str>>,
+    pub holder: Arc<Holder>,
     pub key: Option<Box<[u8]>>,
     content_bytes: u32,
     reply_bytes: u16,
@@ -48,8 +48,7 @@ impl KeptMessage {
             qos: Qos::ExactlyOnce,
             is_mqtt: false,
             expiry_s: NO_EXPIRY,
-            publisher: "".into(),
-            tenant: None,
+            holder: Holder::nobody(),
             key: None,
             content_bytes: 0,
             reply_bytes: 0,

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::command::Outcome;
+use crate::holder::Holder;
 use crate::message::Message;
 use crate::report::ConnectionId;
 
@@ -18,9 +19,8 @@ pub use reading::{Ask, Last, Page, Place};
 #[derive(Clone, Debug)]
 pub struct MessageRow {
     pub message: Arc<Message>,
-    /// Who published it; empty: nobody in particular.
-    pub publisher: Arc<str>,
-    pub tenant: Option<Arc<str>>,
+    /// Who published it.
+    pub holder: Arc<Holder>,
     /// The idempotency key of its publish.
     pub key: Option<Box<[u8]>>,
     pub is_mqtt: bool,
@@ -54,8 +54,7 @@ impl AccessKind {
 #[derive(Clone, Debug)]
 pub struct Peer {
     pub connection: ConnectionId,
-    pub tenant: Option<Arc<str>>,
-    pub identity: Arc<str>,
+    pub holder: Arc<Holder>,
     pub client: Arc<str>,
 }
 

@@ -102,11 +102,11 @@ impl Node {
 
     /// Whether the draft's key is known, and with the same content.
     fn check_key(&self, subject: &str, draft: &Draft, key: &[u8], now: Now) -> Result<Keyed, Code> {
-        let bytes_min = if draft.identity.is_empty() { KEY_BYTES_MIN_ANONYMOUS } else { 1 };
+        let bytes_min = if draft.holder.is_anonymous() { KEY_BYTES_MIN_ANONYMOUS } else { 1 };
         if key.len() < bytes_min || key.len() > KEY_BYTES_MAX {
             return Err(Code::KeyInvalid);
         }
-        let scope = self.keys.digest(&[draft.identity.as_bytes(), subject.as_bytes(), key]);
+        let scope = self.keys.scope(&draft.holder, subject, key);
         let shape = [draft.kind as u8, u8::from(draft.is_guaranteed)];
         let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
         match self.keys.find(scope, now.mono_ms) {
@@ -149,13 +149,12 @@ impl Node {
         self.counts.accepted += 1;
         let at = message.at().ok_or(Code::CommandInternalError)?;
         if let Some(tap) = &mut self.tap {
-            tap.hear(&message, &draft.identity);
+            tap.hear(&message, &draft.holder);
         }
         if let Some(journal) = &mut self.journal {
             journal.push(MessageRow {
                 message: Arc::clone(&message),
-                publisher: Arc::clone(&draft.identity),
-                tenant: draft.tenant.take(),
+                holder: Arc::clone(&draft.holder),
                 key: draft.key.take(),
                 is_mqtt: draft.mqtt.is_some(),
                 needs_disk: needs_disk || draft.ack == Ack::Disk,
@@ -188,7 +187,7 @@ impl Node {
         let arrival = self.numbered() + 1;
         let message = Arc::new(draft.number(name, id, None, arrival, now.wall_ms, false));
         if let Some(tap) = &mut self.tap {
-            tap.hear(&message, &draft.identity);
+            tap.hear(&message, &draft.holder);
         }
         Ok(self.offer(message, false, false))
     }

@@ -1,5 +1,5 @@
 //! Idempotency keys: the first publish under a key decides, a duplicate returns its position, other content is a conflict.
-//! Scoped by (identity, subject, key). Only keyed digests are kept: 128 bits under a secret of this run, so that a key costs the
+//! Scoped by (holder, subject, key). Only keyed digests are kept: 128 bits under a secret of this run, so that a key costs the
 //! same however long it is, and nobody can choose two that meet. Bounded by count and age; the oldest go.
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -7,6 +7,7 @@ use std::hash::Hasher;
 use hashbrown::HashTable;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use crate::holder::Holder;
 use crate::position::Position;
 
 /// What the first publish under a key was.
@@ -53,6 +54,12 @@ impl Keys {
             hasher.write(part);
         }
         hasher.finish128().as_u128()
+    }
+
+    /// What a holder's key on a subject is kept under.
+    pub(super) fn scope(&self, holder: &Holder, subject: &str, key: &[u8]) -> u128 {
+        let Holder { tenant, authority, identity } = holder;
+        self.digest(&[tenant.as_bytes(), authority.as_bytes(), identity.as_bytes(), subject.as_bytes(), key])
     }
 
     pub(super) fn find(&self, scope: u128, mono_ms: u64) -> Option<Known> {

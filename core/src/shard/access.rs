@@ -12,6 +12,8 @@ use super::{Shard, lock};
 use crate::address::Networks;
 use crate::codes::Code;
 use crate::command::Refusal;
+use crate::holder::Revoked;
+use crate::node::Ended;
 use crate::report::Report;
 use crate::rights::{Action, Rule, Verdict};
 use crate::settings::{Listener, Settings};
@@ -124,8 +126,8 @@ impl Shard {
         let connection = self.connection_id(socket);
         let access = self.connections.get(socket).and_then(|c| c.access.clone());
         if let Some(access) = access {
-            let identity = std::sync::Arc::clone(&access.identity);
-            self.reports.push(Report::Ask { connection, identity, action, selector: selector.to_owned() });
+            let holder = std::sync::Arc::clone(&access.holder);
+            self.reports.push(Report::Ask { connection, holder, action, selector: selector.to_owned() });
         }
         Ok(Step::Again)
     }
@@ -183,24 +185,32 @@ impl Shard {
         sockets.into_iter().for_each(|socket| self.close_source(socket, source, code));
     }
 
-    /// Closes the connections that came as an identity, or with a token of a name.
-    pub(super) fn revoke(&mut self, identity: Option<&str>, token: Option<&str>, code: Code) {
+    /// Closes the connections that came as an identity, or with a token of a name. The first shard ends what is kept of who is away.
+    pub(super) fn revoke(&mut self, revoked: &Revoked, code: Code) {
         self.commit();
-        lock(&self.node).withhold_wills(identity, token);
-        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
-        for socket in sockets {
-            let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
-            let is_meant = access.is_some_and(|access| {
-                (identity.is_some() && identity == Some(&*access.identity))
-                    || (token.is_some() && token == access.token.as_deref())
-            });
-            if is_meant {
-                if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
-                    mqtt.withhold_will();
-                }
-                self.close(socket, code, code.sentence());
+        if self.index == 0 {
+            let mut next = lock(&self.node).revoke_away(revoked, None);
+            while let Some(from) = next {
+                next = lock(&self.node).revoke_away(revoked, Some(from));
             }
         }
+        let mut ended = Ended::default();
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let Some(connection) = self.connections.get_mut(socket) else { continue };
+            let access = connection.access.as_ref();
+            if !access.is_some_and(|access| revoked.covers(&access.holder, access.token.as_deref())) {
+                continue;
+            }
+            ended.connections += 1;
+            if let Some(mqtt) = connection.mqtt.as_mut() {
+                let (has_session, has_will) = mqtt.revoke(revoked.identity.is_some());
+                ended.sessions += u64::from(has_session);
+                ended.wills += u64::from(has_will);
+            }
+            self.close(socket, code, code.sentence());
+        }
+        lock(&self.node).note_ended(ended);
     }
 
     /// Whether an address's word about where a client comes from is taken.

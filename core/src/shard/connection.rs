@@ -10,6 +10,7 @@ use super::outbound::Rest;
 use crate::account::{Member, Purse};
 use crate::codec::Wire;
 use crate::cursor::NONE;
+use crate::holder::Holder;
 use crate::position::Moment;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
@@ -29,9 +30,7 @@ pub(super) enum Phase {
 /// Who a connection is and what it may do, shared by all connections of one identity.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    pub identity: Arc<str>,
-    /// Whose customer it is; empty where that is not said.
-    pub tenant: Arc<str>,
+    pub holder: Arc<Holder>,
     pub rights: Arc<Rights>,
     pub token: Option<Arc<str>>,
     pub is_anonymous: bool,
@@ -48,8 +47,7 @@ impl Access {
         let rules = settings.anonymous.as_ref()?;
         let rights = Rights::compile(rules).unwrap_or_default();
         Some(Arc::new(Self {
-            identity: Arc::from(""),
-            tenant: Arc::from(""),
+            holder: Holder::nobody(),
             rights: Arc::new(rights),
             token: None,
             is_anonymous: true,
@@ -59,20 +57,15 @@ impl Access {
         }))
     }
 
-    pub(super) fn granted(identity: Arc<str>, tenant: Arc<str>, rights: Arc<Rights>, token: Option<Arc<str>>) -> Self {
-        let is_anonymous = identity.is_empty();
+    pub(super) fn granted(holder: Arc<Holder>, rights: Arc<Rights>, token: Option<Arc<str>>) -> Self {
+        let is_anonymous = holder.identity.is_empty();
         let (identity_member, tenant_member) = (None, None);
-        Self { identity, tenant, rights, token, is_anonymous, is_basis: false, identity_member, tenant_member }
-    }
-
-    /// Whose customer it is, as rows of the journal say it.
-    pub(super) fn owner(&self) -> Option<Arc<str>> {
-        (!self.tenant.is_empty()).then(|| Arc::clone(&self.tenant))
+        Self { holder, rights, token, is_anonymous, is_basis: false, identity_member, tenant_member }
     }
 
     /// Whether a connection stays counted where it is.
     pub(super) fn is_same_member(&self, other: &Self) -> bool {
-        !self.is_anonymous && self.identity == other.identity && self.tenant == other.tenant
+        !self.is_anonymous && self.holder == other.holder
     }
 
     /// The same identity with one more rule.

@@ -11,6 +11,7 @@ use super::{Outlet, Shard};
 use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
+use crate::holder::Holder;
 use crate::mqtt::{Version, Writer};
 use crate::position::Moment;
 use crate::report::Report;
@@ -313,7 +314,7 @@ impl Shard {
         let Some(connection) = self.connections.get(socket) else { return };
         let report = Report::CommandRefused {
             connection: connection_id,
-            identity: connection.access.as_ref().map_or_else(|| Arc::from(""), |access| Arc::clone(&access.identity)),
+            holder: connection.access.as_ref().map_or_else(Holder::nobody, |access| Arc::clone(&access.holder)),
             address: connection.peer.address(),
             code,
             reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),

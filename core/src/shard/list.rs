@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Shard, lock};
 use crate::cursor::{Cursor, CursorState};
+use crate::holder::Holder;
 use crate::report::{ConnectionId, ConnectionList, ConnectionRow, Report, STANDS_MAX, SubscriptionRow};
 use crate::stream::Source;
 
@@ -58,7 +59,7 @@ impl Shard {
         Some(ConnectionRow {
             connection: self.connection_id(socket),
             address: connection.peer.address(),
-            identity: access.map(|a| a.identity.clone()).unwrap_or_else(|| "".into()),
+            holder: access.map_or_else(Holder::nobody, |access| Arc::clone(&access.holder)),
             client: connection.client().cloned().unwrap_or_else(|| "".into()),
             protocol: connection.wire.name(),
             connected_ms: connection.since.age_ms(self.now.mono_ms),
@@ -117,7 +118,7 @@ impl Shard {
 }
 
 fn is_found(row: &ConnectionRow, search: &str, text: &mut String) -> bool {
-    if row.identity.contains(search) || row.client.contains(search) || row.protocol == search {
+    if row.holder.identity.contains(search) || row.client.contains(search) || row.protocol == search {
         return true;
     }
     text.clear();

@@ -34,11 +34,11 @@ pub(super) struct Drain {
 impl Shard {
     pub fn order<O: Outlet>(&mut self, order: Order, out: &mut O) {
         match order {
-            Order::Grant { connection, identity, rights, expires_ms, token, tenant } => {
+            Order::Grant { connection, holder, rights, expires_ms, token } => {
                 let Some(socket) = self.socket_of(connection) else { return };
-                let mut access = Access::granted(identity, tenant, rights, token);
+                let mut access = Access::granted(holder, rights, token);
                 if self.is_another_holder(socket, &access) {
-                    let reason = "a renewed token must name the same identity and tenant";
+                    let reason = "a renewed token must name the same identity, tenant and authority";
                     self.close(socket, Code::TokenInvalid, reason);
                     return self.unpark(socket, out);
                 }
@@ -78,7 +78,7 @@ impl Shard {
                 }
             }
             Order::Withdraw { source, code } => self.withdraw(&source, code),
-            Order::Revoke { identity, token, code } => self.revoke(identity.as_deref(), token.as_deref(), code),
+            Order::Revoke { revoked, code } => self.revoke(&revoked, code),
             Order::Purge { subject, log } => self.purge(&subject, log),
             Order::Configure(settings) => self.configure(settings),
             Order::Drain { grace_ms, spread_ms } => self.begin_drain(grace_ms, spread_ms, out),
@@ -95,7 +95,7 @@ impl Shard {
         let Some(connection) = self.connections.get(socket) else { return false };
         let is_open = connection.phase == Phase::Open && connection.wire != Wire::Poll;
         let before = connection.access.as_ref().filter(|before| is_open && !before.is_basis);
-        before.is_some_and(|before| before.identity != access.identity || before.tenant != access.tenant)
+        before.is_some_and(|before| before.holder != access.holder)
     }
 
     /// Ends a connection for a limit, saying when to come again.

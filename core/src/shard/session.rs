@@ -161,7 +161,7 @@ impl Shard {
         let Some(connection) = self.connections.get(socket).filter(|_| self.settings.reports_sessions) else { return };
         let report = Report::Connected {
             connection: connection_id,
-            identity: Arc::clone(&access.identity),
+            holder: Arc::clone(&access.holder),
             client: connection.client().cloned().unwrap_or_else(|| Arc::from("")),
             address: connection.peer.address(),
             protocol: connection.wire.name(),
@@ -222,9 +222,8 @@ impl Shard {
         }
         self.spend_publish(socket, publish.content.len())?;
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
-        let identity = Arc::clone(&access.identity);
-        let mut draft = Draft::new(publish.kind, &publish.content, reply_to, identity, socket);
-        draft.tenant = access.owner();
+        let holder = Arc::clone(&access.holder);
+        let mut draft = Draft::new(publish.kind, &publish.content, reply_to, holder, socket);
         draft.is_retained = publish.retain;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());

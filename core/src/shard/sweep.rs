@@ -10,6 +10,7 @@ use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::Push;
 use crate::cursor::CursorState;
+use crate::holder::client_of;
 use crate::node::Overdue;
 use crate::position::ResumeToken;
 use crate::report::Report;
@@ -81,6 +82,7 @@ impl Shard {
         }
         self.publish_wills(wills);
         for Overdue { name, messages, bytes } in overdue {
+            let name = Arc::from(client_of(&name));
             self.report(Report::MqttOverdue { name, messages, bytes });
         }
     }

@@ -85,7 +85,7 @@ fn a_key_makes_one_message_of_a_repeated_publish() {
     assert_eq!(publish(&mut node, "/a", keyed("2"), at_ms(0)), Outcome::Refused(Code::KeyConflict));
     assert_eq!(publish(&mut node, "/b", keyed("2"), at_ms(0)), published(1));
     let mut anonymous = keyed("1");
-    anonymous.identity = "".into();
+    anonymous.holder = godwit_core::holder::Holder::nobody();
     assert_eq!(publish(&mut node, "/a", anonymous, at_ms(0)), Outcome::Refused(Code::KeyInvalid));
 }
 

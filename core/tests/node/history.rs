@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use godwit_core::command::GapReason;
+use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind, LogId};
 use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 use godwit_core::position::Position;
@@ -133,7 +134,7 @@ impl World {
 
     fn publish(&mut self, subject: usize, is_guaranteed: bool) {
         let content = format!("{{\"n\":{}}}", self.past.len());
-        let mut draft = Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1);
+        let mut draft = Draft::new(Kind::Json, content.as_bytes(), "", Holder::new("", "basic", "me"), 1);
         draft.is_guaranteed = is_guaranteed;
         let before = self.node.arrival();
         let Outcome::Published { at, is_duplicate: false } =

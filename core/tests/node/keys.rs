@@ -1,6 +1,7 @@
 //! Idempotency keys against a plain list: the first publish decides, a repeat is told its position, other content conflicts,
 //! and the oldest go by count and by age.
 use godwit_core::codes::Code;
+use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind};
 use godwit_core::node::Outcome;
 use godwit_core::position::Position;
@@ -59,7 +60,7 @@ proptest! {
             if one.sweeps {
                 node.sweep(at_ms(ms));
             }
-            let mut draft = Draft::new(Kind::Text, &[b'0' + one.content as u8], "", ["me", "you"][one.identity].into(), 1);
+            let mut draft = Draft::new(Kind::Text, &[b'0' + one.content as u8], "", Holder::new("", "basic", ["me", "you"][one.identity]), 1);
             draft.key = Some(vec![b'k', one.key as u8].into());
             draft.is_guaranteed = one.is_guaranteed;
             let outcome = publish(&mut node, ["/a", "/b"][one.subject], draft, at_ms(ms));

@@ -44,7 +44,7 @@ fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     let mut kept = KeptMessage::new(run, offset, Arc::clone(&message.subject), message.at().unwrap());
     (kept.arrival, kept.time_ms, kept.kind, kept.is_retained) =
         (message.arrival, message.time_ms, message.kind, message.is_retained);
-    (kept.publisher, kept.key) = (Arc::clone(&row.publisher), row.key.clone());
+    (kept.holder, kept.key) = (Arc::clone(&row.holder), row.key.clone());
     kept.carry(message.content(), "", &[])
 }
 

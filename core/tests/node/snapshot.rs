@@ -1,5 +1,6 @@
 //! The snapshot against a plain union of fields: retained messages only, the newest value of each field, the head of the log
 //! beside it, gone when it is too old or when the subject keeps none.
+use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind};
 use godwit_core::settings::PatternSettings;
 use proptest::prelude::*;
@@ -93,7 +94,7 @@ proptest! {
                 Content::Json(value) => (Kind::Json, value.to_string()),
                 Content::Text(text) => (Kind::Text, text.clone()),
             };
-            let mut draft = Draft::new(kind, text.as_bytes(), "", "me".into(), 1);
+            let mut draft = Draft::new(kind, text.as_bytes(), "", Holder::new("", "basic", "me"), 1);
             draft.is_retained = one.retain;
             draft.is_guaranteed = one.is_guaranteed;
             publish(&mut node, "/a/b", draft, at_ms(ms));
@@ -127,7 +128,7 @@ fn a_pattern_turns_the_snapshot_off() {
         settings.patterns = vec![on, off];
     });
     for (subject, is_kept) in [("/a/b", true), ("/a/c", false), ("/b", true)] {
-        publish(&mut node, subject, Draft::new(Kind::Text, b"x", "", "me".into(), 1), at_ms(0));
+        publish(&mut node, subject, Draft::new(Kind::Text, b"x", "", Holder::new("", "basic", "me"), 1), at_ms(0));
         let log = node.find(subject).expect("is kept");
         assert_eq!(node.snapshot(log, at_ms(0)).is_some(), is_kept, "{subject}");
     }
@@ -137,7 +138,12 @@ fn a_pattern_turns_the_snapshot_off() {
 fn a_merged_snapshot_past_its_limit_is_the_last_content_alone() {
     let mut node = new_node(|settings| settings.limits.snapshot_bytes_max = 12);
     for content in [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"ccccc":3}"#] {
-        publish(&mut node, "/a", Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1), at_ms(0));
+        publish(
+            &mut node,
+            "/a",
+            Draft::new(Kind::Json, content.as_bytes(), "", Holder::new("", "basic", "me"), 1),
+            at_ms(0),
+        );
     }
     let log = node.find("/a").expect("is kept");
     assert_eq!(node.snapshot(log, at_ms(0)).expect("is kept").content(), br#"{"ccccc":3}"#);
@@ -147,14 +153,14 @@ fn a_merged_snapshot_past_its_limit_is_the_last_content_alone() {
 #[test]
 fn what_is_published_where_replies_are_awaited_is_not_retained_unless_asked() {
     let mut node = new_node(|_| {});
-    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/1", "me".into(), 1), at_ms(0));
+    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/1", Holder::new("", "basic", "me"), 1), at_ms(0));
     let log = node.open(0, "/reply/2", at_ms(0)).expect("opens");
-    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/2", "me".into(), 1), at_ms(0));
+    publish(&mut node, "/ask", Draft::new(Kind::Text, b"?", "/reply/2", Holder::new("", "basic", "me"), 1), at_ms(0));
     for subject in ["/reply/1", "/reply/2"] {
-        publish(&mut node, subject, Draft::new(Kind::Text, b"!", "", "you".into(), 2), at_ms(0));
+        publish(&mut node, subject, Draft::new(Kind::Text, b"!", "", Holder::new("", "basic", "you"), 2), at_ms(0));
         assert!(node.snapshot(node.find(subject).expect("is kept"), at_ms(0)).is_none(), "{subject}");
     }
-    let mut draft = Draft::new(Kind::Text, b"!", "", "you".into(), 2);
+    let mut draft = Draft::new(Kind::Text, b"!", "", Holder::new("", "basic", "you"), 2);
     draft.is_retained = Some(true);
     publish(&mut node, "/reply/2", draft, at_ms(0));
     assert!(node.snapshot(log, at_ms(0)).is_some());

@@ -1,4 +1,5 @@
 //! A node to test, and what is told to it.
+use godwit_core::holder::Holder;
 use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::{Node, Outcome};
 use godwit_core::position::{Now, Position};
@@ -17,7 +18,7 @@ pub(crate) fn at_ms(ms: u64) -> Now {
 }
 
 pub(crate) fn draft(content: &str) -> Draft {
-    Draft::new(Kind::Json, content.as_bytes(), "", "me".into(), 1)
+    Draft::new(Kind::Json, content.as_bytes(), "", Holder::new("", "basic", "me"), 1)
 }
 
 pub(crate) fn publish(node: &mut Node, subject: &str, draft: Draft, now: Now) -> Outcome {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::mqtt::{connect, text};
 use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
+use godwit_core::holder::{Holder, Revoked};
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::{Rights, Rule};
 use godwit_core::settings::{Listener, RuleSettings, Settings};
@@ -46,11 +47,10 @@ fn a_token_that_expires_soon_is_warned_of_at_once_and_one_that_has_expired_does_
         let expires_ms = Some(world.now.wall_ms + in_ms);
         let grant = Order::Grant {
             connection,
-            identity: "ann".into(),
+            holder: Holder::new("", "authorizer", "ann"),
             rights: Arc::clone(&rules),
             expires_ms,
             token: None,
-            tenant: "".into(),
         };
         world.order(0, grant);
         world.turn(0);
@@ -179,7 +179,13 @@ fn a_revocation_closes_whom_it_names_and_nobody_else() {
         let rights = Arc::clone(&rights);
         world.order(
             0,
-            Order::Grant { connection, identity: identity.into(), rights, expires_ms: None, token, tenant: "".into() },
+            Order::Grant {
+                connection,
+                holder: Holder::new("", "authorizer", identity),
+                rights,
+                expires_ms: None,
+                token,
+            },
         );
         world.turn(0);
         world.reports.clear();
@@ -187,16 +193,16 @@ fn a_revocation_closes_whom_it_names_and_nobody_else() {
     };
     let places = [come("ann", Some("t1")), come("ann", None), come("bob", Some("t1")), come("bob", Some("t2"))];
     let code = Code::TokenRevoked;
-    world.order(0, Order::Revoke { identity: Some("nobody".into()), token: None, code });
-    world.order(0, Order::Revoke { identity: None, token: None, code });
+    world.order(0, Order::Revoke { revoked: Revoked { identity: Some("nobody".into()), ..Revoked::default() }, code });
+    world.order(0, Order::Revoke { revoked: Revoked::default(), code });
     let closed = |world: &mut World| {
         world.turn(0);
         places.map(|place| world.heard(place).iter().any(|line| line.to_string().contains("4005")))
     };
     assert_eq!(closed(&mut world), [false; 4]);
-    world.order(0, Order::Revoke { identity: Some("ann".into()), token: None, code });
+    world.order(0, Order::Revoke { revoked: Revoked { identity: Some("ann".into()), ..Revoked::default() }, code });
     assert_eq!(closed(&mut world), [true, true, false, false]);
-    world.order(0, Order::Revoke { identity: None, token: Some("t2".into()), code });
+    world.order(0, Order::Revoke { revoked: Revoked { token: Some("t2".into()), ..Revoked::default() }, code });
     assert_eq!(closed(&mut world), [false, false, false, true]);
 }
 
@@ -293,10 +299,10 @@ fn case_69_a_wall_clock_that_jumps_disconnects_nobody_and_takes_no_epoch_back() 
     let (anonymous, reader) = (world.connect(0), world.connect(0));
     world.ask(reader, r#"{"id":1,"subscribe":"/a"}"#);
     let rights = Rights::compile(&open_settings().anonymous.unwrap_or_default()).map(Arc::new).expect("rules");
-    let (holder, connection) = asking(&mut world);
+    let (bearer, connection) = asking(&mut world);
     let expires_ms = Some(world.now.wall_ms + 7_200_000);
-    let (identity, tenant) = ("ann".into(), "".into());
-    world.order(0, Order::Grant { connection, identity, rights, expires_ms, token: None, tenant });
+    let holder = Holder::new("", "authorizer", "ann");
+    world.order(0, Order::Grant { connection, holder, rights, expires_ms, token: None });
     let position = |world: &mut World| {
         let heard = world.ask(anonymous, r#"{"id":1,"publish":"/a","content":1}"#);
         let at = heard[0]["at"].as_str().expect("a position").split_once('.').map(|(epoch, sequence)| {
@@ -320,7 +326,7 @@ fn case_69_a_wall_clock_that_jumps_disconnects_nobody_and_takes_no_epoch_back() 
             assert!(world.heard(place).iter().all(|line| line.get("close").is_none()));
         }
     }
-    let ended = world.heard(holder).iter().any(|line| line["close"] == 4003);
+    let ended = world.heard(bearer).iter().any(|line| line["close"] == 4003);
     assert!(ended, "a token goes by the wall clock, which was past its end for a while");
 }
 
@@ -328,7 +334,7 @@ fn grant(world: &World, connection: ConnectionId, identity: &str, in_ms: Option<
     let rules = [RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
     let rights = Arc::new(Rights::compile(&rules).expect("rules"));
     let expires_ms = in_ms.map(|ms| world.now.wall_ms + ms);
-    Order::Grant { connection, identity: identity.into(), rights, expires_ms, token: None, tenant: "".into() }
+    Order::Grant { connection, holder: Holder::new("", "authorizer", identity), rights, expires_ms, token: None }
 }
 
 fn is_closed_with(world: &mut World, place: Place, code: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::world::{World, masked, open_settings};
+use godwit_core::holder::Holder;
 use godwit_core::report::{Order, Report};
 use godwit_core::rights::{Rights, Rule, Verdict};
 use godwit_core::settings::{PatternSettings, RuleSettings};
@@ -182,11 +183,10 @@ fn new_rights_end_what_they_no_longer_cover() {
         0,
         Order::Grant {
             connection,
-            identity: "ann".into(),
+            holder: Holder::new("", "authorizer", "ann"),
             rights,
             expires_ms: Some(world.now.wall_ms + 90_000),
             token: None,
-            tenant: "".into(),
         },
     );
     world.turn_all();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
+use godwit_core::holder::Holder;
 use godwit_core::limits::Limits;
 use godwit_core::report::{Order, Report};
 use godwit_core::rights::Rights;
@@ -136,8 +137,8 @@ fn show_token(world: &mut World, place: Place, identity: &str, tenant: &str) {
     let connection = asked.expect("a question");
     let rules = [RuleSettings { pattern: "/**".into(), actions: "both".into(), verdict: "allow".into() }];
     let rights = Arc::new(Rights::compile(&rules).unwrap());
-    let (identity, tenant) = (identity.into(), tenant.into());
-    world.order(0, Order::Grant { connection, identity, rights, expires_ms: None, token: None, tenant });
+    let holder = Holder::new(tenant, "authorizer", identity);
+    world.order(0, Order::Grant { connection, holder, rights, expires_ms: None, token: None });
     world.turn(0);
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, StringArray};
+use godwit_core::holder::Holder;
 use godwit_core::journal::KeptMessage;
 use godwit_core::message::{Kind, NO_EXPIRY};
 use godwit_core::mqtt::Qos;
@@ -25,13 +26,15 @@ pub(crate) struct Messages<'a> {
     kind: &'a StringArray,
     content: &'a BinaryArray,
     publisher: &'a StringArray,
+    /// Older segments have none.
+    authority: Option<&'a StringArray>,
     key: &'a BinaryArray,
     flags: &'a arrow_array::Int32Array,
     reply_to: &'a StringArray,
     expiry: &'a Int64Array,
     properties: &'a BinaryArray,
     last_subject: Option<Arc<str>>,
-    last_publisher: Option<Arc<str>>,
+    last_holder: Option<Arc<Holder>>,
 }
 
 impl<'a> Messages<'a> {
@@ -52,13 +55,14 @@ impl<'a> Messages<'a> {
             kind: text("kind")?,
             content: bytes("content")?,
             publisher: text("publisher")?,
+            authority: text("authority"),
             key: bytes("key")?,
             flags: batch.column_by_name("flags")?.as_primitive_opt::<Int32Type>()?,
             reply_to: text("reply_to")?,
             expiry: number("expiry_s")?,
             properties: bytes("properties")?,
             last_subject: None,
-            last_publisher: None,
+            last_holder: None,
         })
     }
 
@@ -86,6 +90,19 @@ impl<'a> Messages<'a> {
         self.content.value_length(row) as usize
     }
 
+    /// Who published a row; the same one as last time is shared.
+    fn holder(&mut self, row: usize) -> Arc<Holder> {
+        let authority = self.authority.filter(|column| column.is_valid(row)).map_or("", |column| column.value(row));
+        let (tenant, identity) = (self.tenant.value(row), self.publisher.value(row));
+        let is_same = |holder: &&Arc<Holder>| {
+            *holder.tenant == *tenant && *holder.authority == *authority && *holder.identity == *identity
+        };
+        match self.last_holder.as_ref().filter(is_same) {
+            Some(holder) => Arc::clone(holder),
+            None => Arc::clone(self.last_holder.insert(Holder::new(tenant, authority, identity))),
+        }
+    }
+
     /// One row.
     pub(crate) fn message(&mut self, row: usize) -> KeptMessage {
         let subject = share(&mut self.last_subject, self.subject.value(row));
@@ -103,8 +120,7 @@ impl<'a> Messages<'a> {
         kept.qos = Qos::from_bits((flags >> QOS_SHIFT) as u8).unwrap_or(Qos::ExactlyOnce);
         let expiry = self.expiry.is_valid(row).then(|| u32::try_from(self.expiry.value(row)).ok());
         kept.expiry_s = expiry.flatten().unwrap_or(NO_EXPIRY);
-        kept.publisher = share(&mut self.last_publisher, self.publisher.value(row));
-        kept.tenant = Some(self.tenant.value(row)).filter(|tenant| !tenant.is_empty()).map(Arc::from);
+        kept.holder = self.holder(row);
         kept.key = self.key.is_valid(row).then(|| self.key.value(row).into());
         let reply_to = if self.reply_to.is_valid(row) { self.reply_to.value(row) } else { "" };
         let properties = if self.properties.is_valid(row) { self.properties.value(row) } else { &[] };

@@ -60,7 +60,7 @@ impl Row for MessageRow {
     }
 
     fn tenant(&self) -> &str {
-        self.tenant.as_deref().unwrap_or("")
+        &self.holder.tenant
     }
 
     fn arrival(&self) -> Option<u64> {
@@ -78,12 +78,13 @@ impl Row for MessageRow {
         table.put(message.arrival);
         table.put(kind_name(message.kind));
         table.put(message.content());
-        table.put(&*self.publisher);
+        table.put(&*self.holder.identity);
         table.put(self.key.as_deref());
         table.put(flags as u64);
         table.put(message.reply_to());
         table.put((message.expiry_s != NO_EXPIRY).then_some(u64::from(message.expiry_s)));
         table.put(Some(message.carried()).filter(|properties| !properties.is_empty()));
+        table.put(Some(&*self.holder.authority));
     }
 }
 
@@ -93,13 +94,13 @@ impl Row for AccessRow {
     }
 
     fn tenant(&self) -> &str {
-        self.peer.tenant.as_deref().unwrap_or("")
+        &self.peer.holder.tenant
     }
 
     fn fill(&self, table: &mut Table) {
         table.put(self.kind.name());
         table.put(self.peer.connection.0);
-        table.put(&*self.peer.identity);
+        table.put(&*self.peer.holder.identity);
         table.put(&*self.peer.client);
         table.put(self.address.to_string().as_str());
         table.put(self.protocol);
@@ -109,6 +110,7 @@ impl Row for AccessRow {
         table.put(self.code.map(u64::from));
         table.put(self.reason.as_deref());
         table.put(self.duration_ms);
+        table.put(Some(&*self.peer.holder.authority));
     }
 }
 
@@ -118,12 +120,12 @@ impl Row for DeliveryRow {
     }
 
     fn tenant(&self) -> &str {
-        self.peer.tenant.as_deref().unwrap_or("")
+        &self.peer.holder.tenant
     }
 
     fn fill(&self, table: &mut Table) {
         table.put(self.peer.connection.0);
-        table.put(&*self.peer.identity);
+        table.put(&*self.peer.holder.identity);
         table.put(&*self.peer.client);
         table.put(&*self.selector);
         match self.range {
@@ -152,6 +154,7 @@ impl Row for DeliveryRow {
         table.put(self.gaps);
         table.put(self.gap_count);
         table.put(self.is_confirmed);
+        table.put(Some(&*self.peer.holder.authority));
     }
 }
 

@@ -198,7 +198,7 @@ impl<'a> Publisher<'a> {
     fn publish(&mut self, ack: Ack) -> Outcome {
         self.hear();
         let (mut batch, mut outcomes, mut rows) = (Batch::default(), Vec::new(), Vec::new());
-        let mut draft = Draft::new(Kind::Text, b"text", "", "p".into(), 1);
+        let mut draft = Draft::new(Kind::Text, b"text", "", godwit_core::holder::Holder::new("", "basic", "p"), 1);
         draft.ack = ack;
         batch.push("/s", draft);
         self.node.append(&mut batch, &mut outcomes, Now { mono_ms: 1, wall_ms: 1_795_250_000_000 });

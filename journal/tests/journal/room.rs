@@ -1,6 +1,7 @@
 //! Segments that overwrite zeros made ahead of them: they are read like others, whatever a power cut leaves of them, and what is made ahead takes
 //! no disk from anybody who needs it.
 
+use godwit_core::holder::Holder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,7 +139,7 @@ fn rows_behind_the_room_wait_for_the_last_in_it() {
         let before = disk.overwritten();
         last += 1;
         let mut row = message("/s", 1, last, last);
-        row.publisher = "p".repeat(20_000).into();
+        row.holder = Holder::new("", "basic", &"p".repeat(20_000));
         journal.queue().push_messages(&mut vec![row], true);
         wait_until("they are written", || journal.progress().journaled_arrival() == last);
         disk.overwritten() == before + 8 // the mark alone, behind which the rest was there already

@@ -43,6 +43,7 @@ MESSAGES = StructType(
         _field("reply_to", StringType(), True, "The subject on which its publisher awaits answers."),
         _field("expiry_s", LongType(), True, "MQTT's message expiry, counted from `time`. Unit: s."),
         _field("properties", BinaryType(), True, "Properties that its publisher gave it for other MQTT clients, as MQTT 5 writes them, one after the other."),
+        _field("authority", StringType(), True, "Who vouches for the publisher: jwt:ISSUER, certificate, authorizer, basic or anonymous; null in rows of older nodes. Two authorities may use one name for two people."),
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )
@@ -67,6 +68,7 @@ ACCESS = StructType(
         _field("code", IntegerType(), True, "The code of the refusal or the close."),
         _field("reason", StringType(), True, "What was said beside the code, by whoever ended it; 256 bytes at most."),
         _field("duration_ms", LongType(), True, "How long a connection that ended had lived, or up to a tenth of a second less. Unit: ms."),
+        _field("authority", StringType(), True, "Who vouches for the identity: jwt:ISSUER, certificate, authorizer, basic or anonymous; null in rows of older nodes. Two authorities may use one name for two people."),
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )
@@ -96,6 +98,7 @@ DELIVERIES = StructType(
         _field("gaps", LongType(), False, "Gaps that the client was told of in the range."),
         _field("gap_count", LongType(), True, "Messages that those gaps told missing; null where one of them could not count. Of a pattern, some may lie before the range: a client may stand further back in one subject."),
         _field("confirmed", BooleanType(), False, "True: nothing was sent; the client itself named this place when it resumed, so it has everything before. Stronger than handed over."),
+        _field("authority", StringType(), True, "Who vouches for the identity: jwt:ISSUER, certificate, authorizer, basic or anonymous; null in rows of older nodes. Two authorities may use one name for two people."),
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )

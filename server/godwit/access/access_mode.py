@@ -59,12 +59,6 @@ class AccessMode:
         take: Callable[[], list[tuple[str, Code]]] | None = getattr(judge, "take_withdrawn", None)
         return [WithdrawOrder(source, int(code)) for source, code in (take() if take is not None else [])]
 
-    def forget(self, identity: str | None, token_id: str | None) -> None:
-        """What was revoked is remembered no longer."""
-        forget: Callable[[str | None, str | None], None] | None = getattr(self.authorizer, "forget", None)
-        if forget is not None:
-            forget(identity, token_id)
-
 
 class BasicAuthorizer(Authorizer):
     """Tokens that may publish. All are compared, in constant time, so that timing tells nothing about any."""
@@ -79,12 +73,12 @@ class BasicAuthorizer(Authorizer):
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if question.token is None:
-            return Grant("anonymous", LISTENING)
+            return Grant("anonymous", LISTENING, authority="anonymous")
         shown = hashlib.sha256(question.token.encode()).digest()
         matches = [hmac.compare_digest(shown, known) for known in self._digests]
         if not any(matches):
             return Refusal("the token is not one that may publish", Code.TOKEN_INVALID)
-        return Grant(_name(shown), EVERYTHING)
+        return Grant(_name(shown), EVERYTHING, authority="basic")
 
 
 def _name(digest: bytes) -> str:

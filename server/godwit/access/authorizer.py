@@ -47,6 +47,7 @@ class SelectorQuestion:
     connection: int
     identity: str
     selector: str
+    tenant: str = ""
 
 
 class Authorizer(ABC):

@@ -76,7 +76,7 @@ class CertificateAuthorizer(Authorizer):
             holder, expires_ms = read_holder(question.certificate, self._part)
             if self._leaves_rights and self.inner is not None:
                 return await self.inner.connect(replace(question, certificate_identity=holder))
-            return Grant(holder, [*self._basis, *self._make_rules(holder)], expires_ms)
+            return Grant(holder, [*self._basis, *self._make_rules(holder)], expires_ms, authority="certificate")
         except ValueError as error:
             return Refusal(str(error), Code.CONNECT_REFUSED)
 
@@ -104,12 +104,6 @@ class CertificateAuthorizer(Authorizer):
         self._templates, self._basis = other._templates, other._basis
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
         return adopt(other.inner) if adopt is not None else []
-
-    def forget(self, identity: str | None, token_id: str | None) -> None:
-        """What was revoked is remembered no longer."""
-        forget: Callable[[str | None, str | None], None] | None = getattr(self.inner, "forget", None)
-        if forget is not None:
-            forget(identity, token_id)
 
     def _make_rules(self, holder: str) -> list[Rule]:
         """Raises ValueError where the name cannot stand in a subject."""

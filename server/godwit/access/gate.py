@@ -18,7 +18,7 @@ from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import read_logger
 from .answers import check_connect, check_selector
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
-from .revocation import Revocations
+from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
 
 Question = AuthorizeReport | AskReport
@@ -40,6 +40,7 @@ class Gate:
         self._authorizer = authorizer
         self._send = send
         self._revocations = Revocations() if revocations is None else revocations
+        self.seen = SeenNames()
         self._timeout_s = timeout_ms / 1000
         self._places = asyncio.Semaphore(calls_max)
         self._waiting: dict[int, tuple[asyncio.Task[Answer], asyncio.TimerHandle]] = {}
@@ -117,9 +118,13 @@ class Gate:
 
     def _refuse_revoked(self, answer: Answer) -> Answer:
         """Looked at when the answer leaves: an order that revokes cannot fall between."""
-        if isinstance(answer, GrantOrder) and self._revocations.covers(answer.identity, answer.token_id):
+        if isinstance(answer, GrantOrder) and self._revocations.covers(
+            answer.identity, answer.token_id, answer.tenant, answer.authority
+        ):
             self.counts["revoked"] += 1
             return RefuseOrder(answer.connection, int(Code.TOKEN_REVOKED), "this token has been revoked")
+        if isinstance(answer, GrantOrder):
+            self.seen.add(answer.identity, answer.token_id)
         return answer
 
     def _send_alone(self, answer: Answer) -> None:
@@ -156,12 +161,13 @@ class Gate:
         answer = check_connect(method, await called)
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
-            ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source)
+            authority = self._revocations.join(answer.authority)
+            ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source, authority)
             return GrantOrder(question.connection, answer.identity, rules, *ends)
         return RefuseOrder(question.connection, int(answer.code), answer.reason)
 
     async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Answer:
-        put = SelectorQuestion(question.connection, question.identity, question.selector)
+        put = SelectorQuestion(question.connection, question.identity, question.selector, question.tenant)
         answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
         is_allowed = check_selector(question.action, answer)
         return AnswerOrder(question.connection, (question.selector, question.action, "allow" if is_allowed else "deny"))

@@ -5,6 +5,8 @@ To the gate it is an authorizer like any other. What a call may take in all is t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..config.tree import AccessConfig
 from ..extension import ExtensionHost
 from .answers import check_connect, check_selector
@@ -48,13 +50,18 @@ class HostedAuthorizer(Authorizer):
             await self.host.stop()
 
     async def _connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        return check_connect("connect", await self.inner.connect(question))
+        return _own(check_connect("connect", await self.inner.connect(question)))
 
     async def _update_token(self, question: ConnectQuestion) -> Grant | Refusal:
-        return check_connect("update_token", await self.inner.update_token(question))
+        return _own(check_connect("update_token", await self.inner.update_token(question)))
 
     async def _subscribe(self, question: SelectorQuestion) -> bool:
         return check_selector("subscribe", await self.inner.subscribe(question))
 
     async def _publish(self, question: SelectorQuestion) -> bool:
         return check_selector("publish", await self.inner.publish(question))
+
+
+def _own(answer: Grant | Refusal) -> Grant | Refusal:
+    """A user's authorizer vouches for its identities itself: it can speak for no other authority."""
+    return replace(answer, authority="authorizer") if isinstance(answer, Grant) else answer

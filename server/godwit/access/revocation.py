@@ -1,118 +1,197 @@
-"""What is revoked: token ids and identities, until when, kept over a restart where the node has a data directory.
+"""Who is revoked: token ids and identities, until when, kept over a restart where the node has a data directory.
 
-A revoked identity is refused whatever it shows; a revoked token id only with that token. Whoever is connected is closed by an
-order of the server's; who asks afterwards is refused here, at the last moment before the answer leaves, so that none slips
-through between. Invariant: at most REVOCATIONS_MAX are kept, and one that cannot be kept is refused, not forgotten.
+A revoked identity is refused whatever it shows; a revoked token id only with that token. Without a tenant or an authority a
+revocation means all of that name. The server closes the connections; a client that asks afterwards is refused here, at the last moment
+before the answer leaves, so that none slips through between. Invariant: at most REVOCATIONS_MAX are kept, and one that has no room is
+refused; one that the disk does not take holds in memory, and is written when the disk takes it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import NodeFailed
-from .rights import IDENTITY_BYTES_MAX
+from .revocation_log import RevocationLog, Rows
+from .rights import IDENTITY_BYTES_MAX, TOKEN_ID_BYTES_MAX
 
 REVOCATIONS_MAX = 1_000_000
-FILE_NAME = "revocations.json"
-NAME_BYTES_MAX = IDENTITY_BYTES_MAX
+FULL_LOOK_MS = 60_000
+"""While all places are taken, ended revocations are looked for this seldom."""
+SECONDS_MAX = 100_000_000_000
+"""Unix time in milliseconds was larger than this since 1973: a smaller `until_ms` is in seconds."""
+
+NAMES_MAX = 200_000
+"""Names that are remembered, as hashes; of more, the oldest go."""
+
+Key = tuple[str | None, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Exactly one of identity and token id; `until_ms` (Unix time) None: until it is lifted."""
+    """Exactly one of identity and token id; `until_ms` (Unix time) None: until it is lifted.
+
+    `tenant` and `authority` None: whatever they are.
+    """
 
     identity: str | None = None
     token_id: str | None = None
     until_ms: int | None = None
+    tenant: str | None = None
+    authority: str | None = None
 
     def __post_init__(self) -> None:
         if (self.identity is None) == (self.token_id is None):
             raise ValueError("name either an identity or a token id")
-        if not 1 <= len(self.name.encode()) <= NAME_BYTES_MAX:
-            raise ValueError(f"a name is 1 to {NAME_BYTES_MAX} bytes")
+        for field, bytes_max in (
+            ("identity", IDENTITY_BYTES_MAX),
+            ("token_id", TOKEN_ID_BYTES_MAX),
+            ("tenant", IDENTITY_BYTES_MAX),
+            ("authority", IDENTITY_BYTES_MAX),
+        ):
+            value = getattr(self, field)
+            if value is None:
+                continue
+            if not isinstance(value, str):
+                raise TypeError(f"{field} must be text")
+            if len(value.encode()) > bytes_max or (not value and field != "tenant"):
+                raise ValueError(f"{field} must be 1 to {bytes_max:,} bytes")
         if self.until_ms is not None and (isinstance(self.until_ms, bool) or not 0 <= self.until_ms < 2**63):
-            raise ValueError("until_ms is Unix time in milliseconds")
+            raise ValueError("until_ms must be Unix time in milliseconds")
 
     @property
     def name(self) -> str:
         return (self.identity if self.identity is not None else self.token_id) or ""
 
-    def describe(self) -> dict[str, object]:
+    @property
+    def key(self) -> Key:
+        return (self.identity, self.token_id, self.tenant, self.authority)
+
+    def check_end(self, now_ms: float) -> None:
+        """Raises ValueError for an end that has passed, or that is in seconds."""
+        if self.until_ms is None or self.until_ms > now_ms:
+            return
+        if self.until_ms < SECONDS_MAX and self.until_ms * 1000 > now_ms:
+            raise ValueError(f"until_ms is in seconds: expected milliseconds, {self.until_ms * 1000}")
+        raise ValueError(f"until_ms is in the past: now is {now_ms:.0f}")
+
+    def describe(self) -> dict[str, Any]:
         kind = "identity" if self.identity is not None else "token_id"
-        return {kind: self.name, "until_ms": self.until_ms}
+        whose = {"tenant": self.tenant, "authority": self.authority}
+        return {
+            kind: self.name,
+            **{name: value for name, value in whose.items() if value is not None},
+            "until_ms": self.until_ms,
+        }
 
 
 class Revocations:
-    """All of one node. `folder` None: they live as long as the node."""
+    """All of one node. `folder` None: they live as long as the node.
 
-    def __init__(self, folder: Path | None = None, *, now_ms: Callable[[], float] = lambda: time.time() * 1000) -> None:
-        self._file = folder / FILE_NAME if folder else None
+    `same_holder`: authorities whose names mean the same people.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        same_holder: tuple[str, ...] = (),
+        now_ms: Callable[[], float] = lambda: time.time() * 1000,
+    ) -> None:
         self._now_ms = now_ms
-        self._identities: dict[str, Revocation] = {}
-        self._token_ids: dict[str, Revocation] = {}
-        if self._file is not None and self._file.exists():
-            self._read(self._file)
+        self._same_holder = same_holder
+        self._all: dict[Key, Revocation] = {}
+        self._full_looked_ms = 0.0
+        self.log = RevocationLog(folder) if folder else None
+        if self.log is not None:
+            self._read(self.log)
+
+    def join(self, authority: str) -> str:
+        """The authority that a holder is kept under: the first of those that share names."""
+        return self._same_holder[0] if authority in self._same_holder else authority
 
     def add(self, revocation: Revocation) -> None:
-        """Refuses it from now on; raises NodeFailed where it cannot be kept."""
-        table = self._table(revocation)
-        if revocation.name not in table and len(self) >= REVOCATIONS_MAX:
-            self._drop_past()
+        """Refuses it from now on; raises NodeFailed where there is no room. `keep` writes it down."""
+        if revocation.key not in self._all and len(self) >= REVOCATIONS_MAX:
+            if self._now_ms() - self._full_looked_ms >= FULL_LOOK_MS:
+                self._full_looked_ms = self._now_ms()
+                self._drop_past()
             if len(self) >= REVOCATIONS_MAX:
                 raise NodeFailed(f"{REVOCATIONS_MAX:,} revocations are kept already")
-        before = table.get(revocation.name)
-        table[revocation.name] = revocation
-        try:
-            self._write()
-        except OSError as error:
-            if before is None:
-                del table[revocation.name]
-            else:
-                table[revocation.name] = before
-            raise NodeFailed(f"the revocation cannot be kept: {error.strerror}") from error
+        self._all[revocation.key] = revocation
+        if self.log is not None:
+            self.log.append(revocation.describe())
 
-    def lift(self, *, identity: str | None = None, token_id: str | None = None) -> bool:
-        """Forgets one; whether there was one."""
-        table, name = (self._identities, identity) if identity is not None else (self._token_ids, token_id)
-        if name is None or table.pop(name, None) is None:
-            return False
-        self._write()
-        return True
+    def lift(
+        self,
+        *,
+        identity: str | None = None,
+        token_id: str | None = None,
+        tenant: str | None = None,
+        authority: str | None = None,
+    ) -> bool:
+        """Forgets the revocation of exactly this; whether there was one. `keep` writes it down."""
+        lifted = self._all.pop((identity, token_id, tenant, authority), None)
+        if lifted is not None and self.log is not None:
+            self.log.append({**lifted.describe(), "lifted": True})
+        return lifted is not None
 
-    def covers(self, identity: str, token_id: str | None) -> bool:
+    async def keep(self) -> bool:
+        """Writes what is not written yet; False: the disk does not take it, and it is tried again until it does."""
+        return self.log is None or await self.log.flush(self._describe_all, len(self))
+
+    async def stop(self) -> None:
+        """The last try to write what is not written."""
+        if self.log is not None:
+            await self.keep()
+            await self.log.stop()
+
+    def covers(self, identity: str, token_id: str | None, tenant: str = "", authority: str = "") -> bool:
         """Whether this identity, or this token, is revoked now."""
-        found = (self._identities.get(identity), self._token_ids.get(token_id) if token_id is not None else None)
+        found = (self._all.get(key) for key in self._keys(identity, token_id, tenant, self.join(authority)))
         now_ms = self._now_ms()
         return any(one is not None and (one.until_ms is None or now_ms < one.until_ms) for one in found)
 
     def list(self) -> list[Revocation]:
         """Those that hold now, identities first, by name."""
         self._drop_past()
-        return [table[name] for table in (self._identities, self._token_ids) for name in sorted(table)]
+        return sorted(self._all.values(), key=lambda one: (one.identity is None, one.name))
 
     def __len__(self) -> int:
-        return len(self._identities) + len(self._token_ids)
+        return len(self._all)
 
-    def _table(self, revocation: Revocation) -> dict[str, Revocation]:
-        return self._identities if revocation.identity is not None else self._token_ids
+    def _keys(self, identity: str, token_id: str | None, tenant: str, authority: str) -> Iterator[Key]:
+        if not self._all:
+            return
+        authorities = self._same_holder if authority in self._same_holder else (authority,)
+        for of_tenant in (None, tenant):
+            for of_authority in (None, *authorities):
+                yield (identity, None, of_tenant, of_authority)
+                if token_id is not None:
+                    yield (None, token_id, of_tenant, of_authority)
 
     def _drop_past(self) -> None:
         now_ms = self._now_ms()
-        for table in (self._identities, self._token_ids):
-            for name in [n for n, one in table.items() if one.until_ms is not None and one.until_ms <= now_ms]:
-                del table[name]
+        for key in [key for key, one in self._all.items() if one.until_ms is not None and one.until_ms <= now_ms]:
+            del self._all[key]
 
-    def _read(self, file: Path) -> None:
+    def _describe_all(self) -> Rows:
+        self._drop_past()
+        return [one.describe() for one in self._all.values()]
+
+    def _read(self, log: RevocationLog) -> None:
         try:
-            rows = json.loads(file.read_bytes())
-            for row in rows:
-                revocation = Revocation(row.get("identity"), row.get("token_id"), row.get("until_ms"))
-                self._table(revocation)[revocation.name] = revocation
+            for row in log.read():
+                is_lifted = row.pop("lifted", False)
+                revocation = Revocation(**row)
+                if is_lifted:
+                    self._all.pop(revocation.key, None)
+                else:
+                    self._all[revocation.key] = revocation
         except (
             OSError,
             RecursionError,
@@ -120,17 +199,22 @@ class Revocations:
             TypeError,
             AttributeError,
         ) as error:  # to start without them would let the revoked in
-            raise NodeFailed(f"{file} cannot be read, and it says who is revoked: {error}") from error
+            raise NodeFailed(f"{log.file} cannot be read, and it says who is revoked: {error}") from error
 
-    def _write(self) -> None:
-        """Whole or not at all, and on the disk before anybody is told."""
-        if self._file is None:
-            return
-        self._drop_past()
-        rows = [one.describe() for table in (self._identities, self._token_ids) for one in table.values()]
-        beside = self._file.with_suffix(".new")
-        with beside.open("wb") as written:
-            written.write(json.dumps(rows).encode())
-            written.flush()
-            os.fsync(written.fileno())
-        beside.replace(self._file)
+
+class SeenNames:
+    """Identities and token ids that came, bounded."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[int, None] = OrderedDict()
+
+    def add(self, *names: str | None) -> None:
+        for name in names:
+            if name:
+                self._names[hash(name)] = None
+                self._names.move_to_end(hash(name))
+        while len(self._names) > NAMES_MAX:
+            self._names.popitem(last=False)
+
+    def __contains__(self, name: str) -> bool:
+        return hash(name) in self._names

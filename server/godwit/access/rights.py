@@ -81,6 +81,8 @@ class Grant:
     tenant: str = ""
     source: str | None = None
     """Who vouched for it: an issuer whose configuration may change while its holder is connected."""
+    authority: str = "authorizer"
+    """Who vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. A user's authorizer is always `authorizer`."""
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class Grant:
         token_id: str | None = None,
         tenant: str = "",
         source: str | None = None,
+        authority: str = "authorizer",
     ) -> None:
         identity, tenant = _read_text("Grant.identity", identity), _read_text("Grant.tenant", tenant)
         token_id = None if token_id is None else _read_text("Grant.token_id", token_id)
@@ -115,6 +118,7 @@ class Grant:
         object.__setattr__(self, "token_id", token_id)
         object.__setattr__(self, "tenant", tenant)
         object.__setattr__(self, "source", None if source is None else _read_text("Grant.source", source))
+        object.__setattr__(self, "authority", _read_text("Grant.authority", authority))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What an operator changes while the node runs: revocations, a purge, the configuration read again.
 
-POST /v1/revocations {"identity": NAME} or {"token_id": ID}, "until_ms" with either · GET /v1/revocations · DELETE
-/v1/revocations?identity=NAME or ?token_id=ID · POST /v1/purge?subject=S · POST /v1/reload. The guard has asked for the token.
+POST /v1/revocations {"identity": NAME} or {"token_id": ID}, with either "until_ms", "tenant", "authority" · GET /v1/revocations ·
+DELETE /v1/revocations?identity=NAME or ?token_id=ID, with &tenant= and &authority= as it was made
+· POST /v1/purge?subject=S · POST /v1/reload. The guard has asked for the token.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from ..access.revocation import Revocation, Revocations
+from ..access.revoker import Revoker
 from ..errors import ConfigInvalid, NodeFailed, SubjectInvalid
 from ..subject import check_subject
 
@@ -25,13 +27,13 @@ REVOCATIONS_SHOWN_MAX = 10_000
 class Changes:
     """What the server lets the admin port change.
 
-    `revoke` closes whom it names too; `purge` returns how many messages went, None where there is no such subject, and False
+    `revoker` closes whom it names too; `purge` returns how many messages went, None where there is no such subject, and False
     where the journal's disk did not take that; `reload` returns what was taken over and what waits for a restart, and raises
     ConfigInvalid with nothing changed.
     """
 
     revocations: Revocations
-    revoke: Callable[[Revocation], None]
+    revoker: Revoker
     purge: Callable[[str], tuple[int | None, bool]]
     reload: Callable[[], Awaitable[dict[str, Any]]]
 
@@ -50,18 +52,21 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
         except (TypeError, ValueError, AttributeError) as error:
             raise web.HTTPBadRequest(reason=_line(str(error))) from error
         try:
-            changes.revoke(revocation)
+            return web.json_response(await changes.revoker.revoke(revocation), status=201)
+        except ValueError as error:
+            raise web.HTTPBadRequest(reason=_line(str(error))) from error
         except NodeFailed as error:
             raise web.HTTPInsufficientStorage(reason=_line(str(error))) from error
-        return web.json_response(revocation.describe(), status=201)
 
     async def lift(request: web.Request) -> web.Response:
-        named = {name: request.query[name] for name in ("identity", "token_id") if name in request.query}
-        if len(named) != 1:
+        names = ("identity", "token_id", "tenant", "authority")
+        named = {name: request.query[name] for name in names if name in request.query}
+        if ("identity" in named) == ("token_id" in named):
             raise web.HTTPBadRequest(reason="name either identity or token_id")
-        if not changes.revocations.lift(**named):
+        lifted = await changes.revoker.lift(named)
+        if lifted is None:
             raise web.HTTPNotFound(reason="there is no such revocation")
-        return web.json_response({**named, "lifted": True})
+        return web.json_response(lifted)
 
     async def purge(request: web.Request) -> web.Response:
         subject = request.query.get("subject", "")

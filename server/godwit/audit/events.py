@@ -24,6 +24,9 @@ class AccessEvent:
     selector: str = ""
     code: int = 0
     reason: str = ""
+    tenant: str = ""
+    authority: str = ""
+    """Who vouches for the identity: jwt:ISSUER, certificate, authorizer, basic or anonymous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class MessageEvent:
     identity: str
     content_bytes: int
     content: bytes | None = field(default=None, repr=False)
+    tenant: str = ""
+    authority: str = ""
 
 
 @dataclass(frozen=True, slots=True)

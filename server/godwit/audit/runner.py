@@ -31,7 +31,7 @@ _GONE = (
 )
 _HELD = ("subjects", "messages", "message_bytes", "snapshots", "snapshot_bytes")
 _ACCESS = {
-    "connected": ("connection", "identity", "client", "address", "protocol"),
+    "connected": ("connection", "identity", "client", "address", "protocol", "tenant", "authority"),
     "subscribed": ("connection", "selector"),
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code"),
@@ -116,6 +116,11 @@ class AuditRunner:
     def tell(self, *events: Event) -> None:
         """Events of the server's own."""
         self._put(events)
+
+    def tell_revoked(self, identity: str, name: str, tenant: str, authority: str) -> None:
+        """An operator revoked an identity, or a token of this name."""
+        now_ms = time.time_ns() // 1_000_000
+        self.tell(AccessEvent("revoked", now_ms, identity=identity, reason=name, tenant=tenant, authority=authority))
 
     def _put(self, events: Sequence[Event]) -> None:
         for desk in self.desks:

@@ -42,8 +42,10 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @admin_options
-@click.option("--identity", help="Whoever is this is closed and refused.")
-@click.option("--token-id", help="Whoever shows the token with this id (jti) is closed and refused.")
+@click.option("--identity", help="Close and refuse the clients with this identity.")
+@click.option("--token-id", help="Close and refuse the clients that show the token with this id (jti).")
+@click.option("--tenant", help="Only the identity or token of this tenant.")
+@click.option("--authority", help="Only where this authority vouches: certificate, authorizer, basic or jwt:ISSUER.")
 @click.option("--until", "until_ms", type=int, metavar="UNIX_MS", help="Until then; without it until it is lifted.")
 @click.option("--undo", "lift", is_flag=True, help="Take the revocation back.")
 @click.option("--list", "is_list", is_flag=True, help="Print what is revoked.")
@@ -52,23 +54,41 @@ def revoke(
     token_file: Path | None,
     identity: str | None,
     token_id: str | None,
+    tenant: str | None,
+    authority: str | None,
     until_ms: int | None,
     lift: bool,
     is_list: bool,
 ) -> None:
-    """Refuse an identity or a token from now on, and close whoever is connected with it."""
+    """Refuse an identity or a token from now on, and close its connections.
+
+    Exits with code 3 if the disk is failing: the revocation holds until the node stops, and is written once the disk takes it.
+    """
     if is_list:
         for row in call(admin, token_file, "GET", "/v1/revocations")["rows"]:
             click.echo(json.dumps(row))
         return
-    named = {name: value for name, value in (("identity", identity), ("token_id", token_id)) if value}
-    if len(named) != 1:
+    if bool(identity) == bool(token_id):
         raise click.UsageError("either --identity or --token-id says what is revoked")
+    given = {"identity": identity, "token_id": token_id, "tenant": tenant, "authority": authority}
+    named = {name: value for name, value in given.items() if value}
     if lift:
-        call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
+        told = call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
+        click.echo("lifted")
     else:
-        call(admin, token_file, "POST", "/v1/revocations", {**named, "until_ms": until_ms})
-    click.echo("lifted" if lift else "revoked")
+        told = call(admin, token_file, "POST", "/v1/revocations", {**named, "until_ms": until_ms})
+        ended = (_count(told, "connections"), _count(told, "sessions"), f"{_count(told, 'wills')} withheld")
+        click.echo(f"revoked: {', '.join(ended)}")
+    if told.get("warning"):
+        click.echo(f"godwit: {told['warning']}", err=True)
+    if not told.get("kept", True):
+        click.echo("godwit: the disk is failing: a restart of the node may forget this", err=True)
+        raise click.exceptions.Exit(EXIT_NOT_KEPT)
+
+
+def _count(told: dict[str, Any], what: str) -> str:
+    count = told.get(what, 0)
+    return f"{count} {what.removesuffix('s') if count == 1 else what}"
 
 
 @click.command()

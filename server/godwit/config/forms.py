@@ -58,6 +58,17 @@ def check_templates(templates: tuple[str, ...]) -> None:
         check_pattern(template.replace(IDENTITY, "identity"))
 
 
+def check_authorities(authorities: tuple[str, ...]) -> None:
+    """Names of those who vouch for identities; raises ValueError."""
+    unknown = [
+        name for name in authorities if name not in ("certificate", "authorizer", "basic") and name[:4] != "jwt:"
+    ]
+    if unknown:
+        raise ValueError(f"holds {unknown}: expected certificate, authorizer, basic or jwt:ISSUER")
+    if len(authorities) == 1 or len(set(authorities)) != len(authorities):
+        raise ValueError("must name at least two authorities, each once")
+
+
 def check_algorithms(algorithms: tuple[str, ...]) -> None:
     """Algorithms that one kind of key can have: secrets and public keys do not mix; raises ValueError."""
     unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]

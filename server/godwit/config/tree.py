@@ -15,7 +15,7 @@ from typing import Any
 from ..limits import LIMITS
 from ..subject import check_pattern
 from .audit import AuditConfig
-from .forms import check_algorithms, check_networks, check_origins, check_patterns, check_templates
+from .forms import check_algorithms, check_authorities, check_networks, check_origins, check_patterns, check_templates
 from .journal import JournalConfig
 from .option import Address, Option, list_options, option
 from .tls import TlsConfig, check_address
@@ -145,6 +145,12 @@ class AccessConfig:
     )
     certificate_publish: tuple[str, ...] = option(
         (), "The same for publishing, such as /devices/{identity}/**.", check=check_templates
+    )
+    same_holder: tuple[str, ...] = option(
+        (),
+        "Authorities whose names mean the same people, such as certificate and jwt:ISSUER: one identity there is one holder, "
+        "with one quota and the same MQTT sessions. Lists and logs name the first of them.",
+        check=check_authorities,
     )
     publisher_addresses: tuple[str, ...] = option(
         (),

@@ -22,9 +22,16 @@ class Refusals:
         self._number = 0
 
     def add(
-        self, time_ms: int, code: int, reason: str, *, address: str, connection: int | None = None, identity: str = ""
+        self,
+        time_ms: int,
+        code: int,
+        reason: str,
+        *,
+        address: str,
+        connection: int | None = None,
+        holder: tuple[str, str, str] = ("", "", ""),
     ) -> None:
-        """One more; the oldest goes."""
+        """Adds one; the oldest goes. `holder`: identity, tenant and authority."""
         self._number += 1
         self._rows.appendleft(
             {
@@ -35,7 +42,9 @@ class Refusals:
                 "reason": reason[:REASON_CHARACTERS_MAX],
                 "address": address,
                 "connection": None if connection is None else str(connection),
-                "identity": identity,
+                "identity": holder[0],
+                "tenant": holder[1],
+                "authority": holder[2],
             }
         )
 

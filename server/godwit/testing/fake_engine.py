@@ -115,6 +115,12 @@ class FakeEngine:
     def purge(self, subject: str) -> tuple[int | None, bool]:
         return self._subjects.pop(subject, (None, b""))[0], self.is_disk_sound
 
+    def revoke(
+        self, identity: str | None, token: str | None, code: int, tenant: str | None, authority: str | None
+    ) -> tuple[int, int, int]:
+        self.orders.append(("revoke", identity, token, code, tenant, authority))
+        return 0, 0, 0
+
     def drain(self, grace_ms: int, spread_ms: int) -> None:
         self.drains.append((grace_ms, spread_ms))
         self.tell(("drained",))

@@ -1,11 +1,21 @@
-"""What is revoked stays so: over a restart, until its time, and when it cannot be written nobody is told that it was."""
+"""What is revoked stays so, over a restart and until its time."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from godwit.access.revocation import FILE_NAME, Revocation, Revocations
-from godwit.errors import NodeFailed
+from godwit.access.revocation import Revocation, Revocations, SeenNames
+
+
+def keep(revoked: Revocations) -> bool:
+    async def run() -> bool:
+        is_kept = await revoked.keep()
+        if revoked.log is not None:
+            await revoked.log.stop()
+        return is_kept
+
+    return asyncio.run(run())
 
 
 def test_identities_and_token_ids_are_two_things() -> None:
@@ -18,6 +28,17 @@ def test_identities_and_token_ids_are_two_things() -> None:
     assert not revoked.covers("ann", None) and len(revoked) == 1
 
 
+def test_a_name_is_all_of_that_name_unless_a_tenant_or_an_authority_is_given() -> None:
+    revoked = Revocations(same_holder=("certificate", "basic"))
+    revoked.add(Revocation(identity="ann", tenant="acme"))
+    revoked.add(Revocation(identity="bob", authority="certificate"))
+    assert revoked.covers("ann", None, "acme", "jwt:a") and revoked.covers("ann", None, "acme", "basic")
+    assert not revoked.covers("ann", None, "", "jwt:a") and not revoked.covers("ann", None, "umbrella", "jwt:a")
+    assert revoked.covers("bob", None, "acme", "certificate") and revoked.covers("bob", None, "", "basic")
+    assert not revoked.covers("bob", None, "acme", "jwt:a")
+    assert not revoked.lift(identity="ann") and revoked.lift(identity="ann", tenant="acme")
+
+
 def test_one_with_an_end_ends() -> None:
     now = [1000.0]
     revoked = Revocations(now_ms=lambda: now[0])
@@ -27,37 +48,18 @@ def test_one_with_an_end_ends() -> None:
     assert not revoked.covers("ann", None) and revoked.list() == []
 
 
-def test_they_outlive_the_node_and_a_broken_file_keeps_it_from_starting(tmp_path: Path) -> None:
+def test_they_outlive_the_node(tmp_path: Path) -> None:
     revoked = Revocations(tmp_path)
     for one in (
-        Revocation(identity="ann"),
+        Revocation(identity="ann", tenant="acme"),
         Revocation(token_id="t1", until_ms=2**62),
         Revocation(token_id="t0", until_ms=1),
+        Revocation(identity="bob"),
     ):
         revoked.add(one)
-    revoked.add(Revocation(identity="bob"))
     revoked.lift(identity="bob")
-    assert [one.name for one in Revocations(tmp_path).list()] == ["ann", "t1"]
-    for broken in ("", "{}", "[5]", '[{"identity": "a", "token_id": "b"}]', '[{"identity": ""}]'):
-        (tmp_path / FILE_NAME).write_text(broken)
-        if broken == "{}":
-            assert Revocations(tmp_path).list() == []
-            continue
-        with pytest.raises(NodeFailed, match="who is revoked"):
-            Revocations(tmp_path)
-
-
-def test_one_that_cannot_be_kept_is_not_taken(tmp_path: Path) -> None:
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    revoked = Revocations(folder)
-    revoked.add(Revocation(identity="ann", until_ms=2**62))
-    (folder / FILE_NAME).unlink()
-    folder.rmdir()
-    for name in ("ann", "bob"):
-        with pytest.raises(NodeFailed, match="cannot be kept"):
-            revoked.add(Revocation(identity=name))
-    assert [one.until_ms for one in revoked.list()] == [2**62]
+    assert keep(revoked)
+    assert [one.key for one in Revocations(tmp_path).list()] == [("ann", None, "acme", None), (None, "t1", None, None)]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +68,31 @@ def test_one_that_cannot_be_kept_is_not_taken(tmp_path: Path) -> None:
         {},
         {"identity": "a", "token_id": "b"},
         {"identity": ""},
-        {"token_id": "x" * 300},
+        {"identity": 5},
+        {"token_id": "x" * 2_000},
         {"identity": "a", "until_ms": -1},
+        {"identity": "a", "authority": ""},
     ],
 )
 def test_what_names_nobody_or_two_is_refused(given: dict[str, object]) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, TypeError)):
         Revocation(**given)  # type: ignore[arg-type]  # what a request may hold
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "message"), [(1_700_000_000_000, "in the past"), (1_900_000_000, "1900000000000"), (5, "in the past")]
+)
+def test_an_end_in_the_past_or_in_seconds_is_refused(until_ms: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Revocation(identity="ann", until_ms=until_ms).check_end(1_795_000_000_000)
+    Revocation(identity="ann", until_ms=1_795_000_000_001).check_end(1_795_000_000_000)
+
+
+def test_names_are_remembered_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("godwit.access.revocation.NAMES_MAX", 3)
+    seen = SeenNames()
+    seen.add("ann", None)
+    seen.add("bob", "t1")
+    assert "ann" in seen and "t1" in seen and "eve" not in seen
+    seen.add("eve")
+    assert "ann" not in seen and "bob" in seen

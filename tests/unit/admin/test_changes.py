@@ -35,7 +35,7 @@ async def http() -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
         (b'{"identity":5}', "application/json", 400),
         (b'{"identity":"a","what":1}', "application/json", 400),
         (b'{"identity":"a","until_ms":"soon"}', "application/json", 400),
-        (b'{"token_id":"' + b"x" * 300 + b'"}', "application/json", 400),
+        (b'{"token_id":"' + b"x" * 1_025 + b'"}', "application/json", 400),
         (b"x" * 20_000, "application/json", 413),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from godwit import testing
+from godwit.access.revocation import Revocations
 from godwit.cli.operator import call, purge, read_base, reload, revoke
 from godwit.engine import Draft
 from godwit.errors import ConfigInvalid, NodeFailed
@@ -33,16 +34,37 @@ async def run(command: object, *words: str) -> str:
 
 async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
     admin = ("--admin", str(node.admin))
-    assert await run(revoke, *admin, "--identity", "ann") == "revoked\n"
-    assert await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999") == "revoked\n"
+    nobody = "nobody has come by this name"  # on standard error, behind what was ended
+    assert nobody in await run(revoke, "--identity", "ann", "--tenant", "acme", *admin)
+    assert nobody in await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999")
     listed = await run(revoke, *admin, "--list")
     assert '"identity": "ann"' in listed and '"until_ms": 99999999999999' in listed
-    assert await run(revoke, *admin, "--identity", "ann", "--undo") == "lifted\n"
+    with pytest.raises(NodeFailed, match="no such revocation"):
+        await run(revoke, *admin, "--identity", "ann", "--undo")
+    assert await run(revoke, *admin, "--identity", "ann", "--tenant", "acme", "--undo") == "lifted\n"
     assert '"identity"' not in await run(revoke, *admin, "--list")
     with pytest.raises(NodeFailed, match="no such revocation"):
         await run(revoke, *admin, "--identity", "ann", "--undo")
     with pytest.raises(AssertionError, match="either --identity or --token-id"):
         await run(revoke, *admin)
+
+
+async def test_what_a_revocation_ended_is_told_and_one_that_the_disk_refuses_exits_with_3(
+    node: testing.RunningNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: Revocations) -> bool:
+        return False
+
+    monkeypatch.setattr(Revocations, "keep", refuse)
+    ran = await asyncio.to_thread(CliRunner().invoke, revoke, ("--admin", node.admin_url, "--identity", "ann"))
+    assert ran.exit_code == 3 and ran.stdout.endswith("revoked: 0 connections, 0 sessions, 0 wills withheld\n")
+    assert "may forget this" in ran.stderr
+
+
+@pytest.mark.parametrize("until", ["1000000", "1900000000"])
+async def test_an_end_that_cannot_be_meant_is_refused(node: testing.RunningNode, until: str) -> None:
+    with pytest.raises(NodeFailed, match="until_ms is in"):
+        await run(revoke, "--admin", str(node.admin), "--identity", "ann", "--until", until)
 
 
 async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.RunningNode) -> None:

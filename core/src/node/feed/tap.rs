@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::holder::Holder;
 use crate::message::Message;
 use crate::settings::TapSettings;
 use crate::subject::Pattern;
 
-/// One accepted message and who published it; empty: nobody in particular.
+/// One accepted message and who published it.
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub message: Arc<Message>,
-    pub identity: Arc<str>,
+    pub holder: Arc<Holder>,
 }
 
 #[derive(Debug, Default)]
@@ -38,12 +39,12 @@ impl Tap {
         })
     }
 
-    pub(in crate::node) fn hear(&mut self, message: &Arc<Message>, identity: &Arc<str>) {
+    pub(in crate::node) fn hear(&mut self, message: &Arc<Message>, holder: &Arc<Holder>) {
         if !self.patterns.iter().any(|pattern| pattern.matches(&message.subject)) {
             return;
         }
         self.bytes += cost(message);
-        self.waiting.push_back(Heard { message: Arc::clone(message), identity: Arc::clone(identity) });
+        self.waiting.push_back(Heard { message: Arc::clone(message), holder: Arc::clone(holder) });
         while self.is_over() {
             let Some(oldest) = self.waiting.pop_front() else { break };
             self.bytes -= cost(&oldest.message);

@@ -307,7 +307,7 @@ impl Node {
 
     fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {
         let Some(key) = &kept.key else { return };
-        let scope = self.keys.digest(&[kept.publisher.as_bytes(), kept.subject.as_bytes(), key]);
+        let scope = self.keys.scope(&kept.holder, &kept.subject, key);
         let content = self.keys.digest(&[&[kept.kind as u8, 1], &kept.content_bytes().to_le_bytes(), kept.bytes()]);
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
         self.keys.insert(scope, Known { content, at: Some(at), arrival: kept.arrival }, then_ms);

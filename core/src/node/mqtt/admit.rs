@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::Node;
 use super::{Kept, Will};
+use crate::holder::Holder;
 use crate::message::LogId;
 use crate::position::Now;
 use crate::report::ConnectionId;
@@ -17,16 +18,16 @@ pub struct Before {
 
 impl Node {
     /// What the session of a client that is away subscribes to, if this identity owns it.
-    pub fn kept_selectors(&self, id: &str, identity: &str) -> impl Iterator<Item = &str> {
-        let client = self.clients.by_id.get(id).filter(|client| *client.identity == *identity);
+    pub fn kept_selectors(&self, id: &str, holder: &Holder) -> impl Iterator<Item = &str> {
+        let client = self.clients.by_id.get(id).filter(|client| client.is_of(holder));
         let kept = client.and_then(|client| client.kept.as_ref());
         kept.into_iter().flat_map(|kept| kept.subscriptions.iter().map(|subscription| &*subscription.selector))
     }
 
     /// Whether a connection of this identity has the client now.
-    pub fn is_connected(&self, id: &str, identity: &str) -> bool {
+    pub fn is_connected(&self, id: &str, holder: &Holder) -> bool {
         let client = self.clients.by_id.get(id);
-        client.is_some_and(|client| client.owner.is_some() && *client.identity == *identity)
+        client.is_some_and(|client| client.owner.is_some() && client.is_of(holder))
     }
 
     /// The subject of a message in flight, where its log is known.

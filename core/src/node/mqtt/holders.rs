@@ -91,6 +91,13 @@ impl Holders {
     }
 }
 
+/// Whose share of the node's bound it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Client(Arc<crate::holder::Holder>),
+    Group(Arc<str>),
+}
+
 /// A holder's subscriptions, with the arrivals after which they are owed.
 type Parts = Vec<(Pattern, u64)>;
 
@@ -251,22 +258,23 @@ impl Node {
             bytes_max => bytes_max.min(limits.logs_bytes_max / 2),
         };
         let Some(excess) = self.counts.owed_bytes.checked_sub(bytes_max).filter(|excess| *excess > 0) else { return };
-        let mut shares: HashMap<Arc<str>, usize> = HashMap::new();
-        let all: Vec<(u64, usize, Arc<str>)> =
-            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.identity_of(holder))).collect();
-        for (_, bytes, identity) in &all {
-            *shares.entry(Arc::clone(identity)).or_default() += bytes;
+        let mut shares: HashMap<Owner, usize> = HashMap::new();
+        let all: Vec<(u64, usize, Owner)> =
+            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.owner_of(holder))).collect();
+        for (_, bytes, owner) in &all {
+            *shares.entry(owner.clone()).or_default() += bytes;
         }
-        let weight = |one: &&(u64, usize, Arc<str>)| (shares.get(&one.2).copied().unwrap_or(0), one.1);
+        let weight = |one: &&(u64, usize, Owner)| (shares.get(&one.2).copied().unwrap_or(0), one.1);
         if let Some((key, bytes, _)) = all.iter().max_by_key(weight) {
             self.holders.begin(*key, Some(bytes.saturating_sub(excess)));
         }
     }
 
     /// Whose a holder is; a group is its own.
-    fn identity_of(&self, holder: &Holder) -> Arc<str> {
+    fn owner_of(&self, holder: &Holder) -> Owner {
         let client = self.clients.by_id.get(&holder.name);
-        client.map_or_else(|| Arc::clone(&holder.name), |client| Arc::clone(&client.identity))
+        client
+            .map_or_else(|| Owner::Group(Arc::clone(&holder.name)), |client| Owner::Client(Arc::clone(&client.holder)))
     }
 }
 

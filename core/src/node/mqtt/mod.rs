@@ -2,12 +2,14 @@
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
 mod admit;
+mod client;
 mod dealt;
 mod groups;
 mod holders;
 mod holds;
 mod inherited;
 mod owed;
+mod revoked;
 mod saved;
 mod willed;
 
@@ -16,11 +18,13 @@ use std::sync::Arc;
 
 use super::Node;
 use super::listeners::bit;
+use crate::holder::Holder;
 use crate::message::{LogId, Message};
 use crate::position::Now;
 use crate::report::ConnectionId;
 
 pub use admit::Before;
+use client::Client;
 pub use dealt::Dealt;
 pub use groups::Portion;
 pub(super) use groups::{GROUP, Groups};
@@ -29,6 +33,7 @@ pub use holders::Overdue;
 pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
+pub use revoked::Ended;
 pub(super) use saved::{Pending, SESSION};
 pub use willed::Will;
 pub(super) use willed::{PendingWill, WILL};
@@ -142,38 +147,6 @@ pub enum Claim {
     },
 }
 
-#[derive(Debug)]
-struct Client {
-    /// Names the client in messages, so that it can be left out of what it published itself.
-    serial: u32,
-    identity: Arc<str>,
-    owner: Option<ConnectionId>,
-    kept: Option<Box<Kept>>,
-    expires_ms: u64,
-    will: Option<Box<(u64, Will)>>,
-    /// What it holds while it is connected, or until it has its place again.
-    hold: Option<Box<holds::Hold>>,
-    /// The journal's notes hold its session, and its will.
-    has_note: bool,
-    has_will_note: bool,
-}
-
-impl Client {
-    fn new(serial: u32, identity: Arc<str>) -> Self {
-        Self {
-            serial,
-            identity,
-            owner: None,
-            kept: None,
-            expires_ms: 0,
-            will: None,
-            hold: None,
-            has_note: false,
-            has_will_note: false,
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 pub(in crate::node) struct Clients {
     /// In boxes: a table is half empty when it has grown.
@@ -209,21 +182,24 @@ impl Clients {
 
 impl Node {
     /// A connection says that it is this client. `is_clean`: what is kept of it is forgotten.
-    pub fn claim(&mut self, id: &Arc<str>, identity: &Arc<str>, connection: ConnectionId, is_clean: bool) -> Claim {
+    pub fn claim(&mut self, id: &Arc<str>, holder: &Arc<Holder>, connection: ConnectionId, is_clean: bool) -> Claim {
         let abandoned = self.feed.abandoned;
         let clients = &mut self.clients;
         clients.forget_timers(id);
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let serial = clients.last_serial;
         let client = clients.by_id.entry(Arc::clone(id)).or_insert_with(|| {
-            let identity = Arc::clone(identity);
-            Box::new(Client::new(serial, identity))
+            let holder = Arc::clone(holder);
+            Box::new(Client::new(serial, holder))
         });
-        if client.identity != *identity {
+        let is_own = client.is_of(holder);
+        if !is_own && !client.holder.is_anonymous() {
             let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
             self.restore_timers(id, due);
             return Claim::Foreign;
         }
+        // What nobody in particular holds is given up to who has a name, and nothing of it is handed over.
+        let is_clean = is_clean || !is_own;
         let is_held = client.owner.filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
         if let Some(owner) = is_held {
             let earlier = clients.waiting.insert(client.serial, connection).filter(|earlier| *earlier != connection);
@@ -234,7 +210,7 @@ impl Node {
             self.wakes |= wakes;
             return Claim::Wait;
         }
-        client.owner = Some(connection);
+        (client.owner, client.holder) = (Some(connection), Arc::clone(holder));
         // That of a connection whose shard gave up.
         let stale = client.hold.take();
         clients.waiting.remove(&client.serial);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Node;
 use super::{Client, InFlight, Kept, KeptSubscription};
+use crate::holder::Holder;
 use crate::message::LogId;
 use crate::position::{Now, Position};
 use crate::report::ConnectionId;
@@ -17,7 +18,8 @@ pub(in crate::node) const SESSION: &str = "session ";
 /// The note of one session.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
-    identity: Box<str>,
+    #[serde(flatten)]
+    holder: SavedHolder,
     /// How long it outlives its connection.
     session_ms: u64,
     /// When it ends (wall clock); 0: the client is connected.
@@ -29,6 +31,30 @@ struct Saved {
     gaps: Option<u32>,
     notices: Option<u32>,
     owed_after: u64,
+}
+
+/// Who owns what a note holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedHolder {
+    identity: Box<str>,
+    #[serde(default)]
+    tenant: Option<Box<str>>,
+    #[serde(default)]
+    authority: Box<str>,
+}
+
+impl SavedHolder {
+    pub(super) fn of(holder: &Holder) -> Self {
+        Self {
+            identity: Box::from(&*holder.identity),
+            tenant: (!holder.tenant.is_empty()).then(|| Box::from(&*holder.tenant)),
+            authority: Box::from(&*holder.authority),
+        }
+    }
+
+    pub(super) fn read(&self) -> Arc<Holder> {
+        Holder::new(self.tenant.as_deref().unwrap_or(""), &self.authority, &self.identity)
+    }
 }
 
 /// A packet in flight, by where its message stands.
@@ -73,7 +99,7 @@ impl Node {
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         let had_note = std::mem::replace(&mut client.has_note, kept.is_some());
         let saved = kept.map(|kept| Saved {
-            identity: Box::from(&*client.identity),
+            holder: SavedHolder::of(&client.holder),
             session_ms,
             expires_ms,
             subscriptions: kept.subscriptions.clone(),
@@ -129,8 +155,8 @@ impl Node {
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let (serial, expires_ms) = (clients.last_serial, now.mono_ms.saturating_add(left_ms));
         self.holders.add_client(serial, &id);
-        let (identity, kept) = (Arc::from(&*saved.identity), Some(Box::new(kept)));
-        let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, identity) };
+        let (holder, kept) = (saved.holder.read(), Some(Box::new(kept)));
+        let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, holder) };
         clients.by_id.insert(Arc::clone(&id), Box::new(client));
         clients.away += 1;
         self.restore_timers(&id, (expires_ms, None, serial));

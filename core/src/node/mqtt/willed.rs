@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Node;
 use super::NOBODY;
+use super::saved::SavedHolder;
 use crate::command::Ack;
 use crate::message::{Draft, FromMqtt, Kind};
 use crate::mqtt::Qos;
@@ -49,8 +50,8 @@ struct Willed {
     content_bytes: u32,
     reply_bytes: u16,
     bytes: String,
-    identity: Box<str>,
-    tenant: Option<Box<str>>,
+    #[serde(flatten)]
+    holder: SavedHolder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<Box<str>>,
 }
@@ -78,8 +79,7 @@ impl Willed {
             content_bytes: draft.content_bytes,
             reply_bytes: draft.reply_bytes,
             bytes: STANDARD.encode(&draft.bytes),
-            identity: Box::from(&*draft.identity),
-            tenant: draft.tenant.as_deref().map(Box::from),
+            holder: SavedHolder::of(&draft.holder),
             token: will.token.as_deref().map(Box::from),
         })
     }
@@ -106,8 +106,7 @@ impl Willed {
             mqtt: Some(FromMqtt { qos: Qos::from_bits(self.qos)?, publisher, expiry_s: self.expiry_s }),
             key: None,
             ack: Ack::Cached,
-            identity: Arc::from(self.identity),
-            tenant: self.tenant.map(Arc::from),
+            holder: self.holder.read(),
             connection: NOBODY,
         };
         Some(Will {
@@ -123,30 +122,6 @@ impl Willed {
 }
 
 impl Node {
-    /// Withholds the delayed wills of an identity, or of who came with a token of a name; how many there were.
-    pub fn withhold_wills(&mut self, identity: Option<&str>, token: Option<&str>) -> usize {
-        let is_meant = |will: &Will| {
-            identity.is_some_and(|identity| identity == &*will.draft.identity)
-                || token.is_some_and(|token| will.token.as_deref() == Some(token))
-        };
-        let due = self.due_wills.len();
-        self.due_wills.retain(|will| !is_meant(will));
-        let ids = self.clients.timers.values().filter(|id| {
-            let client = self.clients.by_id.get(&***id);
-            client.and_then(|client| client.will.as_ref()).is_some_and(|will| is_meant(&will.1))
-        });
-        let ids: std::collections::BTreeSet<Arc<str>> = ids.cloned().collect();
-        for id in &ids {
-            if let Some(client) = self.clients.by_id.get_mut(id)
-                && let Some(will) = client.will.take()
-            {
-                self.clients.timers.remove(&(will.0, client.serial));
-            }
-            self.note_will(id, None);
-        }
-        due - self.due_wills.len() + ids.len()
-    }
-
     /// A client has come, with this will.
     pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: &Will) {
         if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {

@@ -128,12 +128,12 @@ impl Shard {
         }
         let (now_ns, bounds) = (self.now_ns(), self.bounds);
         // One that takes over takes the place of the other, which goes [MQTT-3.1.4-3].
-        let takes_over = self.takes_over(socket, &access.identity);
+        let takes_over = self.takes_over(socket, &access.holder);
         let places = |max| if takes_over { 0 } else { max };
         let excess = |scope, what, wait_ms| Excess { scope, what, wait_ms };
         let mut identity = None;
-        if !access.identity.is_empty() && !bounds.identity.is_off() {
-            let key = Key::Identity(Arc::clone(&access.identity));
+        if !access.is_anonymous && !bounds.identity.is_off() {
+            let key = Key::Holder(Arc::clone(&access.holder));
             let account = self.accounts.open(key, bounds.rate_limit_entries_max, now_ns);
             if let Some(wait_ms) = account.connects.wait_ms(bounds.identity.connects, now_ns, 1) {
                 return Err(excess(Scope::Identity, What::Connects, wait_ms));
@@ -142,9 +142,12 @@ impl Shard {
             let member = Member::enter(account, places(bounds.identity.connections_max));
             identity = Some(Arc::new(member.ok_or(excess(Scope::Identity, What::Connections, 0))?));
         }
-        if !access.tenant.is_empty() && !bounds.tenant.is_off() {
-            let account =
-                self.accounts.open(Key::Tenant(Arc::clone(&access.tenant)), bounds.rate_limit_entries_max, now_ns);
+        if !access.holder.tenant.is_empty() && !bounds.tenant.is_off() {
+            let account = self.accounts.open(
+                Key::Tenant(Arc::clone(&access.holder.tenant)),
+                bounds.rate_limit_entries_max,
+                now_ns,
+            );
             let member = Member::enter(account, places(bounds.tenant.connections_max));
             access.tenant_member = Some(Arc::new(member.ok_or(excess(Scope::Tenant, What::Connections, 0))?));
         }
@@ -305,9 +308,9 @@ impl Shard {
         }
         let Some(access) = access.filter(|access| !access.is_anonymous) else { return };
         let mut counted = Access::clone(&access);
-        let (identity, tenant) = (Arc::clone(&access.identity), Arc::clone(&access.tenant));
+        let (holder, tenant) = (Arc::clone(&access.holder), Arc::clone(&access.holder.tenant));
         if bounds.identity.is_off() == access.identity_member.is_some() {
-            let member = (!bounds.identity.is_off()).then(|| enter(&self.accounts, Key::Identity(identity))).flatten();
+            let member = (!bounds.identity.is_off()).then(|| enter(&self.accounts, Key::Holder(holder))).flatten();
             counted.identity_member = member.map(Arc::new);
         }
         if (bounds.tenant.is_off() || tenant.is_empty()) == access.tenant_member.is_some() {

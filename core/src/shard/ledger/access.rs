@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ROWS_MAX;
 use crate::command::Outcome;
+use crate::holder::Holder;
 use crate::journal::{AccessKind, AccessRow, Peer};
 use crate::report::ConnectionId;
 use crate::shard::Shard;
@@ -26,11 +27,9 @@ impl Shard {
     pub(super) fn peer(&self, socket: u32) -> Peer {
         let connection = self.connections.get(socket);
         let access = connection.and_then(|c| c.access.as_ref());
-        let identity = access.map(|access| Arc::clone(&access.identity));
         Peer {
             connection: self.connection_id(socket),
-            tenant: access.and_then(|access| access.owner()),
-            identity: identity.unwrap_or_else(|| Arc::from("")),
+            holder: access.map_or_else(Holder::nobody, |access| Arc::clone(&access.holder)),
             client: connection.and_then(|c| c.client().cloned()).unwrap_or_else(|| Arc::from("")),
         }
     }
@@ -84,7 +83,7 @@ impl Shard {
         }
         let nobody: Arc<str> = Arc::from("");
         let connection = ConnectionId(0);
-        let peer = Peer { connection, tenant: None, identity: Arc::clone(&nobody), client: nobody };
+        let peer = Peer { connection, holder: Holder::nobody(), client: nobody };
         self.push_access(peer, address, "", AccessKind::Refused, |row| {
             (row.code, row.reason) = (Some(code), brief(reason));
         });

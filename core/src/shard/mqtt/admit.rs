@@ -8,6 +8,7 @@ use super::inbound::reason_of;
 use super::share::Share;
 use crate::codes::Code;
 use crate::command::Refusal;
+use crate::holder::Holder;
 use crate::mqtt::{Fault, Options, Reason, Version, split_shared};
 use crate::node::{Before, InFlight, Kept, KeptSubscription, Missed, Node};
 use crate::report::Report;
@@ -37,15 +38,15 @@ pub(super) struct Restored {
 
 impl Shard {
     /// Whether a connection that arrives will end another one of the same client.
-    pub(in crate::shard) fn takes_over(&self, socket: u32, identity: &str) -> bool {
+    pub(in crate::shard) fn takes_over(&self, socket: u32, holder: &Holder) -> bool {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
         let arriving = mqtt.filter(|mqtt| mqtt.arriving.is_some());
-        arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&mqtt.client_id, identity))
+        arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&holder.client_key(&mqtt.client_id), holder))
     }
 
     /// Asks the server about the next subscription of the session that its rules leave open; none when all are judged.
-    pub(super) fn judge_session(&mut self, socket: u32, id: &str, identity: &str) -> Result<Option<Step>, Fault> {
-        let selectors: Vec<Box<str>> = lock(&self.node).kept_selectors(id, identity).map(Box::from).collect();
+    pub(super) fn judge_session(&mut self, socket: u32, id: &str, holder: &Holder) -> Result<Option<Step>, Fault> {
+        let selectors: Vec<Box<str>> = lock(&self.node).kept_selectors(id, holder).map(Box::from).collect();
         if let Some(asked) = self.answers(socket).and_then(|answers| answers.asking.take()) {
             let verdict = self.judge_restored(socket, &asked);
             if let Some(answers) = self.answers(socket).filter(|_| verdict != Verdict::Ask) {

@@ -145,15 +145,19 @@ impl Shard {
                 }
             }
         }
-        let (id, identity, is_clean) = (Arc::clone(&mqtt.client_id), Arc::clone(&access.identity), arriving.is_clean);
+        let holder = Arc::clone(&access.holder);
+        let (id, is_clean) = (holder.client_key(&mqtt.client_id), arriving.is_clean);
         let connection_id = self.connection_id(socket);
-        if !is_clean && let Some(step) = self.judge_session(socket, &id, &identity)? {
+        if !is_clean && let Some(step) = self.judge_session(socket, &id, &holder)? {
             return Ok(step);
         }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
-        let claim = node.claim(&id, &identity, connection_id, is_clean);
+        if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
+            mqtt.client_key = Arc::clone(&id);
+        }
+        let claim = node.claim(&id, &holder, connection_id, is_clean);
         self.wakes |= node.take_wakes();
         let wills = node.take_wills();
         match claim {
@@ -188,7 +192,7 @@ impl Shard {
                 let selector = Selector::Subject(will.subject.clone());
                 will.is_answered = access.rights.leaves_open(Action::Publish, &selector);
                 will.token = access.token.clone();
-                (will.draft.identity, will.draft.tenant) = (Arc::clone(&access.identity), access.owner());
+                will.draft.holder = Arc::clone(&access.holder);
                 Box::new(will)
             });
         }
@@ -304,11 +308,17 @@ impl Mqtt {
     }
 
     /// Its client's rights have been revoked: nothing is published in its name any more.
-    pub(in crate::shard) fn withhold_will(&mut self) {
-        self.will = None;
+    /// Of an identity the session ends too. Whether there was one, and whether there was a will.
+    pub(in crate::shard) fn revoke(&mut self, is_identity: bool) -> (bool, bool) {
+        let has_session = is_identity && self.session_ms > 0;
+        if is_identity {
+            self.session_ms = 0;
+        }
+        (has_session, self.will.take().is_some())
     }
 
-    pub(super) fn client_id(&self) -> &Arc<str> {
-        &self.client_id
+    /// What the node keeps its client under.
+    pub(super) fn client_key(&self) -> &Arc<str> {
+        &self.client_key
     }
 }

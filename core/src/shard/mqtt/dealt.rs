@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::codec::Wire;
 use crate::command::GapReason;
+use crate::holder::{ANONYMOUS, Holder};
 use crate::journal::{DeliveryRow, Peer, Range};
 use crate::report::ConnectionId;
 use crate::shard::{Shard, lock};
@@ -20,10 +21,11 @@ impl Shard {
         let nobody: Arc<str> = Arc::from("");
         let member = stream.cursors.first().and_then(|&cursor| self.cursors.get(cursor));
         let access = member.and_then(|cursor| self.connections.get(cursor.connection)?.access.as_ref());
-        let tenant = access.and_then(|access| access.owner());
+        let tenant = access.map_or("", |access| &*access.holder.tenant);
+        let holder = Holder::new(tenant, ANONYMOUS, "");
         // No connection has such a number, and no other group of this run.
         let connection = ConnectionId(u64::from(number).wrapping_neg());
-        let peer = Peer { connection, tenant, identity: Arc::clone(&nobody), client: nobody };
+        let peer = Peer { connection, holder, client: nobody };
         let (selector, run) = (Arc::clone(&stream.name), self.settings.run);
         let Some(time_us) = self.delivery_time_us() else { return };
         self.put_delivery(DeliveryRow {

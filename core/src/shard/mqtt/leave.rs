@@ -18,10 +18,10 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let stage = std::mem::replace(&mut mqtt.stage, Stage::Left);
-        let client_id = Arc::clone(mqtt.client_id());
+        let client_key = Arc::clone(mqtt.client_key());
         match stage {
             Stage::Fresh | Stage::Left => return,
-            Stage::Arriving => return lock(&self.node).stop_waiting(&client_id, connection_id),
+            Stage::Arriving => return lock(&self.node).stop_waiting(&client_key, connection_id),
             Stage::Open => {}
         }
         let (mut will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
@@ -42,7 +42,7 @@ impl Shard {
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
             Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 }
         });
-        node.release(&client_id, connection_id, kept, will, session_ms, self.now);
+        node.release(&client_key, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();
         self.wakes |= node.take_wakes();
         drop(node);
@@ -117,8 +117,7 @@ impl Shard {
     /// Publishes what lost clients have willed, where their rights still cover it.
     pub(in crate::shard) fn publish_wills(&mut self, wills: Vec<Will>) {
         for will in wills {
-            let access =
-                Access::granted(Arc::clone(&will.draft.identity), Arc::from(""), Arc::clone(&will.rights), None);
+            let access = Access::granted(Arc::clone(&will.draft.holder), Arc::clone(&will.rights), None);
             let door = Door { may_subscribe: false, may_publish: will.may_publish };
             let selector = Selector::Subject(will.subject);
             let verdict = decide(Some(&access), door, Action::Publish, &selector);

@@ -58,6 +58,8 @@ pub(super) struct Mqtt {
     /// The client, as messages name their publisher.
     serial: u32,
     client_id: Arc<str>,
+    /// What the node keeps the client under: its identifier within its tenant.
+    client_key: Arc<str>,
     /// A packet that is not whole yet, and what waits for an answer of the server.
     pub(super) held: Vec<u8>,
     /// Silence after which the client is taken for lost, 0 none; and when it was last heard (monotonic ms).
@@ -121,6 +123,7 @@ impl Mqtt {
             stage: Stage::Fresh,
             serial: 0,
             client_id: Arc::from(""),
+            client_key: Arc::from(""),
             held: Vec::new(),
             silence_ms_max: 0,
             heard_ms: now_ms,

@@ -6,6 +6,7 @@ use super::Aliases;
 use super::inbound::reason_of;
 use crate::codes::Code;
 use crate::command::Id;
+use crate::holder::Holder;
 use crate::json;
 use crate::limits::Limits;
 use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
@@ -65,7 +66,7 @@ impl Shard {
         let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
         let mut draft =
             draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
-        (draft.identity, draft.tenant) = (Arc::clone(&access.identity), access.owner());
+        draft.holder = Arc::clone(&access.holder);
         draft.connection = socket;
         let id = match publish.qos {
             Qos::AtMostOnce => Id::None,
@@ -323,7 +324,7 @@ pub(super) fn draft_of(
 ) -> Draft {
     let reply_to = carried.response_topic.map(subject_of).unwrap_or_default();
     let mqtt = FromMqtt { qos, publisher, expiry_s: carried.expiry_s.unwrap_or(NO_EXPIRY) };
-    let draft = Draft::new(kind, payload, &reply_to, Arc::from(""), NOBODY);
+    let draft = Draft::new(kind, payload, &reply_to, Holder::nobody(), NOBODY);
     let mut draft = draft.from_mqtt(mqtt, |out| carried.put_forwarded(out));
     draft.is_retained = Some(is_retained);
     draft

@@ -23,7 +23,7 @@ impl Shard {
         if mqtt.stage != Stage::Open || std::mem::replace(&mut mqtt.saved, state) == state {
             return;
         }
-        let (id, session_ms) = (Arc::clone(&mqtt.client_id), mqtt.session_ms);
+        let (id, session_ms) = (Arc::clone(&mqtt.client_key), mqtt.session_ms);
         let (in_flight, last_packet_id) = mqtt.flight.show();
         let (received, gaps, notices) = (mqtt.received.clone(), mqtt.gaps, mqtt.notices);
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
@@ -40,7 +40,7 @@ impl Shard {
         if let Some(mqtt) = mqtt.filter(|_| self.settings.journal.is_some())
             && let Some(will) = &mqtt.will
         {
-            lock(&self.node).save_will(&mqtt.client_id, self.connection_id(socket), will);
+            lock(&self.node).save_will(&mqtt.client_key, self.connection_id(socket), will);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::http::get;
 use crate::mqtt::{come, connect, listeners, packet, text};
 use crate::world::{World, masked, open_settings};
 use godwit_core::codes::Code;
+use godwit_core::holder::Holder;
 use godwit_core::journal::{AccessRow, Rows};
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::Rights;
@@ -47,8 +48,8 @@ fn questions(world: &mut World) -> Vec<(ConnectionId, bool)> {
 
 fn grant(world: &mut World, connection: ConnectionId) {
     let rights = Arc::new(Rights::compile(&open_settings().anonymous.expect("rules")).expect("rights"));
-    let (identity, tenant) = ("ann".into(), "".into());
-    world.order(0, Order::Grant { connection, identity, rights, expires_ms: None, token: None, tenant });
+    let holder = Holder::new("", "authorizer", "ann");
+    world.order(0, Order::Grant { connection, holder, rights, expires_ms: None, token: None });
     world.turn(0);
 }
 
@@ -62,7 +63,7 @@ fn a_websocket_has_come_at_its_first_command_whatever_that_is() {
         world.ask(place, command);
         let came = rows(&mut world);
         assert_eq!(
-            (came[0].kind.name(), came[0].protocol, &*came[0].peer.identity),
+            (came[0].kind.name(), came[0].protocol, &*came[0].peer.holder.identity),
             ("connected", "json", ""),
             "{command}"
         );

@@ -5,6 +5,7 @@ use super::end::{packet, subscribe, text};
 use super::listeners;
 use crate::world::{Place, World, open_settings};
 use godwit_core::codes::Code;
+use godwit_core::holder::{Holder, Revoked};
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::{Rights, Rule};
 use godwit_core::settings::{RuleSettings, Settings};
@@ -13,7 +14,7 @@ fn rule(pattern: &str, actions: &str, verdict: &str) -> RuleSettings {
     RuleSettings { pattern: pattern.into(), actions: actions.into(), verdict: verdict.into() }
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let mut settings = Settings { listeners: listeners(), asks_on_connect: true, ..open_settings() };
     settings.listeners.push(godwit_core::settings::Listener { role: "publish".into(), ..listeners().remove(1) });
     settings.limits.idle_ms_max = 1 << 40;
@@ -21,7 +22,7 @@ fn settings() -> Settings {
 }
 
 /// A CONNECT of MQTT 5.0 with a token, whose session outlives it, and a will on `/will` if asked for.
-fn connect_with(name: &str, has_will: bool) -> Vec<u8> {
+pub(super) fn connect_with(name: &str, has_will: bool) -> Vec<u8> {
     let flags = if has_will { 0x84 } else { 0x80 };
     let will: Vec<u8> = if has_will { [&[0][..], &text("will"), &text("gone")].concat() } else { Vec::new() };
     let keep = [5, 0x11, 0, 0, 0xff, 0xff];
@@ -36,15 +37,23 @@ fn question(world: &mut World) -> Option<ConnectionId> {
 }
 
 fn grant(connection: ConnectionId, rules: &[RuleSettings]) -> Order {
+    grant_to(connection, Holder::new("", "authorizer", "ann"), rules)
+}
+
+fn grant_to(connection: ConnectionId, holder: Arc<Holder>, rules: &[RuleSettings]) -> Order {
     let rights = Arc::new(Rights::compile(rules).expect("rules"));
-    Order::Grant {
-        connection,
-        identity: "ann".into(),
-        rights,
-        expires_ms: None,
-        token: Some("t".into()),
-        tenant: "".into(),
-    }
+    Order::Grant { connection, holder, rights, expires_ms: None, token: Some("t".into()) }
+}
+
+/// Somebody comes who may do everything.
+pub(super) fn come_as(world: &mut World, holder: Arc<Holder>, says: &[u8]) -> Place {
+    let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
+    world.bytes(place, says);
+    world.turn_all();
+    let connection = question(world).expect("a question");
+    world.order(0, grant_to(connection, holder, &all()));
+    world.turn_all();
+    place
 }
 
 /// Ann comes by a listener with rules.
@@ -58,16 +67,16 @@ fn come(world: &mut World, listener: u8, says: &[u8], rules: &[RuleSettings]) ->
     place
 }
 
-fn taken(world: &mut World, place: Place) -> Vec<u8> {
+pub(super) fn taken(world: &mut World, place: Place) -> Vec<u8> {
     std::mem::take(&mut world.socket(place).taken)
 }
 
-fn has(bytes: &[u8], text: &str) -> bool {
+pub(super) fn has(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
 /// Publishes as somebody who may do everything.
-fn publish(world: &mut World, subject: &str, content: &str) {
+pub(super) fn publish(world: &mut World, subject: &str, content: &str) {
     let place = world.connect(0);
     world.say(place, &format!(r#"{{"publish":"{subject}","content":"{content}"}}"#));
     world.turn_all();
@@ -75,7 +84,7 @@ fn publish(world: &mut World, subject: &str, content: &str) {
 
 const ALL: [&str; 2] = ["/**", "both"];
 
-fn all() -> Vec<RuleSettings> {
+pub(super) fn all() -> Vec<RuleSettings> {
     vec![rule(ALL[0], ALL[1], "allow")]
 }
 
@@ -204,8 +213,12 @@ fn the_will_of_whoever_is_revoked_or_may_publish_no_more_is_withheld() {
         let code = Code::TokenRevoked;
         match case {
             0 => {}
-            1 => world.order(0, Order::Revoke { identity: Some("ann".into()), token: None, code }),
-            2 => world.order(0, Order::Revoke { identity: None, token: Some("t".into()), code }),
+            1 => world.order(
+                0,
+                Order::Revoke { revoked: Revoked { identity: Some("ann".into()), ..Revoked::default() }, code },
+            ),
+            2 => world
+                .order(0, Order::Revoke { revoked: Revoked { token: Some("t".into()), ..Revoked::default() }, code }),
             _ => {
                 let mut less = settings();
                 less.listeners[1].role = "subscribe".into();

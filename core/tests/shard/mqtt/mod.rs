@@ -4,6 +4,7 @@
 //! names it.
 mod admit;
 mod end;
+mod holder;
 mod overlap;
 mod owed;
 mod publisher;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_core::holder::Holder;
 use godwit_core::journal::{AccessKind, AccessRow, KeptMessage, MessageRow, Peer, Rows};
 use godwit_core::message::{Kind, LogId};
 use godwit_core::position::Position;
@@ -71,8 +72,7 @@ pub(crate) fn message_at(subject: &str, epoch: u64, sequence: u64, arrival: u64,
     let kept = kept.carry(content(subject, epoch, sequence).as_bytes(), "", &[]);
     MessageRow {
         message: Arc::new(kept.into_message(LogId { slot: 0, generation: 0 })),
-        publisher: "p".into(),
-        tenant: None,
+        holder: Holder::new("", "basic", "p"),
         key: None,
         is_mqtt: false,
         needs_disk: false,
@@ -84,7 +84,7 @@ pub(crate) fn access_rows(count: usize) -> Rows {
     let row = AccessRow {
         time_us: 1_000,
         kind: AccessKind::Connected,
-        peer: Peer { connection: ConnectionId(7), tenant: None, identity: "i".into(), client: "c".into() },
+        peer: Peer { connection: ConnectionId(7), holder: Holder::new("", "basic", "i"), client: "c".into() },
         address: "127.0.0.1:1".parse().unwrap(),
         protocol: "json",
         selector: None,

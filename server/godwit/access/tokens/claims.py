@@ -41,6 +41,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
             token_id=read_token_id(claims.get("jti")),
             tenant=read_tenant(claims, issuer),
             source=issuer.issuer,
+            authority=f"jwt:{issuer.issuer}",
         )
     except ClaimsInvalid:
         raise

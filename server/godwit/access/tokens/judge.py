@@ -1,7 +1,7 @@
 """The authorizer of mode `jwt`: from a token to a grant.
 
 Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
-batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it is revoked, it was
+batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it was
 verified `verified_tokens_ms_max` ago, or `verified_tokens_max` others came since: a storm of known clients costs no signatures.
 """
 
@@ -126,17 +126,6 @@ class TokenAuthorizer(Authorizer):
             await source.stop()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def forget(self, identity: str | None, token_id: str | None) -> None:
-        """A revocation names an identity or a token id: what was verified for it is remembered no longer."""
-        gone = [
-            digest
-            for digest, known in self._verified.items()
-            if (identity is not None and known.grant.identity == identity)
-            or (token_id is not None and known.grant.token_id == token_id)
-        ]
-        for digest in gone:
-            del self._verified[digest]
 
     @property
     def remembered(self) -> int:

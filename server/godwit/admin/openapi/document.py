@@ -45,10 +45,21 @@ LIMIT = Ask("limit", "Rows of a page.", {"type": "integer", "minimum": 1, "maxim
 PATTERN = Ask("pattern", "Only subjects that it holds.", TEXT)
 SUBJECT = Ask("subject", "The subject.", {**TEXT, "pattern": SUBJECT_SHAPE}, is_required=True)
 ONE = Ask("connection", "The connection's number.", CONNECTION, "path", True)
-REVOKED = (Ask("identity", "Whose.", TEXT), Ask("token_id", "Or of which token.", TEXT))
+REVOKED = (
+    Ask("identity", "Whose.", TEXT),
+    Ask("token_id", "Or of which token.", TEXT),
+    Ask("tenant", "The tenant that the revocation names.", TEXT),
+    Ask("authority", "The authority that the revocation names.", TEXT),
+)
 REVOCATION: Schema = {
     "type": "object",
-    "properties": {"identity": TEXT, "token_id": TEXT, "until_ms": {"type": "integer", "minimum": 0}},
+    "properties": {
+        "identity": TEXT,
+        "token_id": TEXT,
+        "tenant": TEXT,
+        "authority": TEXT,
+        "until_ms": {"type": "integer", "minimum": 0},
+    },
     "minProperties": 1,
     "additionalProperties": False,
 }
@@ -84,7 +95,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("get", "/v1/limits", "Every limit: its value, what is used of it, how often it was hit.", "Limits"),
     Operation("get", "/v1/refusals", "Who was refused last, and why.", "Refusals"),
     Operation("get", "/v1/revocations", "Whom the node lets in no more.", "Revocations"),
-    Operation("post", "/v1/revocations", "Closes and keeps out an identity, or who shows a token.", "Revocation",
+    Operation("post", "/v1/revocations", "Closes and keeps out an identity, or who shows a token.", "Revoked",
               errors=(400, 415, 507), status=201, body=REVOCATION),
     Operation("delete", "/v1/revocations", "Lifts a revocation.", "Lifted", REVOKED, (400, 404)),
     Operation("post", "/v1/purge", "Forgets a subject's messages and its snapshot.", "Purged", (SUBJECT,), (400, 404)),

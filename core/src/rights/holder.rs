@@ -1,0 +1,98 @@
+//! Who a connection is: a name, who vouches for it, and whose customer it is. Two authorities may use the same name for two people, so what
+//! a node keeps for somebody (quotas, idempotency keys, sessions, revocations) it keeps for all three together.
+use std::sync::{Arc, OnceLock};
+
+/// The authority of clients that nobody vouches for.
+pub const ANONYMOUS: &str = "anonymous";
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// Empty: of no tenant.
+    pub tenant: Arc<str>,
+    /// `jwt:ISSUER`, `certificate`, `authorizer`, `basic` or `anonymous`.
+    pub authority: Arc<str>,
+    /// Empty: nobody in particular.
+    pub identity: Arc<str>,
+}
+
+impl Holder {
+    pub fn new(tenant: &str, authority: &str, identity: &str) -> Arc<Self> {
+        Arc::new(Self { tenant: tenant.into(), authority: authority.into(), identity: identity.into() })
+    }
+
+    /// Nobody in particular.
+    pub fn nobody() -> Arc<Self> {
+        static NOBODY: OnceLock<Arc<Holder>> = OnceLock::new();
+        Arc::clone(NOBODY.get_or_init(|| Self::new("", ANONYMOUS, "")))
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.identity.is_empty() || &*self.authority == ANONYMOUS
+    }
+
+    /// What an MQTT client is kept under: to a tenant the node is a server of its own. No client identifier holds a NUL.
+    pub fn client_key(&self, id: &Arc<str>) -> Arc<str> {
+        if self.tenant.is_empty() { Arc::clone(id) } else { Arc::from(format!("{}\0{id}", self.tenant)) }
+    }
+}
+
+/// The client identifier within a key of `client_key`.
+pub fn client_of(key: &str) -> &str {
+    key.rsplit_once('\0').map_or(key, |(_, id)| id)
+}
+
+/// Whom a revocation means: every part that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Revoked {
+    pub identity: Option<Arc<str>>,
+    /// Only of this tenant.
+    pub tenant: Option<Arc<str>>,
+    /// Only where this authority vouches for the identity.
+    pub authority: Option<Arc<str>>,
+    /// The name of a token.
+    pub token: Option<Arc<str>>,
+}
+
+impl Revoked {
+    /// Whether it means who this is, or came with this token.
+    pub fn covers(&self, holder: &Holder, token: Option<&str>) -> bool {
+        let is_in = |asked: &Option<Arc<str>>, is: &Arc<str>| asked.as_ref().is_none_or(|asked| asked == is);
+        let is_named = self.identity.as_ref().is_some_and(|identity| *identity == holder.identity)
+            || self.token.is_some() && self.token.as_deref() == token;
+        is_named && is_in(&self.tenant, &holder.tenant) && is_in(&self.authority, &holder.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_identifier_belongs_to_its_tenant() {
+        let id: Arc<str> = "pump".into();
+        let keys = ["", "acme", "umbrella"].map(|tenant| Holder::new(tenant, "basic", "ann").client_key(&id));
+        assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
+        assert!(keys.iter().all(|key| client_of(key) == "pump"));
+    }
+
+    #[test]
+    fn a_revocation_means_all_of_a_name_unless_it_says_whose() {
+        let name = Some(Arc::from("ann"));
+        let (all, one) = (
+            Revoked { identity: name.clone(), ..Revoked::default() },
+            Revoked { identity: name, authority: Some("certificate".into()), ..Revoked::default() },
+        );
+        let (by_token, by_certificate) =
+            (Holder::new("", "jwt:https://id", "ann"), Holder::new("", "certificate", "ann"));
+        assert!(all.covers(&by_token, None) && all.covers(&by_certificate, None));
+        assert!(!one.covers(&by_token, None) && one.covers(&by_certificate, None));
+        assert!(!all.covers(&Holder::new("", "certificate", "bob"), None));
+        let token = Revoked { token: Some("t1".into()), ..Revoked::default() };
+        assert!(
+            token.covers(&by_token, Some("t1"))
+                && !token.covers(&by_token, None)
+                && !token.covers(&by_token, Some("t2"))
+        );
+    }
+}
