@@ -120,6 +120,8 @@ export const Code = Object.freeze({
   CodingUnsupported: 4166,
   /** What came is not the TLS, or the proxy's header, that this listener asks for. */
   HandshakeBroken: 4167,
+  /** A request without Origin and token may not name this host; client.hosts lists the names it may. */
+  HostForbidden: 4168,
   /** The server met a fault of its own while it did this. */
   CommandInternalError: 4199,
   /** The node stops or makes room; reconnect after reconnect_after_ms. */
@@ -204,6 +206,7 @@ export const CODES = new Map([
   [4165, { number: 4165, name: "MethodUnknown", retry: false, sentence: "The method is not known here." }],
   [4166, { number: 4166, name: "CodingUnsupported", retry: false, sentence: "The transfer coding is not known here: only chunked is." }],
   [4167, { number: 4167, name: "HandshakeBroken", retry: false, sentence: "What came is not the TLS, or the proxy's header, that this listener asks for." }],
+  [4168, { number: 4168, name: "HostForbidden", retry: false, sentence: "A request without Origin and token may not name this host; client.hosts lists the names it may." }],
   [4199, { number: 4199, name: "CommandInternalError", retry: true, sentence: "The server met a fault of its own while it did this." }],
   [4200, { number: 4200, name: "Draining", retry: true, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." }],
   [4201, { number: 4201, name: "ConnectionsTooMany", retry: true, sentence: "The node holds connections_max connections." }],

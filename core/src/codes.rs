@@ -122,6 +122,8 @@ pub enum Code {
     CodingUnsupported = 4166,
     /// What came is not the TLS, or the proxy's header, that this listener asks for.
     HandshakeBroken = 4167,
+    /// A request without Origin and token may not name this host; client.hosts lists the names it may.
+    HostForbidden = 4168,
     /// The server met a fault of its own while it did this.
     CommandInternalError = 4199,
     /// The node stops or makes room; reconnect after reconnect_after_ms.
@@ -153,7 +155,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 68] = [
+static ROWS: [Row; 69] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -212,6 +214,7 @@ static ROWS: [Row; 68] = [
     Row { code: Code::MethodUnknown, name: "MethodUnknown", retry: false, http: 501, sentence: "The method is not known here." },
     Row { code: Code::CodingUnsupported, name: "CodingUnsupported", retry: false, http: 501, sentence: "The transfer coding is not known here: only chunked is." },
     Row { code: Code::HandshakeBroken, name: "HandshakeBroken", retry: false, http: 400, sentence: "What came is not the TLS, or the proxy's header, that this listener asks for." },
+    Row { code: Code::HostForbidden, name: "HostForbidden", retry: false, http: 403, sentence: "A request without Origin and token may not name this host; client.hosts lists the names it may." },
     Row { code: Code::CommandInternalError, name: "CommandInternalError", retry: true, http: 500, sentence: "The server met a fault of its own while it did this." },
     Row { code: Code::Draining, name: "Draining", retry: true, http: 503, sentence: "The node stops or makes room; reconnect after reconnect_after_ms." },
     Row { code: Code::ConnectionsTooMany, name: "ConnectionsTooMany", retry: true, http: 503, sentence: "The node holds connections_max connections." },

@@ -25,6 +25,8 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// Origins whose pages may connect, such as `https://a.example`; none: any. Who names no origin is no page.
     pub origins: Vec<String>,
+    /// With origins: names that requests without one may be addressed to, beside addresses and localhost.
+    pub hosts: Vec<String>,
     /// A publish of MQTT 3.1.1 that cannot be kept is acknowledged and dropped; else it ends the connection.
     pub drops_mqtt_refused: bool,
     /// WebSocket clients that offer permessage-deflate get it.

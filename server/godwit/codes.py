@@ -70,6 +70,7 @@ class Code(IntEnum):
     METHOD_UNKNOWN = 4165
     CODING_UNSUPPORTED = 4166
     HANDSHAKE_BROKEN = 4167
+    HOST_FORBIDDEN = 4168
     COMMAND_INTERNAL_ERROR = 4199
     DRAINING = 4200
     CONNECTIONS_TOO_MANY = 4201
@@ -324,6 +325,10 @@ CODES: dict[int, CodeFacts] = {
     Code.HANDSHAKE_BROKEN: CodeFacts(
         4167, "HandshakeBroken", False, 400,
         "What came is not the TLS, or the proxy's header, that this listener asks for.",
+    ),
+    Code.HOST_FORBIDDEN: CodeFacts(
+        4168, "HostForbidden", False, 403,
+        "A request without Origin and token may not name this host; client.hosts lists the names it may.",
     ),
     Code.COMMAND_INTERNAL_ERROR: CodeFacts(
         4199, "CommandInternalError", True, 500,

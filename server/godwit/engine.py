@@ -284,6 +284,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "listeners": _list_listeners(config),
         "tls": make_tls(config.tls),
         "origins": list(config.client.origins),
+        "hosts": list(config.client.hosts),
         "compresses": config.client.compression,
         "drops_mqtt_refused": config.mqtt.refused == "drop",
         "publisher_addresses": list(config.access.publisher_addresses),

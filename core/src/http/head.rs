@@ -47,6 +47,8 @@ pub struct Head<'a> {
     pub(super) names_websocket: bool,
     pub authorization: Option<&'a str>,
     pub origin: Option<&'a str>,
+    /// As the field says it, with a port perhaps; none: HTTP/1.0.
+    pub host: Option<&'a str>,
     /// Every `X-Forwarded-For`, as they came; one that is not ASCII as nobody's address. Whose word it is, is not looked at here.
     pub forwarded: Vec<&'a str>,
     pub content_type: Option<&'a str>,
@@ -206,6 +208,7 @@ impl<'a> Head<'a> {
             names_websocket: false,
             authorization: None,
             origin: None,
+            host: None,
             forwarded: Vec::new(),
             content_type: None,
             content_encoding: None,
@@ -283,7 +286,7 @@ impl<'a> Head<'a> {
     fn settle(&mut self, seen: &Seen<'a>, is_old: bool) -> Result<(), Refused> {
         self.is_last = seen.closes || is_old;
         match seen.host {
-            Some(host) if is_authority(host) => {}
+            Some(host) if is_authority(host) => self.host = Some(host),
             None if is_old => {}
             _ => return Err(malformed("Host is missing or bad")),
         }

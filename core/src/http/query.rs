@@ -89,14 +89,16 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains(char::is_control)).map(Cow::Owned)
 }
 
-/// A token from `Authorization: Bearer`, or else from `token=`.
+/// A token from `Authorization: Bearer`, or else from `token=`. Other credentials are a proxy's, and no token of ours.
 ///
 /// # Errors
 /// Where it is repeated or does not decode.
 pub fn find_token(head: &Head<'_>) -> Result<Option<String>, Refused> {
     if let Some(value) = head.authorization {
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-        return Ok(scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()));
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Ok(Some(token.trim().to_owned()));
+        }
     }
     let mut found = None;
     for raw in head.query.split('&').filter_map(|pair| pair.strip_prefix("token=")) {

@@ -97,6 +97,8 @@ fn the_token_is_handed_on() {
     assert_eq!(read(plus("authorization: bearer abc")).as_deref(), Some("abc"));
     assert_eq!(read(with("/v1/live", "/v1/live?x=1&token=a%2Bb+c")).as_deref(), Some("a+b c"));
     assert_eq!(read(plus("Authorization: Basic abc")), None);
+    let behind_a_proxy = plus("Authorization: Basic abc").replace("/v1/live", "/v1/live?token=t");
+    assert_eq!(read(behind_a_proxy).as_deref(), Some("t"), "a proxy's credentials hide no token");
     for bad in ["?token=%", "?token=%0a", "?token=%ff", "?token=a&token=b", "?token=%zz"] {
         assert_eq!(status(&with("/v1/live", &format!("/v1/live{bad}"))), 400, "{bad}");
     }

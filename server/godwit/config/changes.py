@@ -23,7 +23,14 @@ _OF_THE_START = {
 LIVE_KEYS = frozenset(
     {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
     | {"access.certificate_subscribe", "access.certificate_publish", "client.compression", "mqtt.refused"}
-    | {"client.origins", "client.trusted_proxies", "admin.token", "admin.token_file", "admin.token_for_reads"}
+    | {
+        "client.origins",
+        "client.hosts",
+        "client.trusted_proxies",
+        "admin.token",
+        "admin.token_file",
+        "admin.token_for_reads",
+    }
     | {f"journal.{kept}_{bound}_max" for kept in ("messages", "events") for bound in ("age_ms", "bytes")}
     | {key for key in OPTIONS if key.startswith(_LIVE_SECTIONS)} - _OF_THE_START
 )

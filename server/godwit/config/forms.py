@@ -35,6 +35,18 @@ def check_origins(origins: tuple[str, ...]) -> None:
             raise ValueError(f"holds {origin!r}, which is no origin such as https://a.example or http://127.0.0.1:8801")
 
 
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+
+
+def check_hosts(hosts: tuple[str, ...]) -> None:
+    """Names of hosts in small letters, without a port; raises ValueError."""
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise ValueError(
+                f"holds {host!r}: expected a name such as broker.example, in small letters and without a port"
+            )
+
+
 def check_networks(networks: tuple[str, ...]) -> None:
     """Addresses, or networks whose host bits are zero; raises ValueError."""
     for network in networks:

@@ -15,7 +15,15 @@ from typing import Any
 from ..limits import LIMITS
 from ..subject import check_pattern
 from .audit import AuditConfig
-from .forms import check_algorithms, check_authorities, check_networks, check_origins, check_patterns, check_templates
+from .forms import (
+    check_algorithms,
+    check_authorities,
+    check_hosts,
+    check_networks,
+    check_origins,
+    check_patterns,
+    check_templates,
+)
 from .journal import JournalConfig
 from .option import Address, Option, list_options, option
 from .tls import TlsConfig, check_address
@@ -61,6 +69,12 @@ class ClientConfig:
         (),
         "Origins whose pages may connect, such as https://a.example (the admin page's too); empty: any. Programs are not asked.",
         check=check_origins,
+    )
+    hosts: tuple[str, ...] = option(
+        (),
+        "With origins: names in the Host header that a plain request without Origin and token may have, beside addresses and "
+        "localhost. Any other name may be a page's that was pointed here (DNS rebinding).",
+        check=check_hosts,
     )
     compression: bool = option(
         False,

@@ -6,6 +6,7 @@ mod body;
 mod consume;
 mod end;
 mod event_ids;
+mod pages;
 mod produce;
 mod route;
 mod stream;
@@ -18,7 +19,7 @@ use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codec::Wire;
 use crate::codes::Code;
-use crate::http::{self, Chunked, Cors, Framing, Head, Method, Refused, Shape};
+use crate::http::{self, Chunked, Framing, Head, Method, Refused, Shape};
 use crate::report::Report;
 
 /// What a connection needs that speaks HTTP.
@@ -187,9 +188,9 @@ impl Shard {
             }
         };
         let head_bytes = head.head_bytes;
-        let cors = match find_cors(&settings.origins, head.origin) {
-            Some(cors) => cors,
-            None => return self.refuse_all(socket, &http::refuse(Code::OriginForbidden, "")),
+        let cors = match self.judge_page(socket, &head) {
+            Ok(cors) => cors,
+            Err(refused) => return self.refuse_all(socket, &refused),
         };
         self.take_forwarded(socket, &head.forwarded);
         if let Some(excess) = self.connections.get(socket).and_then(|c| c.details.as_ref()?.turned_away) {
@@ -287,16 +288,6 @@ impl Shard {
             self.answer_request(socket, &head, &kept.head, &kept.body, kept.done);
         }
         self.read_ahead(socket, out);
-    }
-}
-
-/// How the pages of an origin may see an answer; none: they may ask nothing here. A browser says whose page asks, and cannot be
-/// made to lie about it by that page; other programs say nothing.
-fn find_cors(origins: &[String], origin: Option<&str>) -> Option<Cors> {
-    match origin {
-        None => Some(Cors::None),
-        Some(_) if origins.is_empty() => Some(Cors::Any),
-        Some(origin) => origins.iter().position(|known| known == origin).map(|index| Cors::Of(index as u16)),
     }
 }
 
