@@ -3,12 +3,15 @@ use godwit_core::codes::Code;
 use godwit_core::command::Refusal;
 use godwit_core::holder::{Holder, Revoked};
 use godwit_core::report::{ConnectionId, Order};
-use godwit_core::rights::{Rights, Rule};
+use godwit_core::rights::{Rights, Rule, SharedRules};
 use godwit_core::settings::RuleSettings;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Rules that connections hold, once for all that were granted the same.
+static SHARED: LazyLock<Mutex<SharedRules>> = LazyLock::new(Mutex::default);
 
 type RuleTuple = (String, String, String);
 type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>, String);
@@ -22,6 +25,7 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
             let mut rights = Rights::compile(&rules).map_err(invalid)?;
             rights.source = source.map(Into::into);
+            rights.share(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner));
             let rights = Arc::new(rights);
             Ok(Order::Grant {
                 connection: ConnectionId(id),
@@ -50,9 +54,9 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
             Ok(Order::Revoke { revoked: Revoked { identity, tenant, authority, token }, code: code(number)? })
         }
         "answer" => {
-            let (_, id, rule): (String, u64, RuleTuple) = order.extract()?;
+            let (_, id, rule, is_background): (String, u64, RuleTuple, bool) = order.extract()?;
             let rule = Rule::compile(&rule_settings(rule)).map_err(invalid)?;
-            Ok(Order::Answer { connection: ConnectionId(id), rule })
+            Ok(Order::Answer { connection: ConnectionId(id), rule, is_background })
         }
         other => Err(PyValueError::new_err(format!("{other:?} is no order"))),
     }

@@ -10,12 +10,13 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
             let certificate = certificate.map(|der| PyBytes::new(py, &der));
             ("authorize", connection.0, token, client, address.to_string(), is_renewal, certificate).into_pyobject(py)
         }
-        Report::Ask { connection, holder, action, selector } => {
+        Report::Ask { connection, holder, action, selector, is_background } => {
             let action = match action {
                 Action::Subscribe => "subscribe",
                 Action::Publish => "publish",
             };
-            ("ask", connection.0, &*holder.identity, action, selector, &*holder.tenant, &*holder.authority)
+            let (tenant, authority) = (&*holder.tenant, &*holder.authority);
+            ("ask", connection.0, &*holder.identity, action, selector, tenant, authority, is_background)
                 .into_pyobject(py)
         }
         Report::Connected { connection, holder, client, address, protocol } => {

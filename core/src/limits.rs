@@ -97,6 +97,12 @@ pub struct Limits {
     pub idle_ms_max: u64,
     /// Time the peer has to answer a close; then the socket is closed.
     pub close_ms_max: u64,
+    /// Bytes of the authorizer's answers that one connection keeps; the oldest go, and are asked for again.
+    pub answers_bytes_max: usize,
+    /// Age at which an answer of the authorizer is asked for again; a live subscription goes on meanwhile, at most for one more age. 0: an answer does not age.
+    pub answers_age_ms: u64,
+    /// Age at which messages go on subjects that were first named by a `reply_to`, where their pattern says no less.
+    pub reply_age_ms_max: u64,
     /// Replies kept for one connection; past it the connection is not read.
     pub reply_buffer_bytes_max: usize,
     /// Most bytes read from logs in one turn for connections that catch up; the rest waits a turn.
@@ -209,6 +215,9 @@ impl Default for Limits {
             ping_interval_ms: 25_000,
             idle_ms_max: 60_000,
             close_ms_max: 5_000,
+            answers_bytes_max: 1_048_576,
+            answers_age_ms: 300_000,
+            reply_age_ms_max: 30_000,
             reply_buffer_bytes_max: 16_384,
             catch_up_bytes_max: 1_048_576,
             streams_per_shard_max: 1_000_000,

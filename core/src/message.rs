@@ -151,6 +151,8 @@ pub struct Draft {
     pub key: Option<Box<[u8]>>,
     /// What its publisher waits for.
     pub ack: Ack,
+    /// Its publisher may publish where it awaits replies, too.
+    pub owns_reply: bool,
     /// Who publishes.
     pub holder: Arc<Holder>,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
@@ -224,6 +226,7 @@ impl Draft {
             mqtt: None,
             key: None,
             ack: Ack::Cached,
+            owns_reply: true,
             holder,
             connection,
         }

@@ -210,7 +210,7 @@ impl Node {
     pub fn policy(&mut self, subject: &str) -> &Policy {
         let number = match self.names.find(subject).and_then(|id| self.names.get(id)) {
             Some(log) => log.policy,
-            None => self.policies.resolve(subject, &mut self.ages),
+            None => self.policies.resolve(subject, false, &mut self.ages),
         };
         self.policies.get(number)
     }

@@ -57,6 +57,8 @@ pub enum Report {
         holder: Arc<Holder>,
         action: Action,
         selector: String,
+        /// Nothing waits for it: a subscription that an answer granted goes on meanwhile.
+        is_background: bool,
     },
     Connected {
         connection: ConnectionId,
@@ -227,6 +229,8 @@ pub enum Order {
     Answer {
         connection: ConnectionId,
         rule: Rule,
+        /// The question was asked in the background.
+        is_background: bool,
     },
     Close {
         connection: ConnectionId,

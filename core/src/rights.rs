@@ -3,7 +3,9 @@
 //!
 //! An answer to a question stands beside the rules: it decides that question, and no other, where the rules leave it to the server, so
 //! that nothing is asked twice.
+mod answers;
 pub mod holder;
+mod rules;
 
 use std::sync::Arc;
 
@@ -11,9 +13,9 @@ use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
 use crate::subject::{Pattern, Selector};
-
-/// Answers one identity keeps; the oldest go, and are asked for again.
-pub(crate) const ANSWERS_MAX: usize = 1_000;
+use answers::Answers;
+use rules::Rules;
+pub use rules::SharedRules;
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +33,7 @@ pub enum Verdict {
     Ask,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub pattern: Pattern,
     pub subscribe: bool,
@@ -39,12 +41,12 @@ pub struct Rule {
     pub verdict: Verdict,
 }
 
-/// All rules of one identity; shared by its connections.
+/// What one connection may do.
 #[derive(Clone, Debug, Default)]
 pub struct Rights {
-    /// The most specific first, of equally specific ones the strictest: the first that holds a subject decides.
-    rules: Vec<Rule>,
-    answers: Vec<Rule>,
+    rules: Arc<Rules>,
+    /// Of one connection alone.
+    answers: Arc<Answers>,
     /// Who vouched for them, as `Order::Withdraw` names it.
     pub source: Option<Arc<str>>,
 }
@@ -52,29 +54,41 @@ pub struct Rights {
 impl Rights {
     /// Compiles rules as the settings or the server write them. What no rule holds is denied.
     pub fn compile(settings: &[RuleSettings]) -> Result<Self, Refusal> {
-        let mut rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
-        rules.sort_by(|a, b| {
-            let specificity = b.pattern.compare_specificity(&a.pattern);
-            specificity.then(strictness(b.verdict).cmp(&strictness(a.verdict)))
-        });
-        Ok(Self { rules, answers: Vec::new(), source: None })
+        let rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { rules: Arc::new(Rules::new(rules)), ..Self::default() })
     }
 
-    /// The same rights and one more answer.
+    /// Holds the rules once with all who were granted the same.
+    pub fn share(&mut self, shared: &mut SharedRules) {
+        self.rules = shared.share(std::mem::take(&mut self.rules));
+    }
+
+    /// Whether both hold the same rules in the same place.
+    pub fn has_same_rules(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rules, &other.rules)
+    }
+
+    /// The same rules, for a connection that was asked nothing yet.
     #[must_use]
-    pub fn with(&self, answer: Rule) -> Self {
-        let mut more = self.clone();
-        if more.answers.len() >= ANSWERS_MAX {
-            more.answers.remove(0);
+    pub fn unanswered(&self) -> Self {
+        Self { rules: Arc::clone(&self.rules), source: self.source.clone(), ..Self::default() }
+    }
+
+    /// Keeps an answer, until it is too old (monotonic ms).
+    pub fn keep(&self, answer: &Rule, until_ms: u64, bytes_max: usize) {
+        for action in [Action::Subscribe, Action::Publish].into_iter().filter(|&action| answer.concerns(action)) {
+            self.answers.keep(action, answer.pattern.text(), answer.verdict, until_ms, bytes_max);
         }
-        more.answers.push(answer);
-        more
+    }
+
+    /// Questions whose answers are too old, and what was said; they are open again.
+    pub fn take_old(&self, now_ms: u64) -> Vec<(Action, Box<str>, Verdict)> {
+        if self.answers.is_empty() { Vec::new() } else { self.answers.take_old(now_ms) }
     }
 
     /// Of the rules that hold `subject`, what the most specific says; on a tie deny goes before ask, and ask before allow.
     pub fn judge_subject(&self, action: Action, subject: &str) -> Verdict {
-        let mut rules = self.rules.iter().filter(|rule| rule.concerns(action));
-        match rules.find(|rule| rule.pattern.matches(subject)).map_or(Verdict::Deny, |rule| rule.verdict) {
+        match self.rules.judge(action, subject) {
             Verdict::Ask => self.answer(action, subject),
             verdict => verdict,
         }
@@ -86,7 +100,7 @@ impl Rights {
         if !pattern.has_wildcard() {
             return self.judge_subject(action, pattern.text());
         }
-        let rules = || self.rules.iter().filter(|rule| rule.concerns(action));
+        let rules = || self.rules.of(action);
         if rules().any(|rule| rule.verdict == Verdict::Deny && rule.pattern.overlaps(pattern)) {
             return Verdict::Deny;
         }
@@ -109,7 +123,7 @@ impl Rights {
 
     /// Whether the rules alone leave this to the server.
     pub fn leaves_open(&self, action: Action, selector: &Selector) -> bool {
-        let asked = Self { rules: self.rules.clone(), answers: Vec::new(), source: None };
+        let asked = self.unanswered();
         let verdict = match selector {
             Selector::Subject(subject) => asked.judge_subject(action, subject),
             Selector::Pattern(pattern) => asked.judge_pattern(action, pattern),
@@ -120,8 +134,7 @@ impl Rights {
     /// The last answer to exactly this question; without one, the question stands. What was said of a pattern says nothing of a
     /// subject in it: the authorizer may grant one and refuse the other.
     fn answer(&self, action: Action, selector: &str) -> Verdict {
-        let mut answers = self.answers.iter().rev().filter(|rule| rule.concerns(action));
-        answers.find(|rule| rule.pattern.text() == selector).map_or(Verdict::Ask, |rule| rule.verdict)
+        self.answers.find(action, selector).unwrap_or(Verdict::Ask)
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// A publish of MQTT 3.1.1 that cannot be kept is acknowledged and dropped; else it ends the connection.
     pub drops_mqtt_refused: bool,
+    /// Replies may be awaited only where the requester may publish; else the right to subscribe suffices.
+    pub reply_to_needs_publish: bool,
     /// WebSocket clients that offer permessage-deflate get it.
     pub compresses: bool,
     /// For conformance suites, which no configuration can name: every WebSocket message is sent back as it came.

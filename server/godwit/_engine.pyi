@@ -36,7 +36,7 @@ class Engine:
         """Takes all reports that wait.
 
         ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None),
-        ("ask", connection, identity, action, selector, tenant, authority),
+        ("ask", connection, identity, action, selector, tenant, authority, is_background),
         ("connected", connection, identity, client, address, wire, tenant, authority),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
         ("disconnected", connection, code, duration_ms), ("refused", address, code, reason),

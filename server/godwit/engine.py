@@ -67,6 +67,11 @@ class AuthorizeReport:
     certificate: bytes | None = field(default=None, repr=False)
     """The one its TLS connection was verified by (DER), where `tls.client_identity` makes it say who comes."""
 
+    @property
+    def key(self) -> str:
+        """A connection has one such question."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class AskReport:
@@ -78,6 +83,13 @@ class AskReport:
     selector: str
     tenant: str = ""
     authority: str = ""
+    is_background: bool = False
+    """Nothing waits: a subscription that an answer granted goes on until this one."""
+
+    @property
+    def key(self) -> str:
+        """A connection has one question that it waits for, and one for each subscription that is asked about again."""
+        return self.selector if self.is_background else ""
 
 
 class GrantOrder(NamedTuple):
@@ -101,6 +113,7 @@ class RefuseOrder(NamedTuple):
 class AnswerOrder(NamedTuple):
     connection: int
     rule: RuleTuple
+    is_background: bool = False
 
 
 class CloseOrder(NamedTuple):
@@ -287,6 +300,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "hosts": list(config.client.hosts),
         "compresses": config.client.compression,
         "drops_mqtt_refused": config.mqtt.refused == "drop",
+        "reply_to_needs_publish": config.access.reply_to == "publish",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
         "limits": dict(config.limits),
@@ -347,7 +361,7 @@ def make_authorize(report: tuple[Any, ...]) -> AuthorizeReport:
 
 
 def make_ask(report: tuple[Any, ...]) -> AskReport:
-    """("ask", connection, identity, action, selector, tenant, authority) as a value."""
+    """("ask", connection, identity, action, selector, tenant, authority, is_background) as a value."""
     return AskReport(*report[1:])
 
 

@@ -210,9 +210,10 @@ impl Node {
         if self.names.len() >= self.limits.subjects_max {
             return Err(Code::SubjectsTooMany);
         }
-        let policy = self.policies.resolve(subject, &mut self.ages);
+        let is_reply = self.replies.take(self.names.hash(subject));
+        let policy = self.policies.resolve(subject, is_reply, &mut self.ages);
         let mut log = Log::new(subject.into(), self.epoch, self.index.head(), policy);
-        log.is_reply = self.replies.take(self.names.hash(subject));
+        (log.is_reply, log.began_as_reply) = (is_reply, is_reply);
         Ok(self.names.insert(log))
     }
 
@@ -223,7 +224,8 @@ impl Node {
             return;
         }
         match self.names.find(name).and_then(|id| self.names.get_mut(id)) {
-            Some(log) => log.is_reply = true,
+            // Who may only listen there changes nothing for those who publish there already.
+            Some(log) => log.is_reply |= draft.owns_reply,
             None => self.replies.insert(self.names.hash(name)),
         }
     }

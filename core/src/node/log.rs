@@ -54,6 +54,8 @@ pub(super) struct Log {
     pub(super) published: Bucket,
     /// Somebody named it as the subject of replies.
     pub(super) is_reply: bool,
+    /// It was named as the place for replies before anything was published on it.
+    pub(super) began_as_reply: bool,
     /// Watchers think that somebody listens.
     pub(super) is_announced: bool,
     /// It waits for the moment when watchers hear that nobody does.
@@ -83,6 +85,7 @@ impl Log {
             policy,
             published: Bucket::default(),
             is_reply: false,
+            began_as_reply: false,
             is_announced: false,
             is_leaving: false,
             is_all: false,

@@ -44,6 +44,7 @@ pub(super) struct Policies {
     patterns: Vec<(Pattern, PatternSettings)>,
     basis: Policy,
     burst_ms: u64,
+    reply_age_ms_max: u64,
     known: Vec<Policy>,
 }
 
@@ -57,18 +58,31 @@ impl Policies {
             }
         }
         let basis = compile_basis(&settings.limits, ages);
-        Self { patterns, burst_ms: settings.limits.burst_ms_max, known: vec![basis.clone()], basis }
+        // Registered with the first age, so that what comes before the first such log is seen by its clock.
+        ages.register(settings.limits.reply_age_ms_max);
+        Self {
+            patterns,
+            burst_ms: settings.limits.burst_ms_max,
+            reply_age_ms_max: settings.limits.reply_age_ms_max,
+            known: vec![basis.clone()],
+            basis,
+        }
     }
 
     /// Other patterns and another basis. Policies that are in use keep their numbers.
     pub(super) fn replace(&mut self, settings: &Settings, ages: &mut Ages) {
         let fresh = Self::new(settings, ages);
         (self.patterns, self.basis, self.burst_ms) = (fresh.patterns, fresh.basis, fresh.burst_ms);
+        self.reply_age_ms_max = fresh.reply_age_ms_max;
     }
 
-    /// The number of the subject's policy.
-    pub(super) fn resolve(&mut self, subject: &str, ages: &mut Ages) -> u16 {
-        let policy = self.compile(subject, ages);
+    /// The number of the subject's policy; `is_reply`: it was first named as the place for replies.
+    pub(super) fn resolve(&mut self, subject: &str, is_reply: bool, ages: &mut Ages) -> u16 {
+        let mut policy = self.compile(subject, ages);
+        if is_reply && (policy.log_age_ms_max == 0 || policy.log_age_ms_max > self.reply_age_ms_max) {
+            policy.log_age_ms_max = self.reply_age_ms_max;
+            policy.log_age = ages.register(self.reply_age_ms_max);
+        }
         if let Some(at) = self.known.iter().position(|known| *known == policy) {
             return at as u16;
         }

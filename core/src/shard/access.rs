@@ -2,12 +2,13 @@
 //! subscribe, history, snapshot, retained, shared, will, REST. Nothing of a subject is shown, and nothing published on it, to
 //! whom `judge` has not said `Allow`; a wire asks with the selector it is about to serve, and serves nothing else.
 //! Owns what a listener and an address allow; what an identity may do is compiled in `rights`, how much of it in `quota`.
+mod asking;
 mod quota;
+mod reply;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::connection::{Access, Peer};
-use super::session::Step;
 use super::{Shard, lock};
 use crate::address::Networks;
 use crate::codes::Code;
@@ -15,10 +16,12 @@ use crate::command::Refusal;
 use crate::holder::Revoked;
 use crate::node::Ended;
 use crate::report::Report;
-use crate::rights::{Action, Rule, Verdict};
+use crate::rights::{Action, Verdict};
 use crate::settings::{Listener, Settings};
 use crate::subject::Selector;
+pub(super) use asking::{Prepaid, Reasked};
 pub(super) use quota::{Entry, Excess};
+pub(super) use reply::ReplyRight;
 
 /// What the way a client came by allows at all: its listener's role and, for publishers, its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,61 +116,6 @@ impl Shard {
                 "nothing may be published from this address, or over this listener"
             }
             Action::Publish => "your rights do not cover publishing here",
-        }
-    }
-
-    /// Brings a question that the rules leave open to the server; the command is executed anew with the answer. Where there was
-    /// none the command is refused, once: sent again, it is asked about again.
-    pub(super) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Result<Step, Refusal> {
-        if self.is_unanswered(socket, action, selector) {
-            self.forget_unanswered(socket);
-            return Err(Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()));
-        }
-        let connection = self.connection_id(socket);
-        let access = self.connections.get(socket).and_then(|c| c.access.clone());
-        if let Some(access) = access {
-            let holder = std::sync::Arc::clone(&access.holder);
-            self.reports.push(Report::Ask { connection, holder, action, selector: selector.to_owned() });
-        }
-        Ok(Step::Again)
-    }
-
-    /// The server's answer to a question: a rule, or one that leaves it open.
-    pub(super) fn take_answer(&mut self, socket: u32, rule: Rule) {
-        let Some(connection) = self.connections.get_mut(socket) else { return };
-        if rule.verdict == Verdict::Ask {
-            connection.details().unanswered.push(rule);
-        } else {
-            connection.access = connection.access.as_ref().map(|access| access.with(rule));
-        }
-    }
-
-    /// Whether the command under way has asked this already, and nobody answered.
-    pub(super) fn is_unanswered(&self, socket: u32, action: Action, selector: &str) -> bool {
-        let details = self.connections.get(socket).and_then(|connection| connection.details.as_ref());
-        details.is_some_and(|details| {
-            let mut open = details.unanswered.iter();
-            open.any(|rule| rule.concerns(action) && rule.pattern.text() == selector)
-        })
-    }
-
-    /// The command that asked is answered.
-    pub(super) fn forget_unanswered(&mut self, socket: u32) {
-        if let Some(details) = self.connections.get_mut(socket).and_then(|connection| connection.details.as_mut()) {
-            details.unanswered = Vec::new();
-            details.asked = 0;
-        }
-    }
-
-    /// How many parts of the command under way need not be asked about again.
-    pub(super) fn asked(&self, socket: u32) -> usize {
-        let details = self.connections.get(socket).and_then(|connection| connection.details.as_ref());
-        details.map_or(0, |details| details.asked)
-    }
-
-    pub(super) fn set_asked(&mut self, socket: u32, count: usize) {
-        if let Some(connection) = self.connections.get_mut(socket) {
-            connection.details().asked = count;
         }
     }
 

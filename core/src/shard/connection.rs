@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::access::{Door, Excess};
+use super::access::{Door, Excess, Prepaid, Reasked};
 use super::http::Exchange;
 use super::mqtt::Mqtt;
 use super::outbound::Rest;
@@ -68,9 +68,9 @@ impl Access {
         !self.is_anonymous && self.holder == other.holder
     }
 
-    /// The same identity with one more rule.
-    pub(super) fn with(&self, rule: Rule) -> Arc<Self> {
-        Arc::new(Self { rights: Arc::new(self.rights.with(rule)), ..self.clone() })
+    /// The same for one connection alone, with answers of its own.
+    pub(super) fn alone(&self) -> Arc<Self> {
+        Arc::new(Self { rights: Arc::new(self.rights.unanswered()), is_basis: false, ..self.clone() })
     }
 }
 
@@ -187,6 +187,10 @@ pub(super) struct Details {
     pub unanswered: Vec<Rule>,
     /// How many parts of it have been judged, where it has many to ask about.
     pub asked: usize,
+    /// What it has paid before it asked.
+    pub prepaid: Prepaid,
+    /// Subscriptions that the server is asked about again.
+    pub reasked: Vec<Reasked>,
     /// Answers that wait for the disk.
     pub awaiting: u32,
     /// What it has taken of the rates of one connection.
@@ -221,11 +225,13 @@ impl Details {
     /// Whether nothing of it is needed; what was taken of rates is made good by `now_ns`.
     fn is_empty(&self, now_ns: u64) -> bool {
         let Self { held, parked, rest, rest_bytes, connect_id, .. } = self;
-        let Self { unanswered, awaiting, purse, turned_away, close, exchange, half_since_ms, .. } = self;
+        let Self { unanswered, prepaid, reasked, awaiting, purse, turned_away, close, exchange, half_since_ms, .. } =
+            self;
         let is_read = held.is_empty() && parked.is_none() && half_since_ms.is_none() && exchange.is_none();
         let is_sent = rest.is_none() && *rest_bytes == 0 && *awaiting == 0 && close.is_none();
-        let is_asking = connect_id.is_some() || !unanswered.is_empty();
-        is_read && is_sent && !is_asking && turned_away.is_none() && purse.owed_ns(now_ns) == 0
+        let is_asking = connect_id.is_some() || !unanswered.is_empty() || !reasked.is_empty();
+        let has_paid = *prepaid != Prepaid::default();
+        is_read && is_sent && !is_asking && !has_paid && turned_away.is_none() && purse.owed_ns(now_ns) == 0
     }
 }
 

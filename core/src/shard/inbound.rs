@@ -257,7 +257,10 @@ impl Shard {
         if connection.phase == Phase::Http {
             return self.resume_request(socket, out);
         }
-        if connection.mqtt.is_some() {
+        // What it sent meanwhile is read only now.
+        connection.heard = Moment::at(self.now.mono_ms);
+        if let Some(mqtt) = &mut connection.mqtt {
+            mqtt.hear(self.now.mono_ms);
             return self.unpark_packets(socket, out);
         }
         let Some(mut parked) = connection.details().parked.take() else { return };

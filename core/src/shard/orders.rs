@@ -54,6 +54,7 @@ impl Shard {
                     self.connected(socket, &id);
                 }
                 self.judge_again(socket);
+                self.ask_all_again(socket);
                 self.look_at_token(socket);
                 self.unpark(socket, out);
             }
@@ -68,9 +69,12 @@ impl Shard {
                 self.close(socket, code, &reason);
                 self.unpark(socket, out);
             }
-            Order::Answer { connection, rule } => {
+            Order::Answer { connection, rule, is_background } => {
                 let Some(socket) = self.socket_of(connection) else { return };
-                self.take_answer(socket, rule);
+                self.take_answer(socket, rule, is_background);
+                if is_background {
+                    return;
+                }
                 self.unpark(socket, out);
                 // What was not asked again has gone another way.
                 if self.connections.get(socket).is_some_and(|connection| !connection.is_asking) {
@@ -142,7 +146,7 @@ impl Shard {
     }
 
     /// Ends the subscriptions and watches that a connection's new rights no longer cover.
-    fn judge_again(&mut self, socket: u32) {
+    pub(super) fn judge_again(&mut self, socket: u32) {
         let mut ended = Vec::new();
         let mut id = self.connections.get(socket).map_or(NONE, |c| c.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Shard;
+use super::access::ReplyRight;
 use super::connection::{Connection, Phase, session_name};
 use crate::codes::Code;
 use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
@@ -103,7 +104,12 @@ impl Shard {
             }
         }
         let connection_id = self.connection_id(socket);
-        if is_asked
+        let known = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        let is_renewal = known.is_some_and(|access| !access.is_basis);
+        if is_asked && is_renewal {
+            // What neighbours of the same address have tried is not counted against who has come already.
+            self.spend_login(socket).map_err(|excess| Refusal { code: Code::RateExceeded, ..excess.refusal() })?;
+        } else if is_asked
             && token.is_some()
             && let Err(excess) = self.may_show_token(socket)
         {
@@ -118,7 +124,7 @@ impl Shard {
                 token: token.map(str::to_owned),
                 client: client.map(str::to_owned),
                 address: connection.peer.address(),
-                is_renewal: connection.access.as_ref().is_some_and(|access| !access.is_basis),
+                is_renewal,
                 certificate: connection.certificate(),
             };
             self.reports.push(report);
@@ -210,8 +216,13 @@ impl Shard {
                 return Err(Refusal::new(Code::PublishForbidden, self.why_not(socket, Action::Publish)));
             }
         }
+        let mut owns_reply = true;
         if let Some(reply_to) = &publish.reply_to {
             subject::check_subject(reply_to)?;
+            match self.judge_reply(socket, reply_to)? {
+                ReplyRight::Granted { may_publish } => owns_reply = may_publish,
+                ReplyRight::Asked(step) => return Ok(step),
+            }
         }
         self.check_ack(publish.ack, publish.is_guaranteed)?;
         if let Some(key) = &publish.key
@@ -228,6 +239,7 @@ impl Shard {
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
         draft.ack = publish.ack;
+        draft.owns_reply = owns_reply;
         self.push_draft(&publish.subject, draft, id.clone());
         Ok(Step::Done)
     }

@@ -96,6 +96,8 @@ impl Shard {
         let now_ns = self.now_ns();
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.release_details(now_ns);
+        self.look_at_answers(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         let duration_ms = connection.since.age_ms(now_ms);
         let silent_ms = connection.heard.age_ms(now_ms);
         match connection.phase {
@@ -110,6 +112,8 @@ impl Shard {
                 self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             }
             Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
+            // Who waits for an answer is not read, and may well have pinged.
+            Phase::Open if connection.is_asking => self.look_at_token(socket),
             Phase::Open if connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.is_silent(now_ms)) => {
                 self.close(socket, Code::IdleTimeout, "nothing came for one and a half times the keep alive");
             }

@@ -122,7 +122,7 @@ fn a_subscribe_of_very_many_questions_comes_to_an_end() {
         asked += 1;
         assert!(asked <= FILTERS, "it is asked without end");
         let rule = RuleSettings { pattern: selector, ..rule("deny") };
-        world.order(0, Order::Answer { connection, rule: Rule::compile(&rule).expect("a rule") });
+        world.order(0, Order::Answer { connection, rule: Rule::compile(&rule).expect("a rule"), is_background: false });
         world.turn(0);
     }
     let taken = std::mem::take(&mut world.socket(place).taken);

@@ -154,7 +154,7 @@ fn a_question_holds_the_connection_until_it_is_answered() {
     let Some(Report::Ask { connection, selector, .. }) = world.reports().pop() else { panic!("a question") };
     assert_eq!(selector, "/a");
     let settings = RuleSettings { pattern: "/a".into(), actions: "both".into(), verdict: "allow".into() };
-    world.order(0, Order::Answer { connection, rule: Rule::compile(&settings).unwrap() });
+    world.order(0, Order::Answer { connection, rule: Rule::compile(&settings).unwrap(), is_background: false });
     world.turn_all();
     let heard = world.heard(client);
     let oks: Vec<&Value> = heard.iter().filter_map(|m| m.get("ok")).collect();

@@ -17,6 +17,7 @@ mod polls;
 mod quota;
 mod recovery;
 mod restart;
+mod rights;
 mod runs;
 mod sessions;
 mod standard;

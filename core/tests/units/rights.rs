@@ -1,6 +1,6 @@
 //! Patterns and rights against brute force: every question is answered subject by subject over a small universe that holds
 //! each segment a pattern can name, one it cannot, and one more level than any pattern has.
-use godwit_core::rights::{Action, Rights, Rule, Verdict};
+use godwit_core::rights::{Action, Rights, Rule, SharedRules, Verdict};
 use godwit_core::settings::RuleSettings;
 use godwit_core::subject::{Pattern, Selector, check_subject};
 
@@ -160,12 +160,15 @@ fn what_was_answered_is_not_asked_again() {
     let rights = compile(&[rule("/a/**", "ask"), rule("/a/no/**", "deny")]);
     let answer = |text: &str, verdict| Rule { pattern: pattern(text), subscribe: true, publish: false, verdict };
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/b"), Verdict::Ask);
-    let rights = rights.with(answer("/a/b", Verdict::Allow)).with(answer("/a/c/*", Verdict::Allow));
+    let keep = |rule: Rule| rights.keep(&rule, u64::MAX, 10_000);
+    keep(answer("/a/b", Verdict::Allow));
+    keep(answer("/a/c/*", Verdict::Allow));
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/b"), Verdict::Allow);
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/d"), Verdict::Ask);
     assert_eq!(rights.judge_pattern(Action::Subscribe, &pattern("/a/c/*")), Verdict::Allow);
     assert_eq!(rights.judge_pattern(Action::Subscribe, &pattern("/a/**")), Verdict::Deny);
-    let rights = rights.with(answer("/a/b", Verdict::Deny)).with(answer("/a/no/1", Verdict::Allow));
+    keep(answer("/a/b", Verdict::Deny));
+    keep(answer("/a/no/1", Verdict::Allow));
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/b"), Verdict::Deny);
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/no/1"), Verdict::Deny);
 }
@@ -180,7 +183,7 @@ fn an_answer_belongs_to_its_question() {
         verdict,
     };
     for verdict in [Verdict::Allow, Verdict::Deny] {
-        let rights = rights.with(answer("/orders/**", Action::Publish, verdict));
+        rights.keep(&answer("/orders/**", Action::Publish, verdict), u64::MAX, 10_000);
         assert_eq!(rights.judge_pattern(Action::Publish, &pattern("/orders/**")), verdict);
         assert_eq!(rights.judge_pattern(Action::Publish, &pattern("/orders/mine/**")), Verdict::Ask);
         assert_eq!(rights.judge_subject(Action::Publish, "/orders/mine/1"), Verdict::Ask);
@@ -213,4 +216,42 @@ fn legal_and_illegal_names() {
     }
     assert!(Pattern::parse("/a/**/c").is_err() && Pattern::parse("/**/**").is_err());
     assert!(check_subject("/$s").is_err() && Selector::parse("/$s").is_ok());
+}
+
+#[test]
+fn ten_thousand_rules_judge_as_one_by_one_and_are_held_once() {
+    let mut rules: Vec<RuleSettings> = (0..3_000).map(|n| rule(&format!("/rooms/{n}/**"), "allow")).collect();
+    rules.extend((0..3_000).map(|n| rule(&format!("/rooms/{n}/secret"), "deny")));
+    rules.extend([
+        rule("/rooms/*/open/*", "ask"),
+        rule("/**", "allow"),
+        rule("/$node/**", "allow"),
+        rule("/rooms/7", "deny"),
+    ]);
+    let rights = compile(&rules);
+    let judged = |subject: &str| rights.judge_subject(Action::Subscribe, subject);
+    for (subject, verdict) in [
+        ("/rooms/2999/a", Verdict::Allow),
+        ("/rooms/2999", Verdict::Allow),
+        ("/rooms/7", Verdict::Deny),
+        ("/rooms/7/secret", Verdict::Deny),
+        ("/rooms/7/open/x", Verdict::Allow),
+        ("/rooms/none/open/x", Verdict::Ask),
+        ("/elsewhere", Verdict::Allow),
+        ("/$node/stats", Verdict::Allow),
+        ("/$other", Verdict::Deny),
+    ] {
+        assert_eq!(judged(subject), verdict, "{subject}");
+        let mut closest: Vec<&RuleSettings> =
+            rules.iter().filter(|one| pattern(&one.pattern).matches(subject)).collect();
+        closest.sort_by(|a, b| pattern(&b.pattern).compare_specificity(&pattern(&a.pattern)));
+        let expected = closest.first().map_or("deny", |one| &*one.verdict);
+        assert_eq!(format!("{verdict:?}").to_lowercase(), expected, "{subject}");
+    }
+    let mut shared = SharedRules::default();
+    let mut held: Vec<Rights> = (0..3).map(|_| compile(&rules)).collect();
+    held.iter_mut().for_each(|one| one.share(&mut shared));
+    let mut other = compile(&rules[1..]);
+    other.share(&mut shared);
+    assert!(held[1].has_same_rules(&held[0]) && held[2].has_same_rules(&held[0]) && !other.has_same_rules(&held[0]));
 }

@@ -15,8 +15,10 @@ def check_connect(method: str, answer: object) -> Grant | Refusal:
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
-            source = getattr(answer, "source", None)  # an authorizer of a user's names none
-            return Grant(answer.identity, rules, answer.expires_ms, answer.token_id, answer.tenant, source)
+            # an authorizer of a user's says neither
+            source, authority = getattr(answer, "source", None), getattr(answer, "authority", "authorizer")
+            ends = (answer.expires_ms, answer.token_id, answer.tenant, source, authority)
+            return Grant(answer.identity, rules, *ends)
         if isinstance(answer, Refusal):
             return Refusal(answer.reason, answer.code)
     except Exception as error:  # a field of a user's value may raise anything when it is read

@@ -3,7 +3,7 @@
 Owns time limits and failing closed. An authorizer that is late or raises allows nothing, and denies nothing for good: it refuses
 a connection with AuthorizerUnavailable (the client may come back), and of a selector the question stays open, so that the command
 is refused with AuthorizerTimeout and asked about anew when it is sent again. A connection that waits for an answer is not read, so it
-has one question at most; their number is bounded by that of connections.
+has one such question at most; in the background it has one for each subscription whose answer grew old.
 """
 
 from __future__ import annotations
@@ -43,48 +43,60 @@ class Gate:
         self.seen = SeenNames()
         self._timeout_s = timeout_ms / 1000
         self._places = asyncio.Semaphore(calls_max)
-        self._waiting: dict[int, tuple[asyncio.Task[Answer], asyncio.TimerHandle]] = {}
+        self._waiting: dict[int, dict[str, tuple[asyncio.Task[Answer], asyncio.TimerHandle]]] = {}
         self._answers: list[Answer] = []
 
     def ask(self, question: Question) -> None:
         """Begins to answer; returns at once."""
-        self.withdraw(question.connection)
+        self._drop(question)
         self.counts["asked"] += 1
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._judge_in_turn(question))
         # a timer of its own, and not a cancelled wait: an authorizer that swallows its cancellation is late all the same
         timer = loop.call_later(self._timeout_s, self._expire, question)
-        self._waiting[question.connection] = (task, timer)
+        self._waiting.setdefault(question.connection, {})[question.key] = (task, timer)
         task.add_done_callback(lambda done: self._finish(question, done))
 
     def withdraw(self, connection: int) -> None:
-        """The connection is gone: its question needs no answer."""
-        task, timer = self._waiting.pop(connection, (None, None))
-        if task and timer:
+        """The connection is gone: its questions need no answer."""
+        for task, timer in self._waiting.pop(connection, {}).values():
             task.cancel()
             timer.cancel()
 
     @property
     def waiting(self) -> int:
         """Questions without an answer yet."""
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     def stop(self) -> None:
         """Drops all questions."""
         for connection in list(self._waiting):
             self.withdraw(connection)
 
+    def _take(self, question: Question) -> tuple[asyncio.Task[Answer], asyncio.TimerHandle] | None:
+        """What waits for an answer to this question, which waits no longer."""
+        of_connection = self._waiting.get(question.connection, {})
+        taken = of_connection.pop(question.key, None)
+        if not of_connection:
+            self._waiting.pop(question.connection, None)
+        return taken
+
+    def _drop(self, question: Question) -> None:
+        taken = self._take(question)
+        if taken is not None:
+            taken[0].cancel()
+            taken[1].cancel()
+
     def _expire(self, question: Question) -> None:
-        task, _ = self._waiting.pop(question.connection)
-        task.cancel()
+        self._drop(question)
         self._fail(question, f"no answer in {self._timeout_s:g} s")
 
     def _finish(self, question: Question, done: asyncio.Task[Answer]) -> None:
-        waiting = self._waiting.get(question.connection)
+        waiting = self._waiting.get(question.connection, {}).get(question.key)
         if waiting is None or waiting[0] is not done:
             _ = done.cancelled() or done.exception()  # withdrawn, or refused for being late: nobody wants its outcome
             return
-        del self._waiting[question.connection]
+        self._take(question)
         waiting[1].cancel()
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
@@ -170,7 +182,8 @@ class Gate:
         put = SelectorQuestion(question.connection, question.identity, question.selector, question.tenant)
         answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
         is_allowed = check_selector(question.action, answer)
-        return AnswerOrder(question.connection, (question.selector, question.action, "allow" if is_allowed else "deny"))
+        rule = (question.selector, question.action, "allow" if is_allowed else "deny")
+        return AnswerOrder(question.connection, rule, question.is_background)
 
 
 def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
@@ -179,7 +192,7 @@ def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
 
 def _fail_closed(question: Question) -> Answer:
     if isinstance(question, AskReport):
-        return AnswerOrder(question.connection, (question.selector, question.action, "ask"))
+        return AnswerOrder(question.connection, (question.selector, question.action, "ask"), question.is_background)
     return RefuseOrder(question.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the authorizer did not answer")
 
 

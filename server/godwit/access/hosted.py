@@ -64,4 +64,4 @@ class HostedAuthorizer(Authorizer):
 
 def _own(answer: Grant | Refusal) -> Grant | Refusal:
     """A user's authorizer vouches for its identities itself: it can speak for no other authority."""
-    return replace(answer, authority="authorizer") if isinstance(answer, Grant) else answer
+    return replace(answer, source=None, authority="authorizer") if isinstance(answer, Grant) else answer

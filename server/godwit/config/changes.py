@@ -22,7 +22,13 @@ _OF_THE_START = {
 }
 LIVE_KEYS = frozenset(
     {"access.publish_tokens", "access.publish_tokens_file", "access.publisher_addresses", "access.anonymous_subscribe"}
-    | {"access.certificate_subscribe", "access.certificate_publish", "client.compression", "mqtt.refused"}
+    | {
+        "access.certificate_subscribe",
+        "access.certificate_publish",
+        "client.compression",
+        "mqtt.refused",
+        "access.reply_to",
+    }
     | {
         "client.origins",
         "client.hosts",

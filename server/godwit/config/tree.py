@@ -160,6 +160,11 @@ class AccessConfig:
     certificate_publish: tuple[str, ...] = option(
         (), "The same for publishing, such as /devices/{identity}/**.", check=check_templates
     )
+    reply_to: str = option(
+        "either",
+        "What a client needs to await replies on a subject: the right to subscribe or to publish there, or to publish.",
+        choices=("either", "publish"),
+    )
     same_holder: tuple[str, ...] = option(
         (),
         "Authorities whose names mean the same people, such as certificate and jwt:ISSUER: one identity there is one holder, "

@@ -4,6 +4,7 @@ answer in time, and what is not a clear yes is a no."""
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import structlog
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
 from godwit.access.gate import Gate
+from godwit.access.revocation import Revocations
 from godwit.codes import Code
 from godwit.engine import AnswerOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
 
@@ -176,3 +178,41 @@ async def test_an_answer_the_engine_cannot_compile_takes_no_other_with_it() -> N
         gate.ask(AuthorizeReport(connection, None, None, "127.0.0.1:9", False))
     await asyncio.wait_for(enough.wait(), 5)
     assert [(order.connection, type(order)) for order in sent] == [(0, GrantOrder), (1, RefuseOrder), (2, GrantOrder)]
+
+
+@pytest.mark.parametrize("same_holder", [(), ("certificate", "jwt:https://id")])
+async def test_a_grant_says_who_vouches_for_it(same_holder: tuple[str, ...]) -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    answer = say(Grant("ann", tenant="acme", authority="jwt:https://id"))
+    revocations = Revocations(same_holder=same_holder)
+    gate = Gate(Scripted(answer), orders.put_nowait, timeout_ms=5_000, calls_max=2, revocations=revocations)
+    gate.ask(CONNECT)
+    [order] = await asyncio.wait_for(orders.get(), 5)
+    assert isinstance(order, GrantOrder)
+    assert (order.identity, order.tenant, order.authority) == (
+        "ann",
+        "acme",
+        "certificate" if same_holder else "jwt:https://id",
+    )
+    assert "ann" in gate.seen
+
+
+async def test_a_question_in_the_background_does_not_disturb_the_one_that_is_waited_for() -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    gate = Gate(Scripted(say(True)), orders.put_nowait, timeout_ms=5_000, calls_max=2)
+    gate.ask(ASK)
+    gate.ask(replace(ASK, selector="/b", is_background=True))
+    gate.ask(replace(ASK, selector="/c", is_background=True))
+    assert gate.waiting == 3
+    answers: list[Order] = []
+    while len(answers) < 3:
+        answers += await asyncio.wait_for(orders.get(), 5)
+    assert {(order.rule[0], order.is_background) for order in answers if isinstance(order, AnswerOrder)} == {
+        ("/orders/1", False),
+        ("/b", True),
+        ("/c", True),
+    }
+    gate.ask(replace(ASK, selector="/b", is_background=True))
+    gate.ask(ASK)
+    gate.withdraw(ASK.connection)
+    assert gate.waiting == 0

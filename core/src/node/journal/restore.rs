@@ -115,7 +115,7 @@ impl Node {
         newest: Option<Position>,
         now: Now,
     ) -> Option<()> {
-        let number = self.policies.resolve(&kept.subject, &mut self.ages);
+        let number = self.policies.resolve(&kept.subject, false, &mut self.ages);
         let policy = self.policies.get(number);
         let age_ms = now.wall_ms.saturating_sub(kept.time_ms);
         let is_old = policy.snapshot_age_ms_max > 0 && age_ms >= policy.snapshot_age_ms_max;

@@ -106,6 +106,7 @@ impl Willed {
             mqtt: Some(FromMqtt { qos: Qos::from_bits(self.qos)?, publisher, expiry_s: self.expiry_s }),
             key: None,
             ack: Ack::Cached,
+            owns_reply: false,
             holder: self.holder.read(),
             connection: NOBODY,
         };

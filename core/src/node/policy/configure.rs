@@ -26,7 +26,7 @@ impl Node {
         let end = slots.min(from.saturating_add(EACH));
         for slot in from..end {
             let Some(log) = self.names.log_at_mut(slot) else { continue };
-            log.policy = self.policies.resolve(&log.subject, &mut self.ages);
+            log.policy = self.policies.resolve(&log.subject, log.began_as_reply, &mut self.ages);
         }
         (end < slots).then_some(end)
     }

@@ -225,8 +225,11 @@ impl Shard {
         self.spend(socket, What::PublishBytes, bytes as u64)
     }
 
-    /// All rates are asked before any is taken from.
-    fn spend(&mut self, socket: u32, what: What, units: u64) -> Result<(), Refusal> {
+    /// All rates are asked before any is taken from; what was paid before a question is not paid again.
+    pub(super) fn spend(&mut self, socket: u32, what: What, units: u64) -> Result<(), Refusal> {
+        if self.take_prepaid(socket, what) {
+            return Ok(());
+        }
         let now_ns = self.now_ns();
         let own = rate_of(&self.bounds.connection, what);
         if !own.is_off()
@@ -256,6 +259,18 @@ impl Shard {
         Ok(())
     }
 
+    fn take_prepaid(&mut self, socket: u32, what: What) -> bool {
+        let details = self.connections.get_mut(socket).and_then(|connection| connection.details.as_mut());
+        let count = match (details, what) {
+            (Some(details), What::Publishes) => &mut details.prepaid.publishes,
+            (Some(details), What::Subscribes) => &mut details.prepaid.subscribes,
+            _ => return false,
+        };
+        let is_paid = *count > 0;
+        *count = count.saturating_sub(1);
+        is_paid
+    }
+
     fn refuse_excess(&mut self, excess: Excess) -> Refusal {
         self.note_excess(excess);
         excess.refusal()
@@ -273,6 +288,25 @@ impl Shard {
         let now_ns = self.now_ns();
         let account = self.accounts.open(Key::of_address(address), self.bounds.rate_limit_entries_max, now_ns);
         account.failures.take(rate, now_ns, 1);
+    }
+
+    /// A connection shows another token: to its address and its identity that is a connect, and is paid before the server judges it.
+    pub(in crate::shard) fn spend_login(&mut self, socket: u32) -> Result<(), Excess> {
+        let now_ns = self.now_ns();
+        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
+        let mut found = None;
+        for (scope, account) in accounts(connection) {
+            let wait_ms = account.connects.wait_ms(self.share(scope).connects, now_ns, 1);
+            found = found.or(wait_ms.map(|wait_ms| Excess { scope, what: What::Connects, wait_ms }));
+        }
+        if let Some(excess) = found {
+            self.note_excess(excess);
+            return Err(excess);
+        }
+        for (scope, account) in accounts(connection) {
+            account.connects.take(self.share(scope).connects, now_ns, 1);
+        }
+        Ok(())
     }
 
     /// Whether an address has to wait before it shows another token.

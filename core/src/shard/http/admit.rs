@@ -3,6 +3,7 @@ use crate::codes::Code;
 use crate::http::{self, Head, Refused};
 use crate::report::Report;
 use crate::shard::Shard;
+use crate::shard::connection::Connection;
 use crate::shard::session::Step;
 
 impl Shard {
@@ -31,7 +32,13 @@ impl Shard {
         }
         // Publishes that came before were another's.
         self.commit();
+        // The first is paid with the connection itself.
+        let is_another = connection_shows(self.connections.get_mut(socket));
+        let paid = if is_another { self.spend_login(socket) } else { Ok(()) };
         self.set_access(socket, None);
+        if let Err(excess) = paid {
+            return Err(excess.refusal().into());
+        }
         if token.is_some()
             && let Err(excess) = self.may_show_token(socket)
         {
@@ -51,4 +58,9 @@ impl Shard {
         self.reports.push(report);
         Ok(Step::Wait)
     }
+}
+
+/// Whether a connection has shown a token, or been let in, before.
+fn connection_shows(connection: Option<&mut Connection>) -> bool {
+    connection.is_some_and(|connection| connection.access.is_some() || connection.exchange().token.is_some())
 }

@@ -13,6 +13,7 @@ use crate::mqtt::{Fault, Options, Reason, Version, split_shared};
 use crate::node::{Before, InFlight, Kept, KeptSubscription, Missed, Node};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
+use crate::shard::access::ReplyRight;
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::{Pattern, Selector};
@@ -42,6 +43,18 @@ impl Shard {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
         let arriving = mqtt.filter(|mqtt| mqtt.arriving.is_some());
         arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&holder.client_key(&mqtt.client_id), holder))
+    }
+
+    /// A will that awaits replies needs a right to do that, too.
+    pub(super) fn judge_reply_of_will(&mut self, socket: u32) -> Result<Option<Step>, Fault> {
+        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
+        let reply_to = mqtt.and_then(|mqtt| mqtt.arriving.as_ref()?.reply_of_will());
+        let Some(reply_to) = reply_to.filter(|reply_to| !reply_to.is_empty()) else { return Ok(None) };
+        match self.judge_reply(socket, &reply_to) {
+            Ok(ReplyRight::Granted { .. }) => Ok(None),
+            Ok(ReplyRight::Asked(_)) => Ok(Some(Step::Wait)),
+            Err(refusal) => Err(fault_of(&refusal)),
+        }
     }
 
     /// Asks the server about the next subscription of the session that its rules leave open; none when all are judged.

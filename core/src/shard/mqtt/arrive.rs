@@ -31,6 +31,14 @@ pub(super) struct Arriving {
     pub(super) answers: SessionAnswers,
 }
 
+impl Arriving {
+    /// Where its will awaits replies; empty: nowhere.
+    pub(super) fn reply_of_will(&self) -> Option<String> {
+        let will = self.will.as_ref()?;
+        std::str::from_utf8(will.draft.reply_to()).ok().map(str::to_owned)
+    }
+}
+
 impl Shard {
     pub(super) fn arrive_client(&mut self, socket: u32, connect: &Connect<'_>) -> Result<Step, Fault> {
         let connection_id = self.connection_id(socket);
@@ -125,7 +133,7 @@ impl Shard {
         let Some(mqtt) = connection.mqtt.as_ref().filter(|mqtt| mqtt.stage == Stage::Arriving) else {
             return Ok(Step::Done);
         };
-        let (Some(arriving), Some(access)) = (&mqtt.arriving, &connection.access) else { return Ok(Step::Wait) };
+        let (Some(arriving), true) = (&mqtt.arriving, connection.access.is_some()) else { return Ok(Step::Wait) };
         if let Some(will) = &arriving.will {
             let selector = Selector::Subject(will.subject.clone());
             match self.judge(socket, Action::Publish, &selector) {
@@ -145,6 +153,12 @@ impl Shard {
                 }
             }
         }
+        if let Some(step) = self.judge_reply_of_will(socket)? {
+            return Ok(step);
+        }
+        let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
+        let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
+        let Some(arriving) = &mqtt.arriving else { return Ok(Step::Done) };
         let holder = Arc::clone(&access.holder);
         let (id, is_clean) = (holder.client_key(&mqtt.client_id), arriving.is_clean);
         let connection_id = self.connection_id(socket);
@@ -308,6 +322,16 @@ impl Mqtt {
     }
 
     /// Its client's rights have been revoked: nothing is published in its name any more.
+    /// Something came from it, or may have.
+    pub(in crate::shard) fn hear(&mut self, now_ms: u64) {
+        self.heard_ms = now_ms;
+    }
+
+    /// Whether its CONNECT is still being judged.
+    pub(in crate::shard) fn is_arriving(&self) -> bool {
+        self.arriving.is_some()
+    }
+
     /// Of an identity the session ends too. Whether there was one, and whether there was a will.
     pub(in crate::shard) fn revoke(&mut self, is_identity: bool) -> (bool, bool) {
         let has_session = is_identity && self.session_ms > 0;

@@ -14,6 +14,7 @@ use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, is_bridge_state
 use crate::node::{NOBODY, Outcome};
 use crate::rights::{Action, Verdict};
 use crate::shard::Shard;
+use crate::shard::access::ReplyRight;
 use crate::shard::session::Step;
 use crate::subject;
 
@@ -68,6 +69,10 @@ impl Shard {
             draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
         draft.holder = Arc::clone(&access.holder);
         draft.connection = socket;
+        draft.owns_reply = publish
+            .carried
+            .response_topic
+            .is_none_or(|topic| self.judge_subject(socket, Action::Publish, &subject_of(topic)) == Verdict::Allow);
         let id = match publish.qos {
             Qos::AtMostOnce => Id::None,
             qos => Id::Number(i64::from(publish.packet_id) | (qos as i64) << 16),
@@ -155,6 +160,13 @@ impl Shard {
                 ));
             }
             return Ok(Err(Code::SubjectInvalid));
+        }
+        if let Some(topic) = publish.carried.response_topic {
+            match self.judge_reply(socket, &subject_of(topic)) {
+                Ok(ReplyRight::Granted { .. }) => {}
+                Ok(ReplyRight::Asked(step)) => return Ok(Ok(step)),
+                Err(refusal) => return Ok(Err(refusal.code)),
+            }
         }
         let Err(refusal) = self.spend_publish(socket, publish.payload.len()) else { return Ok(Ok(Step::Done)) };
         if self.can_refuse(socket, publish.qos) {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use super::gaps::Own;
 use super::inbound::reason_of;
 use super::share::Share;
-use crate::codec::Wire;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
 use crate::cursor::CursorState;
@@ -13,7 +12,12 @@ use crate::mqtt::{
 };
 use crate::node::Node;
 use crate::report::Report;
-use crate::rights::{ANSWERS_MAX, Action, Verdict};
+use crate::rights::{Action, Verdict};
+
+/// Filters of one packet that the server is asked about.
+const ANSWERS_MAX: usize = 1_000;
+
+use crate::codec::Wire;
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;

@@ -165,7 +165,7 @@ fn a_stream_that_is_asked_about_comes_when_it_is_allowed() {
         });
         let rule = RuleSettings { pattern: "/a".into(), actions: "subscribe".into(), verdict: verdict.into() };
         let rule = godwit_core::rights::Rule::compile(&rule).expect("a rule");
-        world.order(0, Order::Answer { connection: asked.expect("a question"), rule });
+        world.order(0, Order::Answer { connection: asked.expect("a question"), rule, is_background: false });
         world.turn_all();
         let protocol = if verdict == "allow" { "sse" } else { "http" };
         assert_eq!(told(&mut world), kinds.iter().map(|kind| (*kind, protocol)).collect::<Vec<_>>());

@@ -171,7 +171,7 @@ fn a_restored_subscription_is_asked_about_and_a_silent_authorizer_keeps_the_sess
             let (expected, verdict) = answers.next().expect("no more questions than subscriptions");
             assert_eq!(selector, expected);
             let answer = Rule::compile(&rule(&selector, "subscribe", verdict)).expect("a rule");
-            world.order(0, Order::Answer { connection, rule: answer });
+            world.order(0, Order::Answer { connection, rule: answer, is_background: false });
             world.turn_all();
         }
         let bytes = taken(&mut world, place);
