@@ -44,8 +44,8 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
             Ok(Order::Close { connection, code, reason })
         }
         "withdraw" => {
-            let (_, source, number): (String, String, u16) = order.extract()?;
-            Ok(Order::Withdraw { source: source.into(), code: code(number)? })
+            let (_, source, number, within_ms): (String, String, u16, u64) = order.extract()?;
+            Ok(Order::Withdraw { source: source.into(), code: code(number)?, within_ms })
         }
         "revoke" => {
             let (_, identity, token, number, tenant, authority): RevokeTuple = order.extract()?;

@@ -210,8 +210,11 @@ pub enum Order {
     },
     /// Closes every connection whose rights come from a source, as its grant named it.
     Withdraw {
+        /// A source, or one of its keys: `SOURCE`, a line's end and the key.
         source: Arc<str>,
         code: Code,
+        /// They may show another token first, each within its part of this time; 0: they end at once.
+        within_ms: u64,
     },
     /// Closes every connection of an identity, or that came with a token of this name.
     Revoke {

@@ -133,10 +133,11 @@ class RevokeOrder(NamedTuple):
 
 
 class WithdrawOrder(NamedTuple):
-    """Closes every connection whose grant named this source."""
+    """Ends every connection whose grant named this source, or a key of it: at once, or where a time is given by an end of its token."""
 
     source: str
     code: int
+    within_ms: int = 0
 
 
 Answer = GrantOrder | RefuseOrder | AnswerOrder

@@ -34,7 +34,7 @@ def make_table(folder: Path, change: str) -> dict[str, Any]:
     ("change", "code"),
     [
         ("issuer removed", 4002),
-        ("key removed", 4003),
+        ("key removed", 4002),
         ("audience", 4003),
         ("less to subscribe", 4003),
         ("more to subscribe", None),

@@ -119,18 +119,35 @@ impl Shard {
         }
     }
 
-    /// Closes the connections whose rights come from a source that is trusted no longer, or not as before.
-    fn close_source(&mut self, socket: u32, source: &str, code: Code) {
-        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
-        if access.is_some_and(|access| access.rights.source.as_deref() == Some(source)) {
-            self.close(socket, code, code.sentence());
+    /// Ends the connections whose rights come from a source, or from one of its keys, that is trusted no longer, or not as before.
+    pub(super) fn withdraw(&mut self, source: &str, code: Code, within_ms: u64) {
+        self.commit();
+        let is_meant = |of: &str| of.strip_prefix(source).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+            if !access.is_some_and(|access| access.rights.source.as_deref().is_some_and(is_meant)) {
+                continue;
+            }
+            if within_ms == 0 {
+                self.close(socket, code, code.sentence());
+            } else {
+                self.ask_for_renewal(socket, within_ms);
+            }
         }
     }
 
-    pub(super) fn withdraw(&mut self, source: &str, code: Code) {
-        self.commit();
-        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
-        sockets.into_iter().for_each(|socket| self.close_source(socket, source, code));
+    /// The token of a connection ends in the second half of a time, each one's at a moment of its own.
+    fn ask_for_renewal(&mut self, socket: u32, within_ms: u64) {
+        let half_ms = within_ms.div_ceil(2);
+        let spread_ms = self.connection_id(socket).0.wrapping_mul(0x9e37_79b9_7f4a_7c15) % half_ms.max(1);
+        let ends_ms = self.now.wall_ms.saturating_add(half_ms + spread_ms);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let before_ms = connection.papers.as_ref().and_then(|papers| papers.expires_ms);
+        if before_ms.is_none_or(|before_ms| before_ms > ends_ms) {
+            connection.set_expiry(Some(ends_ms));
+            self.look_at_token(socket);
+        }
     }
 
     /// Closes the connections that came as an identity, or with a token of a name. The first shard ends what is kept of who is away.

@@ -81,7 +81,7 @@ impl Shard {
                     self.forget_unanswered(socket);
                 }
             }
-            Order::Withdraw { source, code } => self.withdraw(&source, code),
+            Order::Withdraw { source, code, within_ms } => self.withdraw(&source, code, within_ms),
             Order::Revoke { revoked, code } => self.revoke(&revoked, code),
             Order::Purge { subject, log } => self.purge(&subject, log),
             Order::Configure(settings) => self.configure(settings),

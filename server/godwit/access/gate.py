@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..codes import Code
-from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder
+from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder, WithdrawOrder
 from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import read_logger
 from .answers import check_connect, check_selector
@@ -22,6 +22,8 @@ from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
 
 Question = AuthorizeReport | AskReport
+RENEWAL_MS = 60_000
+"""So soon the holders of a key that is withdrawn need another token, spread over the second half."""
 
 
 class Gate:
@@ -30,7 +32,7 @@ class Gate:
     def __init__(
         self,
         authorizer: Authorizer | None,
-        send: Callable[[Sequence[Answer]], None],
+        send: Callable[[Sequence[Answer | WithdrawOrder]], None],
         *,
         timeout_ms: int,
         calls_max: int,
@@ -45,6 +47,9 @@ class Gate:
         self._places = asyncio.Semaphore(calls_max)
         self._waiting: dict[int, dict[str, tuple[asyncio.Task[Answer], asyncio.TimerHandle]]] = {}
         self._answers: list[Answer] = []
+        judge = getattr(authorizer, "inner", None) or authorizer  # behind certificates
+        if judge is not None and hasattr(judge, "on_withdrawn"):
+            judge.on_withdrawn = self._ask_for_renewal
 
     def ask(self, question: Question) -> None:
         """Begins to answer; returns at once."""
@@ -72,6 +77,11 @@ class Gate:
         """Drops all questions."""
         for connection in list(self._waiting):
             self.withdraw(connection)
+
+    def _ask_for_renewal(self, source: str) -> None:
+        """An issuer shows a key no longer: whose token it signed is asked for another one."""
+        read_logger().info("key_withdrawn", source=source.partition("\n")[0], within_ms=RENEWAL_MS)
+        self._send([WithdrawOrder(source, int(Code.TOKEN_EXPIRED), RENEWAL_MS)])
 
     def _take(self, question: Question) -> tuple[asyncio.Task[Answer], asyncio.TimerHandle] | None:
         """What waits for an answer to this question, which waits no longer."""

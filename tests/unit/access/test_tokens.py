@@ -138,6 +138,18 @@ def test_41_time_issuer_and_audience_are_held_to(told: dict[str, Any], is_expire
         assert getattr(refused.value, "is_expired", False) is is_expired
 
 
+def test_a_token_made_a_second_ahead_is_good_and_one_that_begins_soon_may_come_again() -> None:
+    now_s = time.time()
+    assert check(jwt.encode(claims(iat=now_s + 30), SECRET, "HS256"), SECRET, "HS256")
+    for iat in ("x", True, [1]):
+        with pytest.raises(TokenRefused, match="iat"):
+            check(jwt.encode(claims(iat=iat), SECRET, "HS256"), SECRET, "HS256")
+    for ahead_s, is_early in ((30, True), (6_000, False)):
+        with pytest.raises(TokenRefused, match="not valid yet") as refused:
+            check(jwt.encode(claims(nbf=now_s + ahead_s), SECRET, "HS256"), SECRET, "HS256")
+        assert refused.value.is_early is is_early
+
+
 def test_41_an_audience_that_is_asked_for_must_be_there() -> None:
     for told, is_good in (({}, False), ({"aud": "b"}, False), ({"aud": "a"}, True), ({"aud": ["b", "a"]}, True)):
         token = jwt.encode(claims(**told), SECRET, "HS256")
@@ -360,6 +372,31 @@ def test_weak_and_wrong_keys_are_refused() -> None:
             read_keys(content)
     assert len(read_keys(pem(RSA) + pem(EC) + pem(ED)).keys) == 3
     assert "sss" not in repr(read_keys(SECRET))
+
+
+def test_keys_are_read_as_common_tools_write_them() -> None:
+    row = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key()))
+    weak = pem(rsa.generate_private_key(65_537, 1024))
+    commented = b"Bag Attributes\n    friendlyName: login\n" + pem(RSA) + b"\r\ntext of `openssl -text`\r\n" + pem(EC)
+    ssh = ED.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b" ann@login\n"
+    by_name = json.dumps({"a": pem(RSA).decode(), "b": pem(EC).decode()}).encode()
+    for content, count in (
+        (b"\xef\xbb\xbf" + json.dumps({"keys": [row]}).encode(), 1),
+        (json.dumps([row, {"kty": "strange"}, row]).encode(), 2),
+        (commented, 2),
+        (commented.replace(b"\n", b"\r\n"), 2),
+        (weak + pem(EC), 1),
+        (b"-----BEGIN EC PARAMETERS-----\nBgUrgQQACg==\n-----END EC PARAMETERS-----\n" + pem(EC), 1),
+        (ssh, 1),
+        (by_name, 2),
+        (SECRET + b"\r\n\r\n# note\r\n", 1),
+    ):
+        assert len(read_keys(content).keys) == count, content
+    assert [key.key_id for key in read_keys(by_name).keys] == ["a", "b"]
+    fingerprints = {
+        key.fingerprint for key in (*read_keys(commented).keys, *read_keys(ssh).keys, *read_keys(SECRET).keys)
+    }
+    assert len(fingerprints) == 4 and {key.fingerprint for key in read_keys(by_name).keys} <= fingerprints
 
 
 def test_keys_of_a_set_are_bound_to_what_they_say_they_are_for() -> None:

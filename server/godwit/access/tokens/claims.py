@@ -27,8 +27,8 @@ class ClaimsInvalid(ValueError):
     """A token that is well signed and still says something it may not; the sentence is for the client."""
 
 
-def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
-    """The grant of verified claims; raises ClaimsInvalid."""
+def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -> Grant:
+    """The grant of claims that a key signed (its fingerprint); raises ClaimsInvalid."""
     name = claims.get(issuer.identity_claim)
     if not isinstance(name, str) or not name:
         raise ClaimsInvalid(f"the claim {issuer.identity_claim} must name the holder")
@@ -40,13 +40,18 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig) -> Grant:
             expires_ms=read_end_ms(claims.get("exp")) + issuer.leeway_ms,
             token_id=read_token_id(claims.get("jti")),
             tenant=read_tenant(claims, issuer),
-            source=issuer.issuer,
+            source=name_source(issuer.issuer, key),
             authority=f"jwt:{issuer.issuer}",
         )
     except ClaimsInvalid:
         raise
     except ValueError as error:
         raise ClaimsInvalid(str(error)) from error
+
+
+def name_source(issuer: str, key: str) -> str:
+    """Who vouched: what an order that withdraws an issuer, or one of its keys, names."""
+    return f"{issuer}\n{key}" if key else issuer
 
 
 def read_end_ms(end_s: object) -> int:

@@ -14,16 +14,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ...codes import Code
 from ...config.tree import IssuerConfig
 from ..authorizer import Authorizer, ConnectQuestion
 from ..rights import Grant, Refusal
-from .claims import ClaimsInvalid, read_grant
+from .claims import ClaimsInvalid, name_source, read_grant
 from .key_source import Fetch, KeySource
 from .keys import KeyRing
-from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify
+from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify_by
 
 BATCH_MAX = 64
 
@@ -64,7 +65,12 @@ class TokenAuthorizer(Authorizer):
         self._thread: ThreadPoolExecutor | None = None
         self._work: list[_Work] = []
         self._is_working = False
-        self._issuers = {issuer.issuer: (issuer, KeySource(issuer, fetch=fetch)) for issuer in issuers}
+        self.on_withdrawn: Callable[[str], None] | None = None
+        """Told the source of grants whose key an issuer shows no longer."""
+        self._issuers = {
+            issuer.issuer: (issuer, KeySource(issuer, fetch=fetch, on_gone=partial(self._withdraw_key, issuer.issuer)))
+            for issuer in issuers
+        }
         self._withdrawn: list[tuple[str, Code]] = []
         self.verifications = 0
 
@@ -77,8 +83,14 @@ class TokenAuthorizer(Authorizer):
         }
         self._withdrawn += _find_withdrawn(self._issuers, other._issuers)
         self._issuers = {**other._issuers, **kept}
+        for name, (_, source) in other._issuers.items():
+            source.on_gone = partial(self._withdraw_key, name)
         self._verified.clear()
         return []
+
+    def _withdraw_key(self, issuer: str, key: str) -> None:
+        if self.on_withdrawn is not None:
+            self.on_withdrawn(name_source(issuer, key))
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
         """Issuers whose tokens no longer grant what they did, once: how the connections of each end."""
@@ -91,7 +103,8 @@ class TokenAuthorizer(Authorizer):
         try:
             return await self.judge(question.token)
         except TokenRefused as refused:
-            return Refusal(str(refused), Code.TOKEN_EXPIRED if refused.is_expired else Code.TOKEN_INVALID)
+            code = Code.TOKEN_EXPIRED if refused.is_expired else Code.TOKEN_INVALID
+            return Refusal(str(refused), Code.AUTHORIZER_UNAVAILABLE if refused.is_early else code)
 
     async def judge(self, token: str) -> Grant:
         """The grant of a token; raises TokenRefused, or AuthorizerFailed where the issuer's keys cannot be had."""
@@ -113,8 +126,17 @@ class TokenAuthorizer(Authorizer):
         assert outline is not None
         if outline.algorithm not in issuer.algorithms:
             raise TokenRefused("the token's algorithm is not one of its issuer's")
+        looks = source.fetches
         ring = await source.keys(outline.key_id)
-        grant = await self._verify(token, outline, issuer, ring)
+        try:
+            grant = await self._verify(token, outline, issuer, ring)
+        except TokenRefused as refused:
+            # keys without a name, or under the name of another, may have been changed
+            newer = await source.look_again(ring, looks) if refused.may_be_key else None
+            if newer is None:
+                raise
+            ring = newer
+            grant = await self._verify(token, outline, issuer, ring)
         self._check_end(grant)
         self._verified[digest] = _Verified(grant, issuer.issuer, ring, self._now_ms() + self._verified_tokens_ms_max)
         if len(self._verified) > self._verified_tokens_max:
@@ -178,12 +200,14 @@ class TokenAuthorizer(Authorizer):
 def _find_withdrawn(
     before: dict[str, tuple[IssuerConfig, KeySource]], after: dict[str, tuple[IssuerConfig, KeySource]]
 ) -> list[tuple[str, Code]]:
-    """A removed issuer's holders may not come back (4002); those of one that grants less may, with a token that is good now (4003)."""
+    """How the connections of each end: of a removed issuer or key for good (4002); of one that grants less, until a new token (4003)."""
     found = []
     for name, (issuer, source) in before.items():
         if name not in after:
             found.append((name, Code.TOKEN_INVALID))
-        elif _grants_less(issuer, after[name][0]) or source.lacks_key_in(after[name][1]):
+            continue
+        found += [(name_source(name, key), Code.TOKEN_INVALID) for key in source.list_gone(after[name][1])]
+        if _grants_less(issuer, after[name][0]):
             found.append((name, Code.TOKEN_EXPIRED))
     return found
 
@@ -210,7 +234,8 @@ def verify_batch(batch: list[_Work]) -> list[Grant | Exception]:
         try:
             if work.done.cancelled():
                 raise TokenRefused("nobody waits for this")
-            outcomes.append(read_grant(verify(work.token, work.outline, work.issuer, work.ring), work.issuer))
+            claims, key = verify_by(work.token, work.outline, work.issuer, work.ring)
+            outcomes.append(read_grant(claims, work.issuer, key.fingerprint))
         except ClaimsInvalid as error:
             outcomes.append(TokenRefused(str(error)))
         except Exception as error:  # all of it is this token's: the others' answers must not be lost

@@ -21,6 +21,8 @@ from .keys import KeyRing, read_key_set, read_keys
 
 KEY_SET_BYTES_MAX = 1_048_576
 FETCH_TIMEOUT_S = 5.0
+LOOKS_GONE = 2
+"""Good looks in a row that do not find a key until it is taken for withdrawn."""
 Fetch = Callable[[str], Awaitable[bytes]]
 
 
@@ -28,7 +30,12 @@ class KeySource:
     """The keys of one issuer. `fetch` gets a URL's body, `now_s` is a clock that never runs back."""
 
     def __init__(
-        self, issuer: IssuerConfig, *, fetch: Fetch | None = None, now_s: Callable[[], float] = time.monotonic
+        self,
+        issuer: IssuerConfig,
+        *,
+        fetch: Fetch | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+        on_gone: Callable[[str], None] | None = None,
     ) -> None:
         self._issuer = issuer
         self._fetch = fetch or partial(fetch_url, trust=read_authorities(issuer))
@@ -38,6 +45,10 @@ class KeySource:
         self._fetched_s = float("-inf")
         self._tried_s = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._missed: dict[str, int] = {}
+        self._confirming: asyncio.TimerHandle | None = None
+        self.on_gone = on_gone
+        """Told the fingerprint of a key that two good looks in a row did not find."""
         self.fetches = 0
 
     async def keys(self, key_id: str | None) -> KeyRing:
@@ -47,8 +58,11 @@ class KeySource:
             return self._ring
         age_ms = (self._now_s() - self._fetched_s) * 1000
         is_stale = self._ring is None or age_ms >= self._issuer.keys_age_ms_max
-        if is_stale or not (self._ring and self._ring.knows(key_id)):
-            await self._refresh()
+        is_known = self._ring is not None and self._ring.knows(key_id)
+        if is_stale or not is_known:
+            has_looked = await self._refresh()
+            if not (is_stale or is_known or has_looked):
+                raise AuthorizerFailed(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
             age_ms = (self._now_s() - self._fetched_s) * 1000
         elif age_ms >= self._issuer.keys_age_ms_max / 2 and self._may_try():
             self._begin()  # in the background: whoever comes meanwhile is judged by what is known
@@ -56,14 +70,28 @@ class KeySource:
             raise AuthorizerFailed(f"the keys of {self._issuer.issuer} cannot be had")
         return self._ring
 
-    def lacks_key_in(self, other: KeySource) -> bool:
-        """Whether a key of this issuer's file is none of the other's."""
+    async def look_again(self, ring: KeyRing, looks: int) -> KeyRing | None:
+        """Keys that are newer than these, where a look finds any; raises AuthorizerFailed where it may not look so soon.
+
+        `looks`: how many `fetches` there were when the token came; one since then needs no other.
+        """
+        if self._issuer.keys_file or (self._ring is ring and self.fetches > looks):
+            return None
+        if self._ring is ring and not await self._refresh():
+            raise AuthorizerFailed(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
+        return None if self._ring is ring else self._ring
+
+    def list_gone(self, other: KeySource) -> list[str]:
+        """Fingerprints of the keys of this issuer's file that are none of the other's."""
         if not (self._issuer.keys_file and other._issuer.keys_file and self._ring and other._ring):
-            return False
-        return any(key not in other._ring.keys for key in self._ring.keys)
+            return []
+        left = {key.fingerprint for key in other._ring.keys}
+        return [key.fingerprint for key in self._ring.keys if key.fingerprint not in left]
 
     async def stop(self) -> None:
         """Ends a fetch under way."""
+        if self._confirming is not None:
+            self._confirming.cancel()
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.gather(self._fetching, return_exceptions=True)
@@ -71,12 +99,13 @@ class KeySource:
     def _may_try(self) -> bool:
         return (self._now_s() - self._tried_s) * 1000 >= self._issuer.refresh_ms_min
 
-    async def _refresh(self) -> None:
-        """Single flight: who comes while a fetch is under way waits for that one."""
+    async def _refresh(self) -> bool:
+        """Single flight: who comes while a fetch is under way waits for that one. False: it is too soon for another look."""
         if self._fetching is None and not self._may_try():
-            return
+            return False
         # shielded: a client that gives up must not take the others' fetch with it
         await asyncio.shield(self._begin())
+        return True
 
     def _begin(self) -> asyncio.Task[None]:
         if self._fetching is None:
@@ -91,7 +120,9 @@ class KeySource:
             if (
                 self._ring is None or content != self._content
             ):  # the same keys stay the same ring: what they verified, stays verified
-                self._ring, self._content = read_key_set(content), content
+                self._take(read_key_set(content), content)
+            elif self._missed:
+                self._take(read_key_set(content), content)
             self._fetched_s = self._now_s()
         except (
             Exception
@@ -100,6 +131,22 @@ class KeySource:
             read_logger().warning("keys_not_fetched", issuer=self._issuer.issuer, url=self._issuer.keys_url, why=why)
         finally:
             self._fetching = None
+
+    def _take(self, shown: KeyRing, content: bytes) -> None:
+        """The keys that a look found, and those that only this one look missed: a set that is partial once withdraws nothing."""
+        found = {key.fingerprint for key in shown.keys}
+        before = self._ring.keys if self._ring is not None else ()
+        missing = [key for key in before if key.fingerprint not in found]
+        counts = {key.fingerprint: self._missed.get(key.fingerprint, 0) + 1 for key in missing}
+        kept = tuple(key for key in missing if counts[key.fingerprint] < LOOKS_GONE)
+        self._missed = {key.fingerprint: counts[key.fingerprint] for key in kept}
+        self._ring, self._content = KeyRing((*shown.keys, *kept)), content
+        for key in missing:
+            if counts[key.fingerprint] >= LOOKS_GONE and self.on_gone is not None:
+                self.on_gone(key.fingerprint)
+        if kept:
+            delay_s = self._issuer.refresh_ms_min / 1000
+            self._confirming = asyncio.get_running_loop().call_later(delay_s, self._begin)
 
 
 def read_key_file(issuer: IssuerConfig) -> KeyRing:

@@ -6,16 +6,22 @@ secret, whatever a token's header says. Invariant: a KeyRing holds at least one 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jwt
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+    load_ssh_public_key,
+)
 
 SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}
 """RFC 7518, 3.2: a secret is at least as long as the hash."""
@@ -24,6 +30,7 @@ RSA_BITS_MAX = 8192
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 KEYS_MAX = 100
+_SSH = (b"ssh-rsa ", b"ssh-ed25519 ", b"ecdsa-sha2-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,17 @@ class Key:
     algorithms: frozenset[str]
     material: Any = field(repr=False)
     key_id: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells keys apart and gives none away."""
+        public = self.material
+        told = (
+            public
+            if isinstance(public, bytes)
+            else public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        )
+        return hashlib.sha256(b"godwit" + told).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +70,21 @@ class KeyRing:
 
 
 def read_keys(content: bytes) -> KeyRing:
-    """The keys of a file: a JWK Set or JWK, PEM blocks (public keys, certificates), or secrets, one a line; raises ValueError."""
-    text = content.lstrip()
-    if text.startswith(b"{"):
+    """The keys of a file as common tools write it; raises ValueError.
+
+    A JWK Set, a JWK, a list of JWKs, PEM blocks (public keys, certificates) with any text between them, certificates by key id, public
+    keys of OpenSSH, or secrets, one a line.
+    """
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if content.lstrip().startswith((b"{", b"[")):
         return read_key_set(content)
-    if text.startswith(b"-----BEGIN"):
+    if b"-----BEGIN " in content:
         return _make_ring(_read_pem(content))
     lines = [line.strip() for line in content.splitlines()]
-    return _make_ring(_make_secret(line) for line in lines if line and not line.startswith(b"#"))
+    lines = [line for line in lines if line and not line.startswith(b"#")]
+    if lines and all(line.startswith(_SSH) for line in lines):
+        return _make_ring(_bind(load_ssh_public_key(line)) for line in lines)
+    return _make_ring(_make_secret(line) for line in lines)
 
 
 def read_key_set(content: bytes) -> KeyRing:
@@ -68,12 +93,16 @@ def read_key_set(content: bytes) -> KeyRing:
         told = json.loads(content)
     except RecursionError as error:
         raise ValueError("nests too deep") from error
-    if not isinstance(told, dict):
-        raise ValueError("is no JWK Set")
-    rows = told.get("keys", [told])
+    if isinstance(told, dict) and told and all(_is_pem(text) for text in told.values()):
+        return _make_ring(replace(key, key_id=name) for name, text in told.items() for key in _read_pem(text.encode()))
+    rows = told.get("keys", [told]) if isinstance(told, dict) else told
     if not isinstance(rows, list) or len(rows) > KEYS_MAX:
         raise ValueError(f"holds no list of at most {KEYS_MAX} keys")
     return _make_ring(key for row in rows if (key := _read_key(row)) is not None)
+
+
+def _is_pem(text: object) -> bool:
+    return isinstance(text, str) and text.lstrip().startswith("-----BEGIN ")
 
 
 def _make_ring(keys: Iterable[Key]) -> KeyRing:
@@ -98,15 +127,21 @@ def _read_key(row: object) -> Key | None:
 
 
 def _read_pem(content: bytes) -> list[Key]:
-    keys = []
+    """The keys of the blocks, whatever stands between them. One that cannot be used spoils itself only, unless there is no other."""
+    keys, odd = [], None
     for block in content.split(b"-----BEGIN ")[1:]:
         whole = b"-----BEGIN " + block
-        if block.startswith(b"CERTIFICATE"):
-            keys.append(_bind(x509.load_pem_x509_certificate(whole).public_key()))
-        elif block.startswith((b"PUBLIC KEY", b"RSA PUBLIC KEY")):
-            keys.append(_bind(load_pem_public_key(whole)))
-        else:
-            raise ValueError("holds a PEM block that is neither a public key nor a certificate")
+        try:
+            if block.startswith((b"CERTIFICATE", b"X509 CERTIFICATE", b"TRUSTED CERTIFICATE")):
+                keys.append(_bind(x509.load_pem_x509_certificate(whole).public_key()))
+            elif block.startswith((b"PUBLIC KEY", b"RSA PUBLIC KEY")):
+                keys.append(_bind(load_pem_public_key(whole)))
+            elif b"PRIVATE KEY" in block[:40]:
+                raise ValueError("holds a private key: expected the public key alone")
+        except (ValueError, UnsupportedAlgorithm) as error:
+            odd = odd or error
+    if odd is not None and not keys:
+        raise ValueError(str(odd)) from odd
     return keys
 
 

@@ -9,6 +9,7 @@ never leave it.
 from __future__ import annotations
 
 import binascii
+import time
 from base64 import b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any
@@ -19,19 +20,26 @@ from jwt.exceptions import InvalidJTIError, InvalidSubjectError
 
 from ...config.tree import IssuerConfig
 from .claims import ClaimsInvalid
-from .keys import KeyRing
+from .keys import Key, KeyRing
 
 TOKEN_BYTES_MAX = 16_384
 HEADER_BYTES_MAX = 2_048
 KEYS_TRIED_MAX = 8
+EARLY_S_MAX = 60
+"""A token that begins within this may be shown again; a later one is refused for good."""
 SIGNATURE_WRONG = "the token's signature is wrong: the token was changed, or not signed by its issuer"
 
 
 class TokenRefused(Exception):
-    """A token that is none of ours, with the sentence for the client. `is_expired`: it was once."""
+    """A token that is none of ours, with the sentence for the client.
 
-    def __init__(self, reason: str, *, is_expired: bool = False) -> None:
-        self.is_expired = is_expired
+    `is_expired`: it was once. `is_early`: it will be within a minute. `may_be_key`: another key of its issuer may have signed it.
+    """
+
+    def __init__(
+        self, reason: str, *, is_expired: bool = False, is_early: bool = False, may_be_key: bool = False
+    ) -> None:
+        self.is_expired, self.is_early, self.may_be_key = is_expired, is_early, may_be_key
         super().__init__(reason)
 
 
@@ -65,19 +73,33 @@ def read_outline(token: str) -> Outline:
 
 def verify(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) -> dict[str, Any]:
     """The claims, signed by one of the issuer's keys and valid now; raises TokenRefused."""
+    return verify_by(token, outline, issuer, ring)[0]
+
+
+def verify_by(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) -> tuple[dict[str, Any], Key]:
+    """The claims, valid now, and which of the issuer's keys signed them; raises TokenRefused."""
     if outline.algorithm not in issuer.algorithms:
         raise TokenRefused("the token's algorithm is not one of its issuer's")
     keys = ring.find(outline.algorithm, outline.key_id)[:KEYS_TRIED_MAX]
     for key in keys:
         try:
-            return _decode(token, outline.algorithm, key.material, issuer)
+            return _decode(token, outline.algorithm, key.material, issuer), key
         except jwt.InvalidSignatureError:
             continue
         except jwt.ExpiredSignatureError as error:
             raise TokenRefused("the token has expired", is_expired=True) from error
+        except jwt.ImmatureSignatureError as error:
+            is_early = _begins_s(token) - time.time() <= EARLY_S_MAX
+            raise TokenRefused("the token is not valid yet", is_early=is_early) from error
         except (jwt.PyJWTError, ClaimsInvalid, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise TokenRefused(_word(error, issuer)) from error
-    raise TokenRefused(SIGNATURE_WRONG if keys else "no key of its issuer fits the token")
+    raise TokenRefused(SIGNATURE_WRONG if keys else "no key of its issuer fits the token", may_be_key=True)
+
+
+def _begins_s(token: str) -> float:
+    """`nbf` of a token whose signature is right."""
+    begins = _read_object(token.split(".")[1], "claims").get("nbf")
+    return float(begins) if isinstance(begins, int | float) else 0.0
 
 
 def _word(error: Exception, issuer: IssuerConfig) -> str:
@@ -87,8 +109,6 @@ def _word(error: Exception, issuer: IssuerConfig) -> str:
             return str(error)
         case jwt.MissingRequiredClaimError():
             return f"the token lacks the claim {error.claim}"
-        case jwt.ImmatureSignatureError():
-            return "the token is not valid yet"
         case jwt.InvalidAudienceError() if issuer.audience:
             return "the token is for another audience (aud)"
         case jwt.InvalidAudienceError():
@@ -99,7 +119,13 @@ def _word(error: Exception, issuer: IssuerConfig) -> str:
 
 
 def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> dict[str, Any]:
-    options: Any = {"require": ["exp", "iss"], "strict_aud": False, "enforce_minimum_key_length": False}
+    # `iat` says when a token was made, by a clock that may be ahead; what it may begin and end is said by `nbf` and `exp` (RFC 7519, 4.1.6)
+    options: Any = {
+        "require": ["exp", "iss"],
+        "strict_aud": False,
+        "enforce_minimum_key_length": False,
+        "verify_iat": False,
+    }
     decoded: dict[str, Any] = jwt.decode(
         token,
         material,
@@ -109,6 +135,9 @@ def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> 
         leeway=issuer.leeway_ms / 1000,
         options=options,
     )
+    made = decoded.get("iat", 0)
+    if isinstance(made, bool) or not isinstance(made, int | float):
+        raise jwt.InvalidIssuedAtError
     return decoded
 
 

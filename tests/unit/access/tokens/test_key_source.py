@@ -61,11 +61,52 @@ async def test_an_unknown_key_makes_it_look_again_but_not_often() -> None:
     endpoint = Endpoint()
     first = await endpoint.source.keys("k1")
     for _ in range(50):
-        assert await endpoint.source.keys("forged") is first
+        with pytest.raises(AuthorizerFailed, match="try again"):  # a true holder of a new key may come meanwhile
+            await endpoint.source.keys("forged")
+        assert await endpoint.source.keys("k1") is first
     assert endpoint.asked == 1, "strangers cannot make it hammer the issuer"
     endpoint.rotate("k1", "k2")
     endpoint.now_s += 11
     assert (await endpoint.source.keys("k2")).knows("k2") and endpoint.asked == 2
+
+
+async def test_after_a_wrong_signature_it_looks_again_where_no_look_was_made_for_the_token() -> None:
+    endpoint = Endpoint()
+    looks = endpoint.source.fetches
+    first = await endpoint.source.keys(None)
+    assert await endpoint.source.look_again(first, looks) is None, "this look was the token's own"
+    with pytest.raises(AuthorizerFailed, match="try again"):
+        await endpoint.source.look_again(first, endpoint.source.fetches)
+    endpoint.rotate("k1")  # another key under the same name
+    endpoint.now_s += 11
+    newer = await endpoint.source.look_again(first, endpoint.source.fetches)
+    assert newer is not None and newer is not first
+    assert await endpoint.source.look_again(first, endpoint.source.fetches) is newer
+    await endpoint.source.stop()
+
+
+async def test_a_key_is_withdrawn_when_two_good_looks_in_a_row_do_not_find_it() -> None:
+    endpoint = Endpoint()
+    endpoint.rotate("k1", "k2")
+    gone: list[str] = []
+    endpoint.source.on_gone = gone.append
+    both = endpoint.content
+    keys = (await endpoint.source.keys("k1")).keys
+
+    async def look(content: bytes) -> int:
+        endpoint.content = content
+        endpoint.now_s += 101
+        try:
+            return len((await endpoint.source.keys("k1")).keys)
+        except AuthorizerFailed:
+            return 0
+
+    one = json.dumps({"keys": json.loads(both)["keys"][:1]}).encode()
+    assert [await look(content) for content in (one, both, one)] == [2, 2, 2] and gone == [], "partial once"
+    assert [await look(content) for content in (b'{"keys": []}', b"<html>")] == [0, 0] and gone == [], "no good look"
+    assert await look(one) == 1 and gone == [keys[1].fingerprint]
+    assert await look(one) == 1 and len(gone) == 1
+    await endpoint.source.stop()
 
 
 async def test_keys_that_have_not_changed_stay_the_same_ring() -> None:
