@@ -86,6 +86,8 @@ pub enum Code {
     NodeDraining = 4124,
     /// The authorizer did not answer for this command: it was not executed, and may be sent again.
     AuthorizerTimeout = 4125,
+    /// The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it.
+    ShareExceeded = 4131,
     /// The HTTP request is malformed or could be read in two ways.
     RequestMalformed = 4150,
     /// There is nothing at this path.
@@ -155,7 +157,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 69] = [
+static ROWS: [Row; 70] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -196,6 +198,7 @@ static ROWS: [Row; 69] = [
     Row { code: Code::NodeBusy, name: "NodeBusy", retry: true, http: 503, sentence: "A byte limit of the whole node is reached; the command was not executed." },
     Row { code: Code::NodeDraining, name: "NodeDraining", retry: true, http: 503, sentence: "The node is draining and takes no new publish or subscription." },
     Row { code: Code::AuthorizerTimeout, name: "AuthorizerTimeout", retry: true, http: 503, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." },
+    Row { code: Code::ShareExceeded, name: "ShareExceeded", retry: false, http: 507, sentence: "The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it." },
     Row { code: Code::RequestMalformed, name: "RequestMalformed", retry: false, http: 400, sentence: "The HTTP request is malformed or could be read in two ways." },
     Row { code: Code::PathUnknown, name: "PathUnknown", retry: false, http: 404, sentence: "There is nothing at this path." },
     Row { code: Code::MethodForbidden, name: "MethodForbidden", retry: false, http: 405, sentence: "This path does not know the method." },

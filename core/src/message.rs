@@ -155,6 +155,8 @@ pub struct Draft {
     pub owns_reply: bool,
     /// Who publishes.
     pub holder: Arc<Holder>,
+    /// Tells the addresses of those apart who have no name.
+    pub origin: u64,
     /// Whose publish it is, handed back with the outcome: a connection's slot, `u32::MAX` for the node itself.
     pub connection: u32,
 }
@@ -228,6 +230,7 @@ impl Draft {
             ack: Ack::Cached,
             owns_reply: true,
             holder,
+            origin: 0,
             connection,
         }
     }

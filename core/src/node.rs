@@ -20,6 +20,7 @@ mod read;
 mod replies;
 mod report;
 mod room;
+mod shares;
 mod snapshot;
 mod sweep;
 mod walk;
@@ -41,6 +42,7 @@ pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
 pub use room::{Crowd, Purged};
+pub use shares::Owner;
 pub use snapshot::Snapshot;
 pub use walk::{Found, Stride, Walk, Way};
 
@@ -87,6 +89,8 @@ pub struct Node {
     due_wills: Vec<Will>,
     /// What revocations have ended.
     ended: mqtt::Ended,
+    /// Who subscribes next.
+    asking: shares::Owner,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
     accepted_us: u32,
     /// Highest wall time seen; resume tokens carry it, and it never runs back.
@@ -135,6 +139,7 @@ impl Node {
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
             ended: mqtt::Ended::default(),
+            asking: shares::Owner::default(),
             accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

@@ -52,6 +52,7 @@ class Code(IntEnum):
     NODE_BUSY = 4123
     NODE_DRAINING = 4124
     AUTHORIZER_TIMEOUT = 4125
+    SHARE_EXCEEDED = 4131
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
     METHOD_FORBIDDEN = 4152
@@ -253,6 +254,10 @@ CODES: dict[int, CodeFacts] = {
     Code.AUTHORIZER_TIMEOUT: CodeFacts(
         4125, "AuthorizerTimeout", True, 503,
         "The authorizer did not answer for this command: it was not executed, and may be sent again.",
+    ),
+    Code.SHARE_EXCEEDED: CodeFacts(
+        4131, "ShareExceeded", False, 507,
+        "The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it.",
     ),
     Code.REQUEST_MALFORMED: CodeFacts(
         4150, "RequestMalformed", False, 400,

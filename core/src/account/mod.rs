@@ -28,6 +28,14 @@ pub enum Key {
 }
 
 impl Key {
+    /// Tells addresses apart.
+    pub fn fold(&self) -> u64 {
+        match self {
+            Self::Address(address) => (*address >> 64) as u64 ^ *address as u64,
+            _ => 0,
+        }
+    }
+
     /// An IPv4 address, or the network of 64 bits of an IPv6 address: whoever has one has all of that.
     pub fn of_address(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {

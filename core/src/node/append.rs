@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::Node;
 use super::keys::Known;
 use super::log::Log;
+use super::shares::Owner;
 use crate::account::{Bucket, Rate};
 use crate::codes::Code;
 use crate::command::Ack;
@@ -128,7 +129,7 @@ impl Node {
         }
         let id = match known {
             Some(id) => id,
-            None => self.create(subject)?,
+            None => self.create_for(subject, self.owner_of_draft(draft))?,
         };
         self.note_reply(draft);
         if let Some(log) = self.names.get(id) {
@@ -205,15 +206,26 @@ impl Node {
         self.strangers.get(place).map_or(Ok(()), |bucket| take(bucket, rate, draft, now))
     }
 
+    /// The node's own publishes are nobody's.
+    fn owner_of_draft(&self, draft: &Draft) -> Owner {
+        if draft.connection == NODE { Owner::default() } else { self.owner_of(&draft.holder, draft.origin) }
+    }
+
     /// A new log, in the present epoch, if there is room for one more.
     pub(super) fn create(&mut self, subject: &str) -> Result<LogId, Code> {
+        self.create_for(subject, Owner::default())
+    }
+
+    /// The same for a holder, within its share.
+    pub(super) fn create_for(&mut self, subject: &str, owner: Owner) -> Result<LogId, Code> {
         if self.names.len() >= self.limits.subjects_max {
             return Err(Code::SubjectsTooMany);
         }
+        self.names.check_share(owner, self.limits.subjects_max)?;
         let is_reply = self.replies.take(self.names.hash(subject));
         let policy = self.policies.resolve(subject, is_reply, &mut self.ages);
         let mut log = Log::new(subject.into(), self.epoch, self.index.head(), policy);
-        (log.is_reply, log.began_as_reply) = (is_reply, is_reply);
+        (log.is_reply, log.began_as_reply, log.owner) = (is_reply, is_reply, owner);
         Ok(self.names.insert(log))
     }
 

@@ -24,7 +24,8 @@ impl Node {
                 if Pattern::parse_levels(subject)?.has_wildcard() || bit(shard) == 0 {
                     return Err(Refusal::new(Code::SubjectInvalid, "a pattern is no subject"));
                 }
-                self.create(subject).map_err(|code| Refusal::new(code, code.sentence()))?
+                let owner = std::mem::take(&mut self.asking);
+                self.create_for(subject, owner).map_err(|code| Refusal::new(code, code.sentence()))?
             }
         };
         if let Some(log) = self.names.get_mut(id) {

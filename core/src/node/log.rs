@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::listeners::Listeners;
+use super::shares::Owner;
 use super::snapshot::Latest;
 use crate::account::Bucket;
 use crate::command::GapReason;
@@ -54,6 +55,8 @@ pub(super) struct Log {
     pub(super) published: Bucket,
     /// Somebody named it as the subject of replies.
     pub(super) is_reply: bool,
+    /// Whose place it takes.
+    pub(super) owner: Owner,
     /// It was named as the place for replies before anything was published on it.
     pub(super) began_as_reply: bool,
     /// Watchers think that somebody listens.
@@ -85,6 +88,7 @@ impl Log {
             policy,
             published: Bucket::default(),
             is_reply: false,
+            owner: Owner::default(),
             began_as_reply: false,
             is_announced: false,
             is_leaving: false,

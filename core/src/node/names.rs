@@ -9,6 +9,8 @@ use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
 use super::log::Log;
+use super::shares::{Owner, Shares};
+use crate::codes::Code;
 use crate::message::LogId;
 use crate::subject::Pattern;
 
@@ -28,11 +30,19 @@ pub(super) struct Names {
     /// Half of the name's hash, and the slot.
     table: HashTable<(u32, u32)>,
     ordered: BTreeMap<Arc<str>, u32>,
+    shares: Shares,
 }
 
 impl Names {
     pub(super) fn new(secret: (u64, u64)) -> Self {
-        Self { secret, pages: Vec::new(), free: Vec::new(), table: HashTable::new(), ordered: BTreeMap::new() }
+        Self {
+            secret,
+            pages: Vec::new(),
+            free: Vec::new(),
+            table: HashTable::new(),
+            ordered: BTreeMap::new(),
+            shares: Shares::default(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,8 +69,14 @@ impl Names {
         self.id_at(slot)
     }
 
+    /// Whether a holder may have one log more.
+    pub(super) fn check_share(&self, owner: Owner, max: usize) -> Result<(), Code> {
+        self.shares.check(owner, self.len(), max)
+    }
+
     /// Adds a log whose name is not known yet.
     pub(super) fn insert(&mut self, log: Log) -> LogId {
+        self.shares.add(log.owner);
         let half = self.hash(&log.subject) as u32;
         let slot = self.free.pop().unwrap_or_else(|| self.slots());
         self.ordered.insert(Arc::clone(&log.subject), slot);
@@ -82,6 +98,7 @@ impl Names {
         let taken = self.slot_mut(slot)?;
         let log = taken.log.take()?;
         taken.generation = taken.generation.wrapping_add(1);
+        self.shares.remove(log.owner);
         let half = self.hash(&log.subject) as u32;
         if let Ok(found) = self.table.find_entry(spread(half), |&(_, other)| other == slot) {
             found.remove();

@@ -240,6 +240,7 @@ impl Shard {
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
         draft.ack = publish.ack;
         draft.owns_reply = owns_reply;
+        draft.origin = if access.is_anonymous { self.origin(socket) } else { 0 };
         self.push_draft(&publish.subject, draft, id.clone());
         Ok(Step::Done)
     }

@@ -31,6 +31,7 @@ impl Shard {
             // What can fail comes first: a refusal leaves the subscription that is there.
             let Some(variant) = self.variant(socket, command) else { return Ok(()) };
             let mut node = lock(&node);
+            self.ask_as(socket, &mut node);
             match selector {
                 Selector::Subject(subject) => self.open_subject_stream(subject, variant, &mut node).map(|_| ()),
                 Selector::Pattern(pattern) => self.open_pattern_stream(pattern, variant, &mut node).map(|_| ()),
@@ -42,6 +43,7 @@ impl Shard {
         }
         let mut node = lock(&node);
         self.absorb_all(&mut node);
+        self.ask_as(socket, &mut node);
         match selector {
             Selector::Subject(subject) => self.join_subject_stream(socket, id, command, subject, &mut node),
             Selector::Pattern(pattern) => self.join_pattern_stream(socket, id, command, pattern, &mut node),

@@ -260,7 +260,7 @@ impl Node {
         let Some(excess) = self.counts.owed_bytes.checked_sub(bytes_max).filter(|excess| *excess > 0) else { return };
         let mut shares: HashMap<Owner, usize> = HashMap::new();
         let all: Vec<(u64, usize, Owner)> =
-            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.owner_of(holder))).collect();
+            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.debt_owner(holder))).collect();
         for (_, bytes, owner) in &all {
             *shares.entry(owner.clone()).or_default() += bytes;
         }
@@ -271,7 +271,7 @@ impl Node {
     }
 
     /// Whose a holder is; a group is its own.
-    fn owner_of(&self, holder: &Holder) -> Owner {
+    fn debt_owner(&self, holder: &Holder) -> Owner {
         let client = self.clients.by_id.get(&holder.name);
         client
             .map_or_else(|| Owner::Group(Arc::clone(&holder.name)), |client| Owner::Client(Arc::clone(&client.holder)))

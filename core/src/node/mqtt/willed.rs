@@ -107,6 +107,7 @@ impl Willed {
             key: None,
             ack: Ack::Cached,
             owns_reply: false,
+            origin: 0,
             holder: self.holder.read(),
             connection: NOBODY,
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::account::{Account, Key, Member, Purse, Rate, Scope, What};
 use crate::codes::Code;
 use crate::command::Refusal;
+use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::connection::{Access, Connection};
 
@@ -115,6 +116,19 @@ impl Shard {
         } else {
             Entry::Ignored(excess)
         }
+    }
+
+    /// Whose places of shared tables a connection takes.
+    pub(in crate::shard) fn origin(&self, socket: u32) -> u64 {
+        let address = self.connections.get(socket).map(|connection| connection.peer.address().ip());
+        address.map_or(0, |address| Key::of_address(address).fold())
+    }
+
+    /// What begins for a connection from here on is counted as its own.
+    pub(in crate::shard) fn ask_as(&self, socket: u32, node: &mut Node) {
+        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        let owner = access.map(|access| node.owner_of(&access.holder, self.origin(socket)));
+        node.ask_as(owner.unwrap_or_default());
     }
 
     /// It is known who a connection is: what it is counted with from now on, unless that has as many as it may.

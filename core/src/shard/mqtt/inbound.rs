@@ -202,7 +202,11 @@ pub(super) fn reason_of(code: Code) -> Reason {
         Code::TokenExpired => Reason::CONNECT_TIME,
         Code::SubjectInvalid => Reason::TOPIC_INVALID,
         Code::PatternInvalid => Reason::FILTER_INVALID,
-        Code::RateExceeded | Code::SubscriptionsTooMany | Code::StreamsTooMany | Code::SubjectsTooMany => Reason::QUOTA,
+        Code::RateExceeded
+        | Code::SubscriptionsTooMany
+        | Code::StreamsTooMany
+        | Code::SubjectsTooMany
+        | Code::ShareExceeded => Reason::QUOTA,
         Code::NodeBusy | Code::PartialBytesExceeded | Code::ConnectsTooMany => Reason::QUOTA,
         Code::Draining | Code::GoingAway => Reason::SHUTTING_DOWN,
         Code::AuthorizerUnavailable => Reason::UNAVAILABLE,

@@ -69,6 +69,7 @@ impl Shard {
             draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
         draft.holder = Arc::clone(&access.holder);
         draft.connection = socket;
+        draft.origin = if access.is_anonymous { self.origin(socket) } else { 0 };
         draft.owns_reply = publish
             .carried
             .response_topic

@@ -181,6 +181,7 @@ impl Shard {
             && subscription_id == 0
             && mqtt.wants_shared_packets();
         let wire = if is_plain { Wire::Mqtt(mqtt.writer) } else { Wire::MqttParts };
+        self.ask_as(socket, node);
         match selector {
             Selector::Subject(subject) => Ok(self.open_subject_stream(subject, wire.into(), node)?.0),
             Selector::Pattern(pattern) => self.open_pattern_stream(pattern, wire.into(), node),

@@ -275,3 +275,41 @@ fn a_slow_answer_ends_no_connection_for_its_silence() {
     let heard = world.heard(place);
     assert!(heard.iter().any(|line| line["ok"] == "published") && !world.socket(place).is_closed, "{heard:?}");
 }
+
+/// Publishes on so many subjects of its own; how many were accepted, and the code of the first that was not.
+fn fill(world: &mut World, place: Place, stem: &str, count: usize) -> (usize, Option<u64>) {
+    let mut accepted = 0;
+    for number in 0..count {
+        let heard =
+            world.ask(place, &json!({"id": 1, "publish": format!("{stem}/{number}"), "content": 1}).to_string());
+        if let Some(code) = heard[0]["error"].as_u64() {
+            return (accepted, Some(code));
+        }
+        accepted += 1;
+    }
+    (accepted, None)
+}
+
+#[test]
+fn nobody_alone_fills_the_last_fifth_of_the_subjects() {
+    let mut settings = open_settings();
+    settings.asks_on_connect = true;
+    settings.limits.subjects_max = 500;
+    let mut world = World::new(settings, 1, false);
+    let (greedy, _) = come(&mut world, &[rule("/**", "both", "allow")]);
+    let (count, code) = fill(&mut world, greedy, "/u/greedy", 600);
+    assert!((390..=400).contains(&count) && code == Some(4131), "{count} {code:?}");
+    let heard = world.ask(greedy, r#"{"id":2,"subscribe":"/u/greedy/more"}"#);
+    assert_eq!(heard[0]["error"], 4131, "by subscribing neither");
+    for last in 1..4 {
+        let guest = world.accept_from(0, ([192, 0, 2, last], 4000).into(), 0);
+        world.upgrade(guest, "json");
+        world.say(guest, r#"{"connect":{}}"#);
+        assert_eq!(
+            fill(&mut world, guest, &format!("/u/guest{last}"), 20),
+            (5, Some(4131)),
+            "each address has a hundredth"
+        );
+    }
+    assert_eq!(fill(&mut world, greedy, "/u/greedy", 300), (300, None), "what there is goes on");
+}
