@@ -72,8 +72,7 @@ class ClientConfig:
     )
     hosts: tuple[str, ...] = option(
         (),
-        "With origins: names in the Host header that a plain request without Origin and token may have, beside addresses and "
-        "localhost. Any other name may be a page's that was pointed here (DNS rebinding).",
+        "With origins: the names, beside addresses and localhost, that a plain GET without Origin and token may be addressed to.",
         check=check_hosts,
     )
     compression: bool = option(
@@ -167,8 +166,7 @@ class AccessConfig:
     )
     same_holder: tuple[str, ...] = option(
         (),
-        "Authorities whose names mean the same people, such as certificate and jwt:ISSUER: one identity there is one holder, "
-        "with one quota and the same MQTT sessions. Lists and logs name the first of them.",
+        "Authorities whose names mean the same people, such as certificate and jwt:ISSUER; lists and logs name the first.",
         check=check_authorities,
     )
     publisher_addresses: tuple[str, ...] = option(
