@@ -20,7 +20,6 @@ mod read;
 mod replies;
 mod report;
 mod room;
-mod shares;
 mod snapshot;
 mod sweep;
 mod walk;
@@ -38,11 +37,11 @@ pub use mqtt::{
     Before, Claim, Dealt, Ended, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion,
     Sender, Will,
 };
+pub use names::Owner;
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
 pub use room::{Crowd, Purged};
-pub use shares::Owner;
 pub use snapshot::Snapshot;
 pub use walk::{Found, Stride, Walk, Way};
 
@@ -90,7 +89,7 @@ pub struct Node {
     /// What revocations have ended.
     ended: mqtt::Ended,
     /// Who subscribes next.
-    asking: shares::Owner,
+    asking: names::Owner,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
     accepted_us: u32,
     /// Highest wall time seen; resume tokens carry it, and it never runs back.
@@ -139,7 +138,7 @@ impl Node {
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
             ended: mqtt::Ended::default(),
-            asking: shares::Owner::default(),
+            asking: names::Owner::default(),
             accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

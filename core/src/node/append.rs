@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::Node;
 use super::keys::Known;
 use super::log::Log;
-use super::shares::Owner;
+use super::names::Owner;
 use crate::account::{Bucket, Rate};
 use crate::codes::Code;
 use crate::command::Ack;

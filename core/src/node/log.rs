@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::listeners::Listeners;
-use super::shares::Owner;
+use super::names::Owner;
 use super::snapshot::Latest;
 use crate::account::Bucket;
 use crate::command::GapReason;

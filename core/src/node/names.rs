@@ -1,5 +1,7 @@
 //! Names to logs: by name for every publish, in name order for listings, by handle for whoever knows it.
 //! Logs lie in pages that never move, so that the millionth subject costs no copy. A slot is used again, its generation is not.
+mod shares;
+
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::ops::Bound;
@@ -9,10 +11,12 @@ use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
 use super::log::Log;
-use super::shares::{Owner, Shares};
 use crate::codes::Code;
 use crate::message::LogId;
 use crate::subject::Pattern;
+
+pub use shares::Owner;
+use shares::Shares;
 
 const PAGE: usize = 256;
 

@@ -153,9 +153,14 @@ impl Shard {
                 }
             }
         }
-        if let Some(step) = self.judge_reply_of_will(socket)? {
-            return Ok(step);
+        match self.judge_reply_of_will(socket)? {
+            Some(step) => Ok(step),
+            None => self.claim_client(socket),
         }
+    }
+
+    /// Takes the client identifier, with the session that is kept under it, once nothing is left to be judged but that.
+    fn claim_client(&mut self, socket: u32) -> Result<Step, Fault> {
         let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
         let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
         let Some(arriving) = &mqtt.arriving else { return Ok(Step::Done) };

@@ -2,9 +2,9 @@
 //! alone can keep the others out. Who has no name counts by its address. Owns the counts; holders are kept as keyed hashes.
 use std::collections::HashMap;
 
-use super::Node;
 use crate::codes::Code;
 use crate::holder::Holder;
+use crate::node::Node;
 
 /// Tables of fewer places are not shared out.
 const PLACES_MIN: usize = 100;
