@@ -63,7 +63,7 @@ def close_lost(known: DataFrame, runs: DataFrame) -> DataFrame:
         .groupBy("node", F.col("follows_run").alias("run"))
         .agg(F.min("time").alias("lost"))
     )
-    open_ = known.filter("how = 'open'").join(F.broadcast(followed), ["node", "run"], "inner")
+    open_ = known.filter("end_state = 'open'").join(F.broadcast(followed), ["node", "run"], "inner")
     return open_.withColumns({"ended": F.expr("greatest(lost, last_seen)"), "end_state": F.lit(LOST)}).drop("lost")
 
 
