@@ -45,7 +45,7 @@ GOLDEN = [
     [event(0, 0, "connected", 1), event(1, 1, "connected", 2), event(2, 2, "refused", 0), event(3, 3, "refused", 9)],
     [
         event(5, 30, "disconnected", 1, code=1000, duration_ms=30_000),
-        event(4, 2, "subscribed", 1, selector="/a", at="1.7"),
+        event(4, 2, "subscribed", 1, selector="/a", resumed_from="1.7"),
     ],
     [
         event(0, 0, "connected", 1),
