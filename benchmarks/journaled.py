@@ -16,7 +16,7 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
         "## The journal",
         "",
         "What writing down costs (`python -m benchmarks.journal`). Ratios are medians of the rounds' own. The baseline of an",
-        "acknowledgement is a C loop (`benchmarks/baseline/commit.c`) that appends the bytes of 64 rows and calls fdatasync, over and over,",
+        "acknowledgement is a C loop (`benchmarks/baseline/commit.c`) that appends the bytes of 64 rows and calls fdatasync, repeatedly,",
         "on the same disk.",
         "",
         "| what | must reach | measured | rounds | |",

@@ -79,7 +79,7 @@ def _describe_method(outcomes: Outcomes) -> list[str]:
         "a run that loses or repeats one is no result, and a paced round in which a server fell behind and merged, because the machine",
         "was busy with something else, is taken again (three times at most).",
         "The baseline is a bare C loop that parses nothing and keeps nothing",
-        "(`benchmarks/baseline/baseline.c`). `make bench` makes what follows; the sections of the pipelines and the journal name their own.",
+        "(`benchmarks/baseline/baseline.c`). `make bench` makes what follows; the sections of the pipelines and journal name their own.",
     ]
 
 

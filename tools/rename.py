@@ -3,9 +3,9 @@
 A row lists `identifiers` (whole identifiers in code: never part of a longer one, never a word of prose), `words` (distinctive identifiers,
 replaced in code, strings, comments and documents alike), `strings` (whole string literals and keys), `text` (exact text), `prose` (terms
 in comments and documents), `parts` (parts of identifiers, `_mark_` and `Mark` in camel case, never inside a word) and `moves` (files
-and folders). `in_strings` also renames inside literals: parts where
-there is no space, else terms; `sql` renames words of all literals but docstrings and sentences. `paths` limits a row to glob patterns, `not_after` leaves out an identifier
-that follows the given text. A row is refused when its paths already use a new name; `--force` skips that check.
+and folders). `in_strings` also renames inside literals: parts where there is no space, else terms; `sql` renames words of all literals
+but docstrings and sentences. `paths` limits a row to glob patterns, `not_after` leaves out an identifier that follows the given text.
+A row is refused when its paths already use a new name; `--force` skips that check.
 
     python tools/rename.py ROW [ROW ...] | --all  [--root DIR] [--force]
 """

@@ -2,8 +2,8 @@
 
     python restless.py SEED ws://HOST:PORT/v1/live ...
 
-Each connection asks for many subscriptions, with and without ending the one before; resume tokens and positions that it goes on from are its own,
-old ones too, and where there are several nodes those that another one gave. It ends by itself.
+Each connection asks for many subscriptions, with and without ending the one before. It resumes from its own positions and
+resume tokens, old ones too, and where there are several nodes those that another one gave. It ends by itself.
 """
 
 from __future__ import annotations

@@ -174,14 +174,8 @@ def among_standard_messages() -> Scene:
     """One message is lost amid a thousand standard ones, which take arrivals and are not written down."""
     places = [1, 2, 3, 1003, 1004, 1005]
     messages = [
-        {
-            "run": "a",
-            "subject": "/a/x",
-            "epoch": 1,
-            "sequence": at + 1,
-            "arrival": place,
-            "journal_offset": at + at // 3,
-        }
+        {"run": "a", "subject": "/a/x", "epoch": 1, "sequence": at + 1, "arrival": place}
+        | {"journal_offset": at + at // 3}
         | {"time": MICROS}
         for at, place in enumerate(places)
     ]
@@ -380,9 +374,8 @@ def lose(cases: list[Case], lots: random.Random) -> Scene:
         for row in rows
         if row["journal_offset"] not in gone or (row["subject"], row["epoch"], row["sequence"]) in ends
     ]
-    return Scene(
-        whole.deliveries, left, access=whole.access, runs=[{"run": "none", "kind": "began", "journal_offset": 0}]
-    )
+    began = [{"run": "none", "kind": "began", "journal_offset": 0}]
+    return Scene(whole.deliveries, left, access=whole.access, runs=began)
 
 
 def test_what_never_landed_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:

@@ -334,8 +334,8 @@ class Witness:
         self.moved()
 
     def _forget_unmarked(self, at_ms: int) -> None:
-        """A join that is cut before its first resume token begins again where it began, and tells its gap again. A client's user hears of no
-        resume tokens: there a join is given some time.
+        """A join that is cut before its first resume token begins again where it began, and reports its gap again. A client's user
+        sees no resume tokens: there a join is given some time.
         """
         if self._unmarked_ms is not None and (not self.is_client or at_ms - self._unmarked_ms < JOIN_MS):
             self._restarts = UNTOLD
