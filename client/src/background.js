@@ -4,6 +4,7 @@
 // saved when it is hidden or left, and the server is asked for a sign of life when it is looked at again.
 
 import { after } from "./bell.js";
+import { NEVER_MS } from "./arguments.js";
 
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 
@@ -50,7 +51,7 @@ export class Background {
   }
 
   #hidden() {
-    if (this.#pauseHiddenMs === null) return;
+    if (this.#pauseHiddenMs === null || this.#pauseHiddenMs >= NEVER_MS) return;
     clearTimeout(this.#timer);
     this.#timer = after(this.#pauseHiddenMs, () => {
       if (this.#client.isPaused) return; // by its user, who will resume it

@@ -5,18 +5,18 @@
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { NEVER_MS, checkListener, checkPublish, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
+import { checkListener, checkPublish, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
-import { ClientError, ReplyTimeout, SubscriptionExists } from "./errors.js";
+import { ClientError, PositionFileHeld, SubscriptionExists } from "./errors.js";
 import { listen, listenToInterest } from "./listening.js";
 import { Message, Published } from "./model.js";
 import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
 import { Losses, wordsOf } from "./session/backoff.js";
-import { ItemQueue } from "./session/item_queue.js";
+import { Budget, ItemQueue } from "./session/item_queue.js";
 import { ServerList } from "./session/servers.js";
 import { Session } from "./session/session.js";
 import { settingsOf } from "./session/settings.js";
@@ -56,6 +56,8 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {Log} [log] where gaps and lost connections are told; the console by default
  * @property {WayName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
  *   "auto", the default: the first of these that works; or one of your own
+ * @property {(error: unknown) => unknown} [onSaveFailed] called when positions cannot be saved, because storage is full or blocked;
+ *   once, until they can again
  * @property {(name: WayName | "custom") => unknown} [onTransport] called when a server has answered, with what carries
  */
 
@@ -97,6 +99,7 @@ export class Client {
   #background;
   /** @type {Requests | null} */
   #requests = null;
+  #budget;
   #changed = new Bell();
   #stirred = new Bell(); // stop waiting for the next try
   #isPaused = false;
@@ -111,25 +114,29 @@ export class Client {
    * @param {Platform} platform
    */
   constructor(servers, options, platform) {
-    if (options.token !== undefined && typeof options.token !== "function") checkText("token", options.token);
+    const { token = null } = options;
+    if (token !== null && typeof token !== "function") checkText("token", token);
     this.#servers = new ServerList(servers);
     this.#platform = platform;
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
     const encoding = options.encoding ?? "json";
     newEncoding(encoding); // an unknown one is told at once
-    this.#session = new Session(settingsOf(options.settings ?? {}), typeof options.token === "function");
+    this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function");
+    this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
     this.#ways = new Ways(options.transport ?? "auto", encoding, platform, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,
-      token: async () => (typeof options.token === "function" ? options.token() : (options.token ?? null)),
+      token: async () => this.#session.handover.token ?? (typeof token === "function" ? token() : token),
       log: this.#log,
     });
     this.#places = options.positions
-      ? new Places(options.positions, this.#session.settings.positionsSaveMs, this.#log)
+      ? new Places(options.positions, this.#session.settings.positionsSaveMs, this.#log, options.onSaveFailed)
       : null;
     this.#keyPrefix = platform.randomText(8);
-    this.#background = new Background(this, options.pauseHiddenMs ?? null, {
+    const { pauseHiddenMs = null } = options;
+    if (pauseHiddenMs !== null) checkTime("pauseHiddenMs", pauseHiddenMs);
+    this.#background = new Background(this, pauseHiddenMs, {
       doubt: () => this.#doubt(),
       save: () => this.#places?.save(),
       watchPage: platform.watchPage,
@@ -152,6 +159,23 @@ export class Client {
       if (this.#session.error !== null) throw this.#session.error;
       await this.#changed.wait();
     }
+  }
+
+  /**
+   * Hand over another token, for this connection and later ones; resolves when the server has taken it.
+   *
+   * A token of another identity gets a new connection, on which subscriptions resume; what was published before and has no answer
+   * then rejects with AnswerLost. Rejects where the server refuses the token, which ends the client, or another was set meanwhile.
+   * @param {string} token
+   * @returns {Promise<void>}
+   */
+  async setToken(token) {
+    checkText("token", token);
+    return new Promise((resolve, reject) => {
+      this.#session.handOver(token, this.#platform.now(), (error) => (error === null ? resolve() : reject(error)));
+      this.#connection.wake();
+      if (this.#session.phase === "away") this.#stirred.ring();
+    });
   }
 
   /**
@@ -219,22 +243,8 @@ export class Client {
   async request(subject, content, { timeoutMs = 10_000 } = {}) {
     checkTime("timeoutMs", timeoutMs);
     checkSubject(subject);
-    const { subject: replyTo, reply, forget } = this.#expectReply();
-    const giving = new AbortController();
-    const isEndless = timeoutMs >= NEVER_MS;
-    const timer = isEndless ? undefined : setTimeout(() => giving.abort(new ReplyTimeout(subject, timeoutMs)), timeoutMs);
-    const late = new Promise((_, reject) => {
-      giving.signal.addEventListener("abort", () => reject(giving.signal.reason), { once: true });
-    });
-    late.catch(() => {}); // raced below, unless the publish was refused before
-    reply.catch(() => {});
-    try {
-      await this.publish(subject, content, { replyTo, retain: false, signal: giving.signal });
-      return /** @type {Message} */ (await Promise.race([reply, late]));
-    } finally {
-      clearTimeout(timer);
-      forget();
-    }
+    this.#requests ??= this.#listenForReplies();
+    return this.#requests.ask(this, subject, content, timeoutMs);
   }
 
   /**
@@ -290,6 +300,7 @@ export class Client {
     this.#session.close();
     this.#connection.wake();
     this.#stirred.ring();
+    this.#places?.giveUp();
     await this.#running;
     await this.#places?.close();
   }
@@ -301,10 +312,15 @@ export class Client {
   /** Our own mistake ends the client and whoever waits for it, with a word; it is never silent. */
   async #run() {
     try {
+      await this.#places?.open((error) => (this.#session.close(error), this.#connection.wake()));
       await this.#stayConnected();
     } catch (error) {
+      if (error instanceof PositionFileHeld) return this.#session.close(error);
       this.#log.error("godwit: the client met a fault of its own", error);
       this.#session.close(new ClientError(`the client met a fault of its own: ${error}`));
+    } finally {
+      this.#background.stop(); // nothing keeps a program running any more, also where the server refused for good
+      this.#places?.stop();
     }
   }
 
@@ -359,25 +375,23 @@ export class Client {
    * @param {ResumePoint | undefined} resumePoint
    */
   #subscribe(selector, choice, resumePoint) {
-    const { itemsMax, subjectsMax } = this.#session.settings;
+    const { itemsMax, itemsBytesMax, subjectsMax } = this.#session.settings;
     const newPositionTracker = () => new PositionTracker(selector, isPattern(selector), subjectsMax, resumePoint);
-    const core = new Subscribing(selector, choice, newPositionTracker(), new ItemQueue(itemsMax, newPositionTracker()));
+    const queue = new ItemQueue(itemsMax, newPositionTracker(), itemsBytesMax, this.#budget);
+    const core = new Subscribing(selector, choice, newPositionTracker(), queue);
     const subscription = new Subscription(this.#session, this.#connection, core, this.#log);
     this.#session.subscribe(core);
     this.#connection.wake();
     return subscription;
   }
 
-  #expectReply() {
-    if (this.#requests === null) {
-      const requests = new Requests(this.#platform.randomText(16));
-      const replies = this.#subscribe(requests.pattern, { last: 1 }, undefined);
-      this.#requests = requests;
-      requests.listen(replies).then(() => {
-        this.#requests = null; // refused or ended: a later request asks anew
-      });
-    }
-    return this.#requests.expect();
+  #listenForReplies() {
+    const requests = new Requests(this.#platform.randomText(16));
+    const replies = this.#subscribe(requests.pattern, { last: 1 }, undefined);
+    requests.listen(replies).then(() => {
+      this.#requests = null; // refused or ended: a later request asks anew
+    });
+    return requests;
   }
 
   #nextKey() {

@@ -1,11 +1,12 @@
 // One link from its opening to its end: frames in to the session, commands out, the clock looked at.
 //
-// While a reader's queue is full nothing is read. Where somebody waits for an answer, where the link cannot stop, or after
-// 100 ms where another subscription or watch could go on, that subscription is paused: it is unsubscribed, and subscribed
-// again from its position later.
+// While a reader's queue is full nothing is read. Where the link cannot stop, or after 100 ms where another subscription,
+// watch, request or publish could go on, that subscription is paused: it is unsubscribed, and subscribed again from its
+// position later.
 
 import { checkText } from "./arguments.js";
 import { after } from "./bell.js";
+import { utf8Length } from "./content.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
 import { newEncoding } from "./codec/encodings.js";
 
@@ -27,6 +28,7 @@ import { newEncoding } from "./codec/encodings.js";
 const GOOD_ORDER = 1000; // the close code
 const BATCH_COMMANDS_MAX = 64;
 const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
+const POSITION_BYTES = 30; // a position with its quotes
 const UNREAD_MS = 100; // a queue that stays full so long is paused, where another subscription could go on
 const WARN_AGAIN_MS = 60_000;
 const TOKEN_MS = 10_000; // for a token function to answer
@@ -76,6 +78,10 @@ export class Connection {
       if (this.#session.isOver) this.leave("");
       else this.#flush();
     });
+  }
+
+  now() {
+    return this.#means.now();
   }
 
   /** A reader took from its queue. */
@@ -200,7 +206,7 @@ export class Connection {
   #waitForReaders() {
     const session = this.#session;
     const link = this.#link;
-    if (link?.pause && !session.awaitsAnswers) {
+    if (link?.pause) {
       link.pause();
       session.liveness.hold(this.#means.now(), true);
       this.#watchUnread();
@@ -211,9 +217,9 @@ export class Connection {
   }
 
   #pauseUnread() {
-    const behind = [...this.#session.subscriptions.behind()];
-    for (const subscribing of behind) this.#session.setAside(subscribing);
     const now = this.#means.now();
+    const behind = [...this.#session.subscriptions.behind()].filter(({ canPause }) => canPause || !this.#link?.pause);
+    for (const subscribing of behind) this.#session.pause(subscribing, now);
     if (behind.length === 0 || now < this.#warnAt) return;
     this.#warnAt = now + WARN_AGAIN_MS;
     const names = behind.slice(0, 5).map(({ selector }) => selector);
@@ -226,7 +232,7 @@ export class Connection {
     this.#unreadTimer = setTimeout(() => {
       const session = this.#session;
       if (!session.liveness.isHeld || this.#link === null) return;
-      if (session.hasOthers) this.#pauseUnread();
+      if (session.couldGoOn) this.#pauseUnread();
       this.#stir();
       if (session.liveness.isHeld) this.#watchUnread();
     }, UNREAD_MS);
@@ -236,7 +242,6 @@ export class Connection {
   #stir() {
     const session = this.#session;
     if (!session.liveness.isHeld || this.#link === null) return;
-    if (session.awaitsAnswers) for (const each of session.subscriptions.behind()) session.setAside(each);
     if (session.subscriptions.behind().size > 0) return;
     session.liveness.hold(this.#means.now(), false);
     this.#link.resume?.();
@@ -246,7 +251,9 @@ export class Connection {
   #flush() {
     if (this.#link === null || !this.#isOpen || this.#isBlocked || !this.#session.hasCommands) return;
     for (const batch of batchesOf(this.#session.commands())) {
-      if (!this.#link.send(this.#encoding.encode(batch))) this.#isBlocked = true;
+      const frame = this.#encoding.encode(batch);
+      this.#session.frames.sent(batch, typeof frame === "string" ? utf8Length(frame) : frame.byteLength);
+      if (!this.#link.send(frame)) this.#isBlocked = true;
     }
   }
 
@@ -335,17 +342,30 @@ function batchesOf(commands) {
   /** @type {Command[][]} */
   const batches = [];
   let size = 0;
+  let wasAlone = true;
   /** @type {Command[]} */
   let batch = [];
   for (const command of commands) {
-    const more = command.verb === "publish" ? command.draft.size : 0;
-    if (batch.length === 0 || size + more >= BATCH_BYTES_MAX || batch.length >= BATCH_COMMANDS_MAX) {
+    const more = sizeOf(command);
+    const isAlone = command.verb === "publish" && command.isAlone === true;
+    if (isAlone || wasAlone || size + more >= BATCH_BYTES_MAX || batch.length >= BATCH_COMMANDS_MAX) {
       batch = [];
       batches.push(batch);
       size = 0;
     }
     size += more;
+    wasAlone = isAlone;
     batch.push(command);
   }
   return batches;
+}
+
+/**
+ * About how long it is: what a user gives, and the positions that a subscription resumes from.
+ * @param {Command} command
+ */
+function sizeOf(command) {
+  if (command.verb === "publish") return command.draft.size;
+  if (command.verb !== "subscribe") return 0;
+  return [...command.resumePoint.after.keys()].reduce((sum, subject) => sum + subject.length + POSITION_BYTES, 0);
 }

@@ -10,6 +10,7 @@
  * @property {() => any} json the content read as JSON; throws SyntaxError where it is none
  * @property {() => string} text the content read as UTF-8; throws TypeError where it is none
  * @property {() => Uint8Array} bytes the content as it was published
+ * @property {number} size about how many bytes it takes here
  */
 
 const encoder = new TextEncoder();
@@ -48,6 +49,10 @@ export class BytesBody {
     this.#bytes = bytes;
   }
 
+  get size() {
+    return this.#bytes.byteLength;
+  }
+
   json() {
     this.#parsed ??= { value: JSON.parse(this.text()) };
     return this.#parsed.value;
@@ -69,6 +74,10 @@ export class TextBody {
   /** @param {string} text */
   constructor(text) {
     this.#text = text;
+  }
+
+  get size() {
+    return this.#text.length;
   }
 
   json() {
@@ -95,8 +104,10 @@ export class ParsedBody {
   /**
    * @param {any} value
    * @param {() => string} source
+   * @param {number} size its part of the frame, which it holds
    */
-  constructor(value, source) {
+  constructor(value, source, size) {
+    this.size = size;
     this.#value = value;
     this.#source = source;
   }

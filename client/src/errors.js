@@ -3,6 +3,7 @@
 //     GodwitError
 //     ├── SubjectInvalid      a name or pattern that the contract does not allow
 //     ├── PositionInvalid     a text that is no position
+//     ├── PositionFileHeld    a file of saved positions that another process uses
 //     ├── PositionFileInvalid a file of saved positions that cannot be read
 //     ├── CommandRefused      the node answered one command with an error code; the session lives
 //     ├── SessionClosed       the session ended with a closing code that forbids coming back
@@ -54,6 +55,25 @@ export class PositionInvalid extends GodwitError {
   }
 }
 
+/** Another process uses this file of positions: give each its own. */
+export class PositionFileHeld extends GodwitError {
+  static {
+    this.prototype.name = "PositionFileHeld";
+  }
+
+  /**
+   * @param {string} path
+   * @param {string} host
+   * @param {string} pid
+   */
+  constructor(path, host, pid) {
+    super(`${path} is used by process ${pid} on ${host}: end that one, or use another file`);
+    this.path = path;
+    this.host = host;
+    this.pid = pid;
+  }
+}
+
 /** A file that holds no saved positions. It is left as it is: what it was may matter more than a fresh start. */
 export class PositionFileInvalid extends GodwitError {
   static {
@@ -89,6 +109,14 @@ export class CommandRefused extends GodwitError {
     this.codeName = codeName;
     this.reason = reason;
     this.retry = retry;
+  }
+
+  /**
+   * From what a server answered.
+   * @param {{ code: number, codeName: string, reason: string, retry: boolean }} refusal
+   */
+  static of({ code, codeName, reason, retry }) {
+    return new CommandRefused(code, codeName, reason, retry);
   }
 }
 
@@ -160,7 +188,7 @@ export class AnswerLost extends ClientError {
 
   /** @param {string} subject */
   constructor(subject) {
-    super(`the connection went before ${subject} was acknowledged, and without a key it is not sent twice`);
+    super(`the connection ended before ${subject} was acknowledged, and it is not sent again: it has no key, or another token was set meanwhile`);
     this.subject = subject;
   }
 }

@@ -34,6 +34,7 @@ export function listen(subscription, listener, log) {
     gap = (/** @type {Gap} */ { subject, missed, reason }) =>
       log.warn(`godwit: gap on ${subject}: ${missed ?? "some"} messages missed (${reason})`),
     dropped = (/** @type {Dropped} */ { selector, count }) =>
+      count !== null && // after a pause, which has been logged
       log.warn(`godwit: ${count} standard messages dropped on ${selector}`),
   } = functions;
   /** @type {Record<string, ((item: any) => unknown) | undefined>} */

@@ -101,6 +101,11 @@ export class Message {
     this.isSnapshot = fields.isSnapshot ?? false;
   }
 
+  /** About how many bytes its content takes here. */
+  get size() {
+    return this.#body.size;
+  }
+
   /** The content as JSON; throws SyntaxError where it is none. */
   json() {
     return this.#body.json();
@@ -150,7 +155,7 @@ export class Dropped {
 
   /**
    * @param {string} selector
-   * @param {number} count
+   * @param {number | null} count null: nobody knows how many, perhaps none (after a pause)
    */
   constructor(selector, count) {
     this.selector = selector;

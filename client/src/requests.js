@@ -3,7 +3,8 @@
 // All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its subjects, so
 // that a reply is not lost when the connection goes before the subscription has been marked for the first time.
 
-import { ClientClosed } from "./errors.js";
+import { NEVER_MS } from "./arguments.js";
+import { ClientClosed, ReplyTimeout } from "./errors.js";
 
 /** @typedef {import("./model.js").Message} Message */
 /** @typedef {import("./subscription.js").Subscription} Subscription */
@@ -33,6 +34,33 @@ export class Requests {
       this.#waiting.set(subject, { resolve, reject });
     });
     return { subject, reply, forget: () => this.#waiting.delete(subject) };
+  }
+
+  /**
+   * Publish a request and wait for the first reply; rejects with ReplyTimeout.
+   * @param {{ publish: (subject: string, content: unknown, options: object) => Promise<unknown> }} client
+   * @param {string} subject
+   * @param {unknown} content
+   * @param {number} timeoutMs
+   * @returns {Promise<Message>}
+   */
+  async ask(client, subject, content, timeoutMs) {
+    const { subject: replyTo, reply, forget } = this.expect();
+    const giving = new AbortController();
+    const isEndless = timeoutMs >= NEVER_MS;
+    const timer = isEndless ? undefined : setTimeout(() => giving.abort(new ReplyTimeout(subject, timeoutMs)), timeoutMs);
+    const late = new Promise((_, reject) => {
+      giving.signal.addEventListener("abort", () => reject(giving.signal.reason), { once: true });
+    });
+    late.catch(() => {}); // raced below, unless the publish was refused before
+    reply.catch(() => {});
+    try {
+      await client.publish(subject, content, { replyTo, retain: false, signal: giving.signal });
+      return /** @type {Message} */ (await Promise.race([reply, late]));
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
   }
 
   /**

@@ -114,7 +114,7 @@ export class Subscription {
     const core = this.#core;
     const item = core.queue.take();
     if (core.isAside && core.queue.hasRoom) {
-      this.#session.takeUp(core);
+      this.#session.takeUp(core, this.#connection.now());
       this.#connection.wake();
     } else if (this.#session.liveness.isHeld) {
       this.#connection.took();
@@ -136,7 +136,7 @@ export class Subscription {
       if (item.type === "message") return { value: item, done: false };
       if (item.type === "gap") {
         this.#log.warn(`godwit: gap on ${item.subject}: ${item.missed ?? "some"} messages missed (${item.reason})`);
-      } else if (item.type === "dropped") {
+      } else if (item.type === "dropped" && item.count !== null) {
         this.#log.warn(`godwit: ${item.count} standard messages dropped on ${item.selector}`);
       }
     }

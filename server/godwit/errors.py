@@ -5,6 +5,7 @@
     │   └── ConfigsInvalid     several of them, a line for each
     ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
     ├── PositionInvalid        a text that is no position (also a ValueError)
+    ├── PositionFileHeld       a file of saved positions that another process uses
     ├── PositionFileInvalid    a file of saved positions that cannot be read (also a ValueError)
     ├── CommandRefused         the node answered one command with an error code; the session lives
     ├── SessionClosed          the session ended with a closing code, which says whether to come back
@@ -74,6 +75,14 @@ class PositionFileInvalid(GodwitError, ValueError):
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
         super().__init__(f"{path} holds no saved positions ({why}): repair it, or move it away to start without")
+
+
+class PositionFileHeld(GodwitError):
+    """Another process uses this file of positions: give each its own."""
+
+    def __init__(self, path: str, host: str, pid: str) -> None:
+        self.path, self.host, self.pid = path, host, pid
+        super().__init__(f"{path} is used by process {pid} on {host}: end that one, or use another file")
 
 
 class CommandRefused(GodwitError):

@@ -222,8 +222,40 @@ async def test_a_reloaded_page_goes_on_from_its_saved_place(page: Page, serve: S
             await publish_numbers(client, "/saved/a", 10 * run + 5, 5)
             await page.evaluate(begin, node.url)
         assert read == list(range(25))
-        saved = json.loads(await page.evaluate("localStorage['godwit:test:/saved/*']"))
-        assert saved["after"]["/saved/a"].endswith(".25")
+        entries = await page.evaluate("Object.entries(localStorage).filter(([key]) => key.endsWith(':/saved/*'))")
+        [[_, saved]] = entries  # a reload is the same tab
+        assert json.loads(saved)["stand"]["after"]["/saved/a"].endswith(".25")
+
+
+async def test_each_message_reaches_each_tab_of_one_storage(page: Page, serve: Serve) -> None:
+    begin = """async (url) => {
+      window.seen = [];
+      const positions = new godwit.PositionStorage("tabs");
+      window.client = new godwit.Client(url, { positions, settings: { positionsSaveMs: 10 } });
+      await client.subscribe("/tabs/*", (message) => void seen.push(message.json())).joined();
+    }"""
+    async with testing.node() as node, Client(node.url) as client, asyncio.timeout(DEADLINE_S):
+        address = await open_blank(page, serve)
+        await page.evaluate(begin, node.url)
+        await publish_numbers(client, "/tabs/a", 0, 5)
+        await page.wait_for_function("seen.length === 5 && Object.keys(localStorage).length === 1")
+        other = await page.context.new_page()
+        await other.goto(address)
+        await other.evaluate(
+            "sessionStorage.setItem('godwit-tab', '%s')" % (await page.evaluate("sessionStorage['godwit-tab']"))
+        )
+        await other.reload()  # as a tab that was duplicated: with the storage of the first
+        await other.wait_for_function("window.godwit !== undefined")
+        await other.evaluate(begin, node.url)
+        await other.wait_for_function(
+            "(id) => sessionStorage['godwit-tab'] !== id", arg=await page.evaluate("sessionStorage['godwit-tab']")
+        )
+        await publish_numbers(client, "/tabs/a", 5, 5)
+        for tab in (page, other):
+            await tab.wait_for_function("seen.at(-1) === 9")
+            assert (await tab.evaluate("seen"))[-5:] == [*range(5, 10)]
+        await page.wait_for_function("Object.keys(localStorage).length === 2")
+        await other.close()
 
 
 def test_the_package_holds_what_is_needed_and_nothing_else(package: Path, root: Path) -> None:

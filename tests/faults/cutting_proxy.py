@@ -1,7 +1,8 @@
 """A TCP proxy that breaks connections at random: each gets a budget of bytes, drawn from a seeded generator.
 
 When the budget is spent the rest of the chunk is not forwarded and both sides are reset, so that cuts fall inside
-frames, inside the handshake, and between a command and its answer. `calm` ends the cutting; `redirect` moves the target.
+frames, inside the handshake, and between a command and its answer. `calm` ends the cutting, `cut` begins it; `redirect`
+moves the target.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class CuttingProxy:
     def url(self) -> str:
         assert self._server is not None
         return f"ws://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Break connections again, those that are open too."""
+        self._is_calm = False
 
     def calm(self) -> None:
         """Break nothing any more, neither what is open nor what will be."""

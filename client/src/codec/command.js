@@ -20,7 +20,7 @@ import { utf8Length } from "../content.js";
 
 /** @typedef {{ verb: "subscribe", id: number, selector: string, resumePoint: ResumePoint, choice: Choice }} Subscribe */
 /** @typedef {{ verb: "unsubscribe" | "watch" | "unwatch", id: number, selector: string }} Named */
-/** @typedef {{ verb: "publish", id: number, draft: Draft }} Publish */
+/** @typedef {{ verb: "publish", id: number, draft: Draft, isAlone?: boolean }} Publish alone: in a frame of its own */
 /** @typedef {{ verb: "ping", id: number }} Ping */
 /** @typedef {Connect | Subscribe | Named | Publish | Ping} Command */
 

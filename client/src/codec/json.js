@@ -40,8 +40,8 @@ export class JsonEncoding {
     try {
       const read = JSON.parse(frame);
       const told = Array.isArray(read)
-        ? read.map((entry, place) => readObject(entry, frame, place))
-        : [readObject(read, frame, null)];
+        ? read.map((entry, place) => readObject(entry, frame, place, frame.length / read.length))
+        : [readObject(read, frame, null, frame.length)];
       return told.filter((each) => each !== null);
     } catch (error) {
       throw new FrameInvalid(`cannot read ${JSON.stringify(frame.slice(0, 120))}: ${error}`);
@@ -110,12 +110,13 @@ function writePublish(id, draft) {
  * @param {string} frame
  * @param {number | null} place
  * @returns {Told | null}
+ * @param {number} size its part of the frame
  */
-function readObject(value, frame, place) {
+function readObject(value, frame, place, size) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw new TypeError("no object");
   const read = /** @type {Read} */ (value);
   const subject = textIn(read, "message");
-  if (subject !== null) return readMessage(read, subject, frame, place);
+  if (subject !== null) return readMessage(read, subject, frame, place, size);
   const ok = textIn(read, "ok");
   if (ok !== null) return readReply(read, ok);
   const resumeToken = textIn(read, "resume_token");
@@ -173,8 +174,9 @@ function readReply(read, ok) {
  * @param {string} subject
  * @param {string} frame
  * @param {number | null} place
+ * @param {number} size its part of the frame
  */
-function readMessage(read, subject, frame, place) {
+function readMessage(read, subject, frame, place, size) {
   const fields = {
     position: positionIn(read, "at"),
     after: positionIn(read, "after"),
@@ -185,7 +187,7 @@ function readMessage(read, subject, frame, place) {
     isSnapshot: flagIn(read, "snapshot"),
   };
   if ("content" in read) {
-    const body = new ParsedBody(read["content"], () => sourceOf(frame, place, "content"));
+    const body = new ParsedBody(read["content"], () => sourceOf(frame, place, "content"), size);
     return new Message(subject, "json", body, fields);
   }
   const text = textIn(read, "text");

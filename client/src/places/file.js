@@ -2,7 +2,8 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 
-import { PositionFileInvalid } from "../errors.js";
+import { PositionFileHeld, PositionFileInvalid } from "../errors.js";
+import { Lease, RENEW_MS } from "./lease.js";
 
 /** @typedef {import("./store.js").SavedResumePoint} SavedResumePoint */
 
@@ -12,10 +13,65 @@ export class PositionFile {
   /** @type {Map<string, SavedResumePoint>} */
   #saved = new Map();
   #isChanged = false;
+  #users = 0; // clients that use it now
+  #lease;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #beating;
 
   /** @param {string} path */
   constructor(path) {
     this.#path = path;
+    this.#lease = new Lease(path);
+    this.#read();
+  }
+
+  /**
+   * A client begins to use it: take the lease, and read what its holder before wrote last. Rejects with PositionFileHeld where
+   * another process uses it. Where no lease can be made there is a warning alone.
+   * @param {(error: PositionFileHeld) => void} lost called when another process has taken it
+   * @param {Pick<Console, "warn">} log
+   */
+  async open(lost, log) {
+    this.#users++;
+    if (this.#users > 1) return;
+    try {
+      await this.#lease.acquire();
+    } catch (error) {
+      if (error instanceof PositionFileHeld) {
+        this.#users--;
+        throw error;
+      }
+      log.warn(`godwit: ${this.#path} has no lease, and two processes that use it would not notice`, error);
+    }
+    if (this.#users === 0) return; // closed meanwhile
+    if (!this.#isChanged) this.#read();
+    this.#beating = setInterval(() => this.#beat(lost, log), RENEW_MS);
+    this.#beating.unref();
+  }
+
+  /** A client uses it no longer. */
+  close() {
+    if (this.#users === 0 || --this.#users > 0) return;
+    clearInterval(this.#beating);
+    this.#lease.release();
+  }
+
+  /**
+   * @param {(error: PositionFileHeld) => void} lost
+   * @param {Pick<Console, "warn">} log
+   */
+  #beat(lost, log) {
+    try {
+      this.#lease.renew();
+    } catch (error) {
+      if (!(error instanceof PositionFileHeld)) return log.warn("godwit: the lease on the positions was not renewed", error);
+      clearInterval(this.#beating);
+      lost(error);
+    }
+  }
+
+  #read() {
+    const path = this.#path;
     if (!existsSync(path)) return;
     const text = readFileSync(path, "utf8");
     let read;
@@ -49,8 +105,12 @@ export class PositionFile {
     if (this.#saved.delete(selector)) this.#isChanged = true;
   }
 
-  /** Write what has changed: a reader finds the old file or the new one, never half of one. */
+  /**
+   * Write what has changed: a reader finds the old file or the new one, never half of one. Throws PositionFileHeld where another
+   * process took the lease, because this one did not run for 10 seconds.
+   */
   save() {
+    this.#lease.check();
     if (!this.#isChanged) return;
     const beside = `${this.#path}.new`;
     const file = openSync(beside, "w");

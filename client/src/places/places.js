@@ -1,6 +1,7 @@
 // The stands of one client's subscriptions, on their way to the user's store and back.
 
 import { NEVER_MS } from "../arguments.js";
+import { PositionFileHeld } from "../errors.js";
 import { ResumePoint } from "../session/resume_point.js";
 
 /** @typedef {import("../connection.js").Log} Log */
@@ -11,6 +12,7 @@ import { ResumePoint } from "../session/resume_point.js";
 export class Places {
   #store;
   #log;
+  #onFailed;
   /** @type {Map<string, Subscription>} */
   #kept = new Map();
   /** @type {Set<string>} moved, and not given to the store yet */
@@ -20,16 +22,44 @@ export class Places {
   #failure = null;
   /** @type {Promise<void> | null} */
   #saving = null;
+  #isOpen = false;
+  #isOpening = false;
+  /** @type {(error: PositionFileHeld) => void} */
+  #lost = () => {};
 
   /**
    * @param {PositionStore} store
    * @param {number} saveMs
    * @param {Log} log
+   * @param {(error: unknown) => unknown} [onFailed] the user's own
    */
-  constructor(store, saveMs, log) {
+  constructor(store, saveMs, log, onFailed = () => {}) {
+    this.#onFailed = onFailed;
     this.#store = store;
     this.#log = log;
     this.#timer = saveMs < NEVER_MS ? setInterval(() => this.save(), saveMs) : undefined;
+  }
+
+  /**
+   * Rejects where the store may not be used.
+   * @param {(error: PositionFileHeld) => void} lost ends the client, because the store is another's now
+   */
+  async open(lost) {
+    this.#lost = lost;
+    this.#isOpen = this.#isOpening = true;
+    try {
+      await this.#store.open?.(lost, this.#log);
+      this.#isOpening = false;
+    } catch (error) {
+      this.#isOpen = this.#isOpening = false;
+      this.#failure = { error };
+      throw error;
+    }
+  }
+
+  /** The client is closed while the store is being opened: wait for it no longer. */
+  giveUp() {
+    if (this.#isOpening) this.#store.close?.();
   }
 
   /**
@@ -52,7 +82,7 @@ export class Places {
    * had not. A store that keeps failing is logged once.
    */
   save() {
-    if (this.#saving !== null) return;
+    if (this.#saving !== null || !this.#isOpen) return;
     try {
       this.#note();
       const saved = this.#store.save?.();
@@ -68,12 +98,19 @@ export class Places {
     }
   }
 
+  /** The client has ended by itself; its user may close it later, and is told then what failed. */
+  stop() {
+    this.close().catch(() => {});
+  }
+
   /** Save for the last time; rejects with what the store failed with. */
   async close() {
     clearInterval(this.#timer);
     await this.#saving;
     this.save();
     await this.#saving;
+    if (this.#isOpen) this.#store.close?.();
+    this.#isOpen = false;
     if (this.#failure !== null) throw this.#failure.error;
   }
 
@@ -83,8 +120,17 @@ export class Places {
 
   /** @param {unknown} error */
   #failed(error) {
-    if (this.#failure === null) this.#log.error("godwit: positions were not saved, trying again", error);
+    const isFirst = this.#failure === null;
     this.#failure = { error };
+    if (isFirst) {
+      this.#log.error("godwit: positions were not saved, trying again", error);
+      try {
+        this.#onFailed(error);
+      } catch (thrown) {
+        this.#log.error("godwit: onSaveFailed threw", thrown); // the user's own code
+      }
+    }
+    if (error instanceof PositionFileHeld) this.#lost(error);
   }
 
   #note() {

@@ -7,5 +7,8 @@
  * @property {(selector: string) => SavedResumePoint | undefined} get what was saved last
  * @property {(selector: string, saved: SavedResumePoint) => unknown} set keep this
  * @property {(selector: string) => unknown} [delete] forget what was saved: a gap of the whole pattern made it nothing
+ * @property {(lost: (error: import("../errors.js").PositionFileHeld) => void, log: Pick<Console, "warn">) => unknown} [open] a client begins to use it; may return a
+ *   promise, and what it rejects with ends the client, as does what `lost` is called with
+ * @property {() => unknown} [close] a client uses it no longer
  * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call
  */

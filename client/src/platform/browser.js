@@ -14,6 +14,7 @@ const DRAIN_LOOK_MS = 20; // a browser does not say when its buffer has emptied
 const NO_CODE = 1005;
 const BROKEN = 1006;
 const REASON_CHARACTERS_MAX = 40; // 123 bytes however they are encoded
+const TAB_KEY = "godwit-tab";
 const CLOSE_CODES = [1000, 3000]; // a page may close with these and above 3000 only
 
 /** @implements {Link} */
@@ -105,7 +106,7 @@ function watchPage(events) {
 /** @type {import("./platform.js").Platform} */
 export const browser = {
   open: (url, options, events) => new BrowserLink(url, options, events),
-  ask: (url, request) => fetch(url, { ...request, cache: "no-store", credentials: "omit", redirect: "error" }),
+  ask: (url, request) => fetch(url, { ...request, cache: "no-store", credentials: "omit", redirect: "manual" }),
   now: () => performance.now(),
   randomText: (bytes) => hexadecimal(crypto.getRandomValues(new Uint8Array(bytes))),
   watchPage,
@@ -118,4 +119,42 @@ export function pageStorage() {
   } catch {
     return null; // a page may be denied it
   }
+}
+
+/** @type {{ id: string } | undefined} */
+let thisTab;
+
+/**
+ * This tab's name among those of its origin. It survives a reload. A tab that was duplicated has the name of the first one until
+ * that one answers, and then draws its own.
+ */
+export function pageTab() {
+  if (thisTab !== undefined) return thisTab;
+  const draw = () => hexadecimal(crypto.getRandomValues(new Uint8Array(8)));
+  const keep = (/** @type {string} */ id) => {
+    try {
+      globalThis.sessionStorage?.setItem(TAB_KEY, id);
+    } catch {
+      // a page may be denied it: the name lives as long as the page
+    }
+    return id;
+  };
+  let known = null;
+  try {
+    known = globalThis.sessionStorage?.getItem(TAB_KEY) ?? null;
+  } catch {
+    known = null;
+  }
+  const tab = { id: known ?? keep(draw()) };
+  thisTab = tab;
+  if (typeof BroadcastChannel === "undefined" || globalThis.document === undefined) return tab;
+  const channel = new BroadcastChannel(TAB_KEY);
+  let mine = ""; // what was asked for with this word was asked by this tab
+  channel.onmessage = ({ data }) => {
+    if (data?.ask === tab.id && data.word !== mine) channel.postMessage({ taken: tab.id, word: data.word });
+    else if (data?.taken === tab.id && data.word === mine) tab.id = keep(draw());
+  };
+  mine = draw();
+  channel.postMessage({ ask: tab.id, word: mine });
+  return tab;
 }

@@ -34,6 +34,14 @@ export class Asking {
     this.#out.push(command(id));
   }
 
+  /** Any answer will do: something was received. */
+  ping() {
+    this.ask(
+      (id) => ({ verb: "ping", id }),
+      () => {},
+    );
+  }
+
   /**
    * A command whose answer is of no interest.
    * @param {Command} command

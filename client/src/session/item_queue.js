@@ -1,6 +1,6 @@
 // The items of one subscription between the wire and its reader.
 //
-// Bounded: at `itemsMax` it is full, and then nothing more is read for it, so that the server's log is the queue. Marks and
+// Bounded by items and by bytes: then it is full, and nothing more is read for it, so that the server's log is the queue. Marks and
 // statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item counts as
 // handled when the next one is asked for.
 
@@ -12,9 +12,26 @@ import { Status } from "../model.js";
 
 const COMPACT_AT = 1_024; // taken entries that are let go of together
 
+/** The bytes that all queues of one client hold, and how many they may. */
+export class Budget {
+  bytes = 0;
+  #bytesMax;
+
+  constructor(bytesMax = Infinity) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get isUsedUp() {
+    return this.bytes >= this.#bytesMax;
+  }
+}
+
 /** First in, first out; `handled` is the reader's stand. */
 export class ItemQueue {
   #itemsMax;
+  #bytesMax;
+  #budget;
+  #bytes = 0; // of the messages waiting
   /** @type {(Item | Marked)[]} */
   #entries = [];
   #first = 0; // those before it are taken
@@ -24,9 +41,13 @@ export class ItemQueue {
   /**
    * @param {number} itemsMax
    * @param {PositionTracker} handled
+   * @param {number} [bytesMax]
+   * @param {Budget} [budget] of all queues of the client
    */
-  constructor(itemsMax, handled) {
+  constructor(itemsMax, handled, bytesMax = Infinity, budget = new Budget()) {
     this.#itemsMax = itemsMax;
+    this.#bytesMax = bytesMax;
+    this.#budget = budget;
     this.handled = handled;
   }
 
@@ -35,12 +56,13 @@ export class ItemQueue {
   }
 
   get isFull() {
-    return this.size >= this.#itemsMax;
+    if (this.size >= this.#itemsMax || this.#bytes >= this.#bytesMax) return true;
+    return this.#budget.isUsedUp && this.#bytes > 0;
   }
 
   /** Room enough to begin again: half of it. */
   get hasRoom() {
-    return this.size * 2 <= this.#itemsMax;
+    return this.size * 2 <= this.#itemsMax && this.#bytes * 2 <= this.#bytesMax && !this.isFull;
   }
 
   /**
@@ -49,6 +71,7 @@ export class ItemQueue {
    */
   put(entry) {
     this.#entries.push(this.size > 0 ? this.#folded(entry) : entry);
+    if (entry.type === "message") this.#count(entry.size);
   }
 
   /**
@@ -63,11 +86,24 @@ export class ItemQueue {
         this.#entries.splice(0, this.#first);
         this.#first = 0;
       }
+      if (entry.type === "message") this.#count(-entry.size);
       this.#inHand = entry;
       if (entry.type !== "marked") return entry;
       this.finish();
     }
     return null;
+  }
+
+  /** Its user has left it: what it holds no longer counts for the others. */
+  letGo() {
+    this.#budget.bytes -= this.#bytes;
+    this.#budget = new Budget();
+  }
+
+  /** @param {number} size */
+  #count(size) {
+    this.#bytes += size;
+    this.#budget.bytes += size;
   }
 
   /** The item in hand has been handled. */

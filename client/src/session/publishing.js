@@ -22,6 +22,14 @@ import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../e
  * @property {boolean} isGivenUp
  * @property {boolean} isSent
  * @property {boolean} isFinished
+ * @property {boolean} isAlone goes in a frame of its own from now on
+ */
+
+/**
+ * @typedef {object} Frame one as it was sent
+ * @property {number} size in bytes
+ * @property {number[]} ids of its publishes
+ * @property {boolean} isMixed it held more than one command
  */
 
 export const ENTRY_BYTES = 200; // what one waiting publish costs beside its content
@@ -39,6 +47,7 @@ export class PublishQueue {
   #inFlight = new Map();
   #bytes = 0;
   #order = 0;
+  #heldFrom = Infinity; // those given from here on are not sent yet
 
   /**
    * @param {number} countMax
@@ -64,7 +73,8 @@ export class PublishQueue {
   }
 
   get canSend() {
-    return this.#waiting.length - this.#first > this.#gone && this.#inFlight.size < this.#inFlightMax;
+    if (this.#inFlight.size >= this.#inFlightMax || this.#waiting.length - this.#first <= this.#gone) return false;
+    return this.#heldFrom === Infinity || this.#earlier.length > 0;
   }
 
   /**
@@ -79,7 +89,7 @@ export class PublishQueue {
     if (this.#bytes + size > this.#bytesMax && this.size > 0) {
       throw new PublishQueueFull("publishQueueBytesMax", this.#bytesMax);
     }
-    const pending = { draft, size, order: ++this.#order, settle, isGivenUp: false, isSent: false, isFinished: false };
+    const pending = { draft, size, order: ++this.#order, settle, isGivenUp: false, isSent: false, isFinished: false, isAlone: false };
     this.#waiting.push(pending);
     this.#bytes += size;
     return pending;
@@ -107,7 +117,9 @@ export class PublishQueue {
     /** @type {Publish[]} */
     const commands = [];
     while (this.canSend) {
-      const pending = /** @type {Pending} */ (this.#waiting[this.#first++]);
+      const pending = /** @type {Pending} */ (this.#waiting[this.#first]);
+      if (pending.order >= this.#heldFrom) break;
+      this.#first++;
       if (pending.isGivenUp) {
         this.#gone--;
         continue;
@@ -115,7 +127,7 @@ export class PublishQueue {
       const id = takeId();
       pending.isSent = true;
       this.#inFlight.set(id, pending);
-      commands.push({ verb: "publish", id, draft: pending.draft });
+      commands.push({ verb: "publish", id, draft: pending.draft, isAlone: pending.isAlone });
     }
     this.#waiting.splice(0, this.#first);
     this.#first = 0;
@@ -147,22 +159,56 @@ export class PublishQueue {
   }
 
   /**
-   * The connection went: what was on the wire waits again, ahead of the rest.
-   * @param {boolean} [isTooBig] the server closed because a message was too big: the largest must have been it, and is not
-   *   tried again
+   * The server refused a frame for its size. The publish that was alone in it fails; several go one by one next.
+   * @param {Frame} frame
    */
-  lost(isTooBig = false) {
-    let again = [...this.#inFlight.values()];
-    this.#inFlight.clear();
-    if (isTooBig && again.length > 0) {
-      const largest = again.reduce((one, other) => (other.size > one.size ? other : one));
-      again = again.filter((pending) => pending !== largest);
-      this.#finish(largest, tooBig(largest.draft));
+  refuseTooBig({ size, ids, isMixed }) {
+    const [first = 0] = ids;
+    const only = this.#inFlight.get(first);
+    if (ids.length === 1 && !isMixed && only) this.answer(first, tooBig(only.draft, size));
+    for (const id of ids) {
+      const pending = this.#inFlight.get(id);
+      if (pending) pending.isAlone = true;
     }
+  }
+
+  /** The connection went: what was on the wire waits again, ahead of the rest. */
+  lost() {
+    const again = [...this.#inFlight.values()];
+    this.#inFlight.clear();
     for (const pending of again) {
       if (pending.draft.key === null) this.#finish(pending, new AnswerLost(pending.draft.subject));
     }
     this.#wait(again.filter((pending) => pending.draft.key !== null));
+  }
+
+  /** Only what was given until now is sent, until `releaseLater`. */
+  holdLater() {
+    this.#heldFrom = this.#order + 1;
+  }
+
+  releaseLater() {
+    this.#heldFrom = Infinity;
+  }
+
+  /** Something that was given before `holdLater` has no answer. */
+  get hasEarlier() {
+    return this.#earlier.length > 0 || [...this.#inFlight.values()].some(({ order }) => order < this.#heldFrom);
+  }
+
+  /** What was given before `holdLater` is not sent any more. */
+  failEarlier() {
+    for (const [id, { order, draft }] of this.#inFlight) if (order < this.#heldFrom) this.answer(id, new AnswerLost(draft.subject));
+    for (const pending of this.#earlier) {
+      this.#finish(pending, new AnswerLost(pending.draft.subject));
+      pending.isGivenUp = true;
+    }
+    this.#wait([]);
+  }
+
+  /** Of the waiting. */
+  get #earlier() {
+    return this.#waiting.slice(this.#first).filter(({ isGivenUp, order }) => !isGivenUp && order < this.#heldFrom);
   }
 
   /**
@@ -200,9 +246,12 @@ export class PublishQueue {
   }
 }
 
-/** @param {Draft} draft */
-function tooBig(draft) {
+/**
+ * @param {Draft} draft
+ * @param {number} size
+ */
+function tooBig(draft, size) {
   const code = Code.MessageTooBig;
   const sentence = CODES.get(code)?.sentence ?? "";
-  return new CommandRefused(code, "MessageTooBig", `${draft.subject}, ${draft.size} bytes: ${sentence}`);
+  return new CommandRefused(code, "MessageTooBig", `${draft.subject}, ${size} bytes as sent: ${sentence}`);
 }

@@ -12,9 +12,12 @@ import { ClientClosed, CommandRefused, SessionClosed } from "../errors.js";
 import { Published } from "../model.js";
 import { Asking } from "./asking.js";
 import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
+import { Handover } from "./handover.js";
 import { Liveness } from "./liveness.js";
 import { PublishQueue } from "./publishing.js";
+import { SentFrames } from "./sent_frames.js";
 import { Subscriptions } from "./subscriptions.js";
+import { Watches } from "./watches.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
 /** @typedef {import("../codec/command.js").Draft} Draft */
@@ -29,6 +32,7 @@ import { Subscriptions } from "./subscriptions.js";
 /** @typedef {"away" | "connecting" | "live" | "draining" | "over"} Phase */
 
 const CLIENT_NAME = "godwit-javascript/1";
+const RESUME_LOOK_MS = 100; // how often to look whether a paused subscription may resume
 
 /** Subscriptions, watches, publishes and the health of the connection that carries them. */
 export class Session {
@@ -44,10 +48,10 @@ export class Session {
   /** @type {string | null} the transport's name, while there is a connection */
   transport = null;
   changed = () => {}; // called when the phase becomes live or over
+  frames = new SentFrames();
   subscriptions = new Subscriptions();
-  /** @type {Map<string, Watching>} */
-  watches = new Map();
   #asking = new Asking();
+  watches = new Watches(this.#asking, () => this.#now);
   #canRenew;
   #now = 0;
   #openedAt = 0;
@@ -63,6 +67,7 @@ export class Session {
     this.#canRenew = canRenew;
     const { publishQueueMax, publishQueueBytesMax, publishInFlightMax } = settings;
     this.publishes = new PublishQueue(publishQueueMax, publishQueueBytesMax, publishInFlightMax);
+    this.handover = new Handover(this.publishes);
     this.liveness = new Liveness(settings.pingIntervalMs, settings.answerTimeoutMs);
     this.backoff = new Backoff(settings.reconnectFirstMs, settings.reconnectMaxMs);
   }
@@ -78,44 +83,41 @@ export class Session {
 
   /** @param {Subscribing} subscribing */
   unsubscribe(subscribing) {
-    if (this.subscriptions.remove(subscribing)) this.setAside(subscribing);
+    if (this.subscriptions.remove(subscribing)) this.#leave(subscribing.setAside(), subscribing.selector);
     subscribing.end(null);
   }
 
   /**
    * Its reader is behind, and the connection is to be read on: go on without it.
    * @param {Subscribing} subscribing
+   * @param {number} now
    */
-  setAside(subscribing) {
-    if (subscribing.setAside() && this.isWelcome) {
-      this.#asking.tell({ verb: "unsubscribe", id: this.#asking.takeId(), selector: subscribing.selector });
-    }
+  pause(subscribing, now) {
+    this.#leave(subscribing.pause(now), subscribing.selector);
+    this.subscriptions.paused.add(subscribing);
   }
 
   /**
-   * Its reader has caught up.
+   * Its reader has caught up; where it was paused a moment ago, the clock takes it up.
    * @param {Subscribing} subscribing
+   * @param {number} now
    */
-  takeUp(subscribing) {
-    if (!subscribing.isAside) return;
-    subscribing.isAside = false;
+  takeUp(subscribing, now) {
+    if (!subscribing.mayResume(now)) return;
+    if (this.couldGoOn) subscribing.resumedAt = now; // else it is the only one, of a link that cannot stop: as fast as it can
     this.#ask(subscribing);
   }
 
   /** @param {Watching} watching */
   watch(watching) {
     this.#checkOpen();
-    this.watches.set(watching.selector, watching);
-    this.#askWatch(watching);
+    this.watches.add(watching);
+    if (this.isWelcome) this.watches.ask(watching);
   }
 
   /** @param {Watching} watching */
   unwatch(watching) {
-    if (this.watches.get(watching.selector) === watching) {
-      this.watches.delete(watching.selector);
-      if (this.isWelcome) this.#asking.tell({ verb: "unwatch", id: this.#asking.takeId(), selector: watching.selector });
-    }
-    watching.end(null);
+    this.watches.remove(watching, this.isWelcome);
   }
 
   /**
@@ -137,6 +139,20 @@ export class Session {
   }
 
   /**
+   * Another token, for this connection and later ones; `settle` is called when the server has taken it or will not.
+   * @param {string} token
+   * @param {number} now
+   * @param {import("./handover.js").Settled} settle
+   */
+  handOver(token, now, settle) {
+    this.#checkOpen();
+    this.#canRenew = false;
+    this.handover.begin(token, now, settle);
+    if (this.phase !== "away") this.#moveHandover();
+    else if (this.id !== null) this.handover.lost(); // what waits may have been sent under the old token
+  }
+
+  /**
    * Nothing more: every wait ends, with `error` or as closed.
    * @param {GodwitError | null} [error]
    */
@@ -146,8 +162,9 @@ export class Session {
     this.error = error ?? new ClientClosed();
     this.#asking.clear();
     this.publishes.close(this.error);
+    this.handover.end(this.error);
     this.subscriptions.end(error);
-    for (const watching of this.watches.values()) watching.end(error);
+    this.watches.end(error);
     this.changed();
   }
 
@@ -162,7 +179,9 @@ export class Session {
     this.phase = "connecting";
     this.#now = this.#openedAt = now;
     this.#leaveAt = null;
+    this.frames.clear();
     this.liveness.hold(now, false);
+    this.handover.opened(token);
     this.#connect(token);
   }
 
@@ -193,16 +212,15 @@ export class Session {
     const isDue = this.#leaveAt !== null && now >= this.#leaveAt;
     if (this.phase === "draining" && isDue && this.publishes.inFlight === 0) return "the server is draining";
     if (!this.isWelcome) return null;
-    for (const watching of this.watches.values()) watching.tick(now);
+    this.#moveHandover();
+    this.watches.tick(now);
     for (const subscribing of this.subscriptions.toAskAgain(now)) this.#ask(subscribing);
+    for (const subscribing of this.subscriptions.toResume(now)) this.takeUp(subscribing, now);
     const health = this.liveness.judge(now);
     if (health === "dead") return "the server does not answer";
     if (health === "ping due") {
       this.liveness.pinged(now);
-      this.#asking.ask(
-        (id) => ({ verb: "ping", id }),
-        () => {}, // any answer will do: something was received
-      );
+      this.#asking.ping();
     }
     return null;
   }
@@ -216,19 +234,22 @@ export class Session {
   lost(now, code = null, reason = "") {
     if (this.phase === "over") return;
     this.#now = now;
+    const end = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
+    if (end !== null) return this.close(end);
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
-    if (code !== null && code >= 4000 && code <= 4099 && !isFresh) {
-      this.close(new SessionClosed(code, wordsOf(code, reason)));
-      return;
+    const isOther = code === Code.TokenInvalid && this.handover.isAsked && this.isWelcome; // of another identity
+    if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
+      return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
-    let wish = wishOf(reason);
+    let wish = isOther ? 0 : wishOf(reason);
     if (wish === null && this.#leaveAt !== null) wish = Math.max(0, this.#leaveAt - now);
     this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
     this.phase = "away";
     this.transport = null;
     this.#leaveAt = null;
     this.#asking.clear();
-    this.publishes.lost(code === Code.MessageTooBig);
+    this.handover.lost();
+    this.publishes.lost();
     this.subscriptions.lost(wordsOf(code, reason));
   }
 
@@ -255,21 +276,24 @@ export class Session {
 
   /** How often to look at the clock: often enough for the shortest time that is watched. */
   get tickMs() {
-    const shortest = Math.min(this.liveness.shortestMs, this.settings.connectTimeoutMs);
-    return Math.max(1, Math.min(1_000, Math.floor(shortest / 4)));
+    const look = this.subscriptions.paused.size > 0 ? RESUME_LOOK_MS : 1_000;
+    return Math.max(1, Math.min(look, Math.floor(Math.min(this.liveness.shortestMs, this.settings.connectTimeoutMs) / 4)));
   }
 
-  /** A watch, or a subscription with room, waits for what only reading on can bring. */
-  get hasOthers() {
-    return this.watches.size > 0 || this.subscriptions.hasOneWithRoom;
-  }
-
-  /** Somebody waits for something that only reading on can bring. */
-  get awaitsAnswers() {
-    return this.#asking.isAwaiting || this.publishes.size > 0;
+  /** A watch, a subscription with room, or somebody who asked, waits for what only reading on can bring. */
+  get couldGoOn() {
+    return this.#asking.isAwaiting || this.publishes.size > 0 || this.watches.size > 0 || this.subscriptions.hasOneWithRoom;
   }
 
   // Inside
+
+  /**
+   * @param {boolean} isTold
+   * @param {string} selector
+   */
+  #leave(isTold, selector) {
+    if (isTold && this.isWelcome) this.#asking.tell({ verb: "unsubscribe", id: this.#asking.takeId(), selector });
+  }
 
   /** @param {Exclude<Told, import("../model.js").Message>} push */
   #told(push) {
@@ -285,7 +309,7 @@ export class Session {
         this.#answered(push);
         break;
       case "interest":
-        for (const watching of this.watches.values()) watching.told(push);
+        this.watches.told(push);
         break;
       case "notice":
         this.#noticed(push);
@@ -301,8 +325,15 @@ export class Session {
       this.publishes.putBack(answer.id);
       this.#drain(null);
     } else {
-      this.publishes.answer(answer.id, refused(answer));
+      this.publishes.answer(answer.id, CommandRefused.of(answer));
     }
+    this.#moveHandover();
+  }
+
+  #moveHandover() {
+    if (this.phase !== "live" || !this.handover.isDue(this.#now)) return;
+    this.handover.isAsked = true;
+    this.#connect(this.handover.token);
   }
 
   /** @param {Notice} notice */
@@ -336,6 +367,7 @@ export class Session {
       if (!answer.retry) this.close(new SessionClosed(answer.code, `${answer.codeName}: ${answer.reason}`));
       return; // else the connection is given up by the time limit, and tried again
     }
+    if (this.handover.isAsked) this.handover.end(null);
     if (answer.session !== null) {
       this.id = answer.session;
       this.node = answer.node;
@@ -344,7 +376,7 @@ export class Session {
     if (this.phase !== "connecting") return;
     this.phase = "live";
     this.changed();
-    for (const watching of this.watches.values()) this.#askWatch(watching);
+    this.watches.askAll();
     for (const subscribing of this.subscriptions.toAsk()) this.#ask(subscribing);
   }
 
@@ -360,28 +392,7 @@ export class Session {
     );
   }
 
-  /** @param {Watching} watching */
-  #askWatch(watching) {
-    if (watching.isEnded || !this.isWelcome) return;
-    this.#asking.ask(
-      (id) => watching.ask(id),
-      (answer) => {
-        if (answer.type === "reply") {
-          watching.asked(this.#now);
-        } else if (this.watches.get(watching.selector) === watching) {
-          this.watches.delete(watching.selector);
-          watching.end(refused(answer));
-        }
-      },
-    );
-  }
-
   #checkOpen() {
     if (this.error !== null) throw this.error;
   }
-}
-
-/** @param {Refusal} refusal */
-function refused({ code, codeName, reason, retry }) {
-  return new CommandRefused(code, codeName, reason, retry);
 }

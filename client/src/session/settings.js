@@ -3,6 +3,10 @@
 const DEFAULTS = Object.freeze({
   /** of one subscription between wire and reader; beyond it nothing is read for it */
   itemsMax: 1_000,
+  /** and the bytes of their content; one message is always taken */
+  itemsBytesMax: 8 << 20,
+  /** of all subscriptions of one client */
+  itemsTotalBytesMax: 64 << 20,
   /** publishes without an answer */
   publishQueueMax: 10_000,
   /** and their bytes */
@@ -34,17 +38,17 @@ const DEFAULTS = Object.freeze({
 /** @typedef {{ -readonly [name in keyof typeof DEFAULTS]: number }} Settings limits and times of one client */
 
 /**
- * All settings, from those that were chosen; throws RangeError for an unknown name, or for a value
- * that is not a whole number from 1 up. A time of 2^31 ms or more never ends.
+ * All settings, from those that were chosen; throws RangeError for an unknown name or a value that is not allowed. A number of
+ * bytes or items is a whole number from 1 up. A time is any number from 1 up; one that is longer than timers last never ends.
  * @param {Partial<Settings>} chosen
  * @returns {Readonly<Settings>}
  */
 export function settingsOf(chosen) {
   for (const [name, value] of Object.entries(chosen)) {
     if (!(name in DEFAULTS)) throw new RangeError(`${name} is no setting; there are ${Object.keys(DEFAULTS).join(", ")}`);
-    const isEndless = value === Infinity && name.endsWith("Ms");
-    if (!isEndless && (!Number.isSafeInteger(value) || value < 1)) {
-      throw new RangeError(`${name} is ${value}; it must be a whole number from 1 up${name.endsWith("Ms") ? ", or Infinity" : ""}`);
+    const isTime = name.endsWith("Ms");
+    if (isTime ? !(typeof value === "number" && value >= 1) : !Number.isSafeInteger(value) || value < 1) {
+      throw new RangeError(`${name} is ${String(value)}; it must be a ${isTime ? "number" : "whole number"} from 1 up`);
     }
   }
   return Object.freeze({ ...DEFAULTS, ...chosen });

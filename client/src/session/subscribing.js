@@ -2,14 +2,13 @@
 //
 //     idle ──ask──▶ asked ──answer──▶ served        lost: any ──▶ idle        refused or left: any ──▶ ended
 //      ▲                                │
-//      └──────────setAside──────────────┘   (the reader's queue is full, and the connection is to be read on)
+//      └──────────setAside──────────────┘   (the reader's queue stays full where something else of the client could go on)
 //
 // Only when served do messages count: what comes while asked belongs to an earlier asking, which is over.
 
-import { Gap, Position, Status } from "../model.js";
+import { Dropped, Gap, Position, Status } from "../model.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
-/** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Item} Item */
 /** @typedef {import("../model.js").Message} Message */
 /** @typedef {import("../codec/command.js").Choice} Choice */
@@ -19,11 +18,17 @@ import { Gap, Position, Status } from "../model.js";
 /** @typedef {import("./item_queue.js").ItemQueue} ItemQueue */
 /** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
 
+const PAUSE_MS = 1_000; // between two pauses of one subscription, at least, where others could go on
+
 /** The state above, and counts of what was told and dropped. `wake` is called when the queue has something new. */
 export class Subscribing {
   /** @type {"idle" | "asked" | "served" | "ended"} */
   state = "idle";
   isAside = false; // left alone until its queue has room again
+  wasPaused = false; // by its full queue, and not yet reported
+  resumedAt = -Infinity; // after a pause
+  resumesAt = -Infinity; // not before, so that it is paused once a second at most
+  refusals = 0; // since it was served last
   /** @type {GodwitError | null} why it ended, when it did not end by its own wish */
   error = null;
   wake = () => {};
@@ -31,6 +36,7 @@ export class Subscribing {
   counts = { joins: 0, gaps: 0, duplicates: 0, missing: 0 };
   /** @type {number | null} */
   #askedId = null;
+  #hasBegunAnew = false;
 
   /**
    * @param {string} selector
@@ -68,9 +74,12 @@ export class Subscribing {
     if (!this.isAskedBy(reply.id)) return;
     this.state = "served";
     this.counts.joins++;
+    this.refusals = 0;
     this.isJoined ||= !this.tracker.isPattern || this.tracker.resumePoint.isSomewhere;
     this.tracker.joined(reply.outcome === "resync" ? null : reply.position, reply.count); // after a resync the gap says where
     this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));
+    if (this.wasPaused) this.#put(new Dropped(this.selector, null)); // standard messages may have passed meanwhile
+    this.wasPaused = false;
   }
 
   /** The server has been told to send it. */
@@ -121,7 +130,32 @@ export class Subscribing {
     if (this.state === "served") this.#put(dropped);
   }
 
-  /** Let go of it until there is room; true when the server is to be told. */
+  /** False for a first join that was begun anew: paused again and again it would never be complete. */
+  get canPause() {
+    return this.isJoined || !this.#hasBegunAnew;
+  }
+
+  /**
+   * Its queue stays full: let go of it until there is room; true when the server is to be told.
+   * @param {number} now
+   */
+  pause(now) {
+    this.wasPaused ||= this.state === "served";
+    this.resumesAt = Math.max(now, this.resumedAt + PAUSE_MS);
+    return this.setAside();
+  }
+
+  /**
+   * Its reader has caught up, and it was not paused a moment ago.
+   * @param {number} now
+   */
+  mayResume(now) {
+    if (!this.isAside || now < this.resumesAt) return false;
+    this.isAside = false;
+    return true;
+  }
+
+  /** Let go of it; true when the server is to be told. */
   setAside() {
     const wasAsked = this.isAsked;
     if (this.state !== "ended") {
@@ -148,11 +182,13 @@ export class Subscribing {
     this.state = "ended";
     this.error = error;
     this.isAside = false; // an ended subscription never resumes, whatever still wakes its reader
+    this.queue.letGo();
     this.wake();
   }
 
   /** It was cut in its first join, of very many subjects: what it would miss now cannot be asked for, so it is told. */
   #beginAnew() {
+    this.#hasBegunAnew = true;
     const gap = new Gap(this.selector, null, null, "unknown", null, this.selector);
     this.counts.gaps++;
     this.tracker.place(gap);

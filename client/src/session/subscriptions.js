@@ -14,7 +14,8 @@ import { CommandRefused } from "../errors.js";
 /** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */
 
-const PUT_OFF_MS = 5_000; // before a refused subscription is asked for again
+const PUT_OFF_MS = 5_000; // before a refused subscription is asked for again; doubles with each refusal
+const PUT_OFF_MS_MAX = 60_000;
 
 /** One per selector. */
 export class Subscriptions {
@@ -24,6 +25,8 @@ export class Subscriptions {
   #behind = new Set();
   /** @type {{ at: number, subscribing: Subscribing }[]} */
   #putOff = [];
+  /** @type {Set<Subscribing>} */
+  paused = new Set();
 
   /** @param {string} selector */
   has(selector) {
@@ -91,11 +94,22 @@ export class Subscriptions {
     const isDraining = code === Code.NodeDraining;
     if (isDraining || (retry && subscribing.counts.joins > 0)) {
       subscribing.lost(`${codeName}: ${reason}`);
-      if (!isDraining) this.#putOff.push({ at: now + PUT_OFF_MS, subscribing }); // else the next connection asks
+      if (isDraining) return; // the next connection asks
+      const againMs = Math.min(PUT_OFF_MS * 2 ** subscribing.refusals++, PUT_OFF_MS_MAX);
+      this.#putOff.push({ at: now + againMs, subscribing });
     } else {
       this.remove(subscribing);
       subscribing.end(new CommandRefused(code, codeName, reason, retry));
     }
+  }
+
+  /**
+   * Those that were paused and have room again.
+   * @param {number} now
+   */
+  toResume(now) {
+    for (const each of this.paused) if (!each.isAside) this.paused.delete(each);
+    return [...this.paused].filter((each) => each.queue.hasRoom && now >= each.resumesAt);
   }
 
   /** Those whose queues are full. */
@@ -127,7 +141,10 @@ export class Subscriptions {
   lost(reason) {
     this.#behind.clear();
     this.#putOff = [];
-    for (const subscribing of this.#table.values()) subscribing.lost(reason);
+    for (const subscribing of this.#table.values()) {
+      subscribing.lost(reason);
+      if (subscribing.isAside) this.paused.add(subscribing);
+    }
   }
 
   /** @param {GodwitError | null} error */

@@ -15,11 +15,12 @@ const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did n
 /**
  * Start one with these settings, as `{ "limits.log_messages_max": 10 }`; returns when it listens.
  * @param {Record<string, unknown>} [settings]
+ * @param {string[]} [more] options of its command
  */
-export async function startNode(settings = {}) {
+export async function startNode(settings = {}, more = []) {
   if (!existsSync(PYTHON)) throw new Error(`${PYTHON} is missing: run make setup`);
   const options = Object.entries(settings).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
-  const words = [FOLLOWING, `${process.pid}`, "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options];
+  const words = [FOLLOWING, `${process.pid}`, "godwit", "serve", "--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", ...options, ...more];
   const child = spawn(PYTHON, words, { stdio: ["ignore", "pipe", "pipe"], env: ENVIRONMENT });
   let errors = "";
   child.stderr.on("data", (text) => (errors = (errors + text).slice(-ERRORS_CHARACTERS_MAX)));

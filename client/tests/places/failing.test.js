@@ -53,8 +53,8 @@ test("a store that fails once is given the position again", LIMITS, async () => 
     saved.set(selector, resumePoint);
     put.ring();
   };
-  const peer = new Peer();
-  const client = open(peer, { settings, positions: { get: () => undefined, set } });
+  const [peer, events] = [new Peer(), []];
+  const client = open(peer, { settings, positions: { get: () => undefined, set }, onSaveFailed: ({ message }) => events.push(message) });
   peer.append("/a", 1);
   const waiting = put.wait();
   const subscription = client.subscribe("/a");
@@ -62,6 +62,7 @@ test("a store that fails once is given the position again", LIMITS, async () => 
   subscription.handled();
   await waiting;
   assert.deepEqual(saved.get("/a"), { after: { "/a": "7.1" } });
+  assert.deepEqual(events, ["the storage is full"]);
   await client.close();
 });
 

@@ -214,3 +214,12 @@ test("settings have bounds and names", () => {
     assert.throws(() => settingsOf(/** @type {any} */ (chosen)), RangeError);
   }
 });
+
+test("a time may be any number, also one that never ends", () => {
+  for (const value of [1, 1.5, 1e9, 2 ** 31, 2 ** 40, Infinity]) {
+    const { connectTimeoutMs, positionsSaveMs } = settingsOf({ connectTimeoutMs: value, positionsSaveMs: value });
+    assert.deepEqual([connectTimeoutMs, positionsSaveMs], [value, value]);
+  }
+  for (const value of [0, -1, NaN, true, "1", null, undefined]) assert.throws(() => settingsOf({ connectTimeoutMs: value }), RangeError);
+  assert.throws(() => settingsOf({ itemsMax: 1.5 }), RangeError);
+});

@@ -81,9 +81,20 @@ test("too big a message is not tried for ever", () => {
   queue.add(draft("small"), ignore);
   queue.add(draft("x".repeat(9_000)), (outcome) => settled.push(outcome));
   queue.send(ids());
-  queue.lost(true);
+  queue.refuseTooBig({ size: 9_044, ids: [2], isMixed: false });
+  queue.lost();
   assert.ok(settled[0] instanceof CommandRefused);
+  assert.match(settled[0].message, /9044 bytes as sent/);
   assert.equal(queue.size, 1);
+});
+
+test("a frame of several that is too big is sent one by one", () => {
+  const [queue, takeId] = [newQueue(), ids()];
+  for (let n = 0; n < 3; n++) queue.add(draft("x".repeat(600)), assert.fail);
+  queue.send(takeId);
+  queue.refuseTooBig({ size: 2_000, ids: [1, 2, 3], isMixed: true });
+  queue.lost();
+  assert.deepEqual(queue.send(takeId).map(({ isAlone }) => isAlone), [true, true, true]);
 });
 
 test("given up before it was sent it is never sent", () => {

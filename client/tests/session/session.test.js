@@ -76,14 +76,14 @@ test("wherever the connection breaks each message comes once and each publish co
         } else if (step === "foreign") node.append("/a/1", '"x"');
         else if (["send", "one", "all"].includes(step)) pump(step === "all");
         else if (step === "resume_token") node.deliver(true);
-        else if (step === "aside") session.setAside(core);
+        else if (step === "aside") session.pause(core, now);
         else if (step === "cut") {
           node.disconnect();
           session.lost(now);
           session.opened(now, null);
         } else if (step === "read") {
           seen.push(...taken(core));
-          if (core.isAside) session.takeUp(core);
+          if (core.isAside) session.takeUp(core, (now += 1_000));
         }
       }
       const wanted = node.feed.filter(({ subject }) => selector !== "/a/1" || subject === selector);
@@ -120,12 +120,12 @@ describe("what is asked", () => {
     for (let n = 0; n < 3; n++) node.append("/a/1", "1");
     session.receive(node.outbox.slice(0, 3), 1);
     assert.deepEqual([...session.subscriptions.behind()], [core]);
-    session.setAside(core);
+    session.pause(core, 1);
     assert.deepEqual(verbs(session.commands()), ["unsubscribe"]);
     assert.equal(session.subscriptions.behind().size, 0);
     session.receive(node.outbox.slice(3), 1);
     assert.equal(taken(core).length, 2);
-    session.takeUp(core);
+    session.takeUp(core, 1);
     const [ask] = session.commands();
     assert.equal(String(ask.resumePoint.after.get("/a/1")), "7.2");
   });
@@ -188,7 +188,9 @@ describe("what is refused", () => {
     assert.equal(session.tick(5_001), null);
     const [again] = session.commands();
     session.receive([refusal(again.id, Code.NodeBusy, "NodeBusy", true)], 5_002);
-    session.tick(10_002);
+    session.tick(15_001);
+    assert.deepEqual(session.commands(), []); // each refusal doubles the time
+    session.tick(15_002);
     assert.deepEqual(verbs(session.commands()), ["subscribe"]);
   });
 
@@ -270,6 +272,7 @@ describe("how a connection ends", () => {
     const [session, settled] = [newSession(), []];
     session.publish(draft("/a", "k", `"${"x".repeat(99)}"`), (outcome) => settled.push(outcome));
     connected(session);
+    session.frames.sent(session.commands(), 150);
     session.lost(1, 1009, "");
     assert.equal(settled[0].code, 1009);
   });

@@ -1,7 +1,12 @@
 // Every argument of every public method is checked at the call: it is named, and the client lives on.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { createContext, runInContext } from "node:vm";
 
 import { Client as AnyClient } from "../../src/client.js";
@@ -10,6 +15,7 @@ import { Client } from "../../src/node.js";
 import { LIMITS, open } from "./opening.js";
 import { Peer } from "./peer.js";
 
+const CLIENT = fileURLToPath(new URL("../..", import.meta.url));
 const SURROGATE = "\ud800";
 const NO_FLAG = [0, 1, "yes", null];
 const NO_COUNT = [-1, true, 1.5, "1", NaN, Infinity, 2 ** 40, null];
@@ -48,15 +54,37 @@ const BAD = {
     ...content.map((value) => ["/good", value]),
     ...[-1, true, "1", null, NaN].map((timeoutMs) => ["/good", 1, { timeoutMs }]),
   ],
+  setToken: [1, "", SURROGATE, null, undefined].map((value) => [value]),
   reply: [[null, 1], ["/a", 1], [{}, 1]],
   watch: [...NO_SUBJECT.map((value) => [value]), ...NO_FUNCTION.map((value) => ["/good", value])],
 };
 const WITHOUT_ARGUMENTS = ["connected", "pause", "resume", "close"];
 
+/** Of the classes that users hold, the methods that the declarations name: what is not declared is not public. */
+function declaredMethods() {
+  const folder = mkdtempSync(join(tmpdir(), "godwit-types-"));
+  try {
+    execFileSync(process.execPath, [join(CLIENT, "node_modules/typescript/bin/tsc"), "-p", join(CLIENT, "tsconfig.types.json"), "--outDir", folder]);
+    return ["client", "subscription", "watch"].flatMap((name) => {
+      const text = readFileSync(join(folder, `${name}.d.ts`), "utf8").replaceAll(/\/\*.*?\*\//gs, "");
+      const body = /export declare class \w+[^{]*\{(.*?)\n\}/s.exec(text)?.[1] ?? "";
+      return [...body.matchAll(/^    (\w+)\(([^)]*)/gm)].map(([, method, parameters]) => ({ name, method, hasParameters: parameters !== "" }));
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 test("every public method has bad arguments here, or none", () => {
+  const declared = declaredMethods().filter(({ method }) => method !== "constructor");
+  assert.ok(declared.length > 15, "the declarations name the methods");
+  const found = declared.filter(({ name }) => name === "client").map(({ method }) => method);
   const methods = Object.entries(Object.getOwnPropertyDescriptors(AnyClient.prototype));
-  const names = methods.filter(([name, { value }]) => typeof value === "function" && name !== "constructor").map(([name]) => name);
-  assert.deepEqual(names.sort(), [...Object.keys(BAD), ...WITHOUT_ARGUMENTS].sort());
+  const real = methods.filter(([name, { value }]) => typeof value === "function" && name !== "constructor").map(([name]) => name);
+  assert.deepEqual([...new Set(found)].sort(), real.sort());
+  assert.deepEqual(real.sort(), [...Object.keys(BAD), ...WITHOUT_ARGUMENTS].sort());
+  const others = declared.filter(({ name, hasParameters }) => name !== "client" && hasParameters);
+  assert.deepEqual(others, [], "a method with parameters needs bad arguments here");
 });
 
 for (const [method, lists] of Object.entries(BAD)) {

@@ -51,7 +51,8 @@ def write_pretty(item: Item) -> None:
             f"gap on {printable(item.subject)}: {missed} missed ({item.reason}), now at {item.position}", fg="yellow"
         )
     else:
-        click.secho(f"dropped {item.count} standard messages on {printable(item.selector)}", fg="yellow")
+        count = "an unknown number of" if item.count is None else item.count
+        click.secho(f"dropped {count} standard messages on {printable(item.selector)}", fg="yellow")
 
 
 def make_line(item: Message | Gap | Dropped) -> str:

@@ -13,7 +13,15 @@ yields a Gap in its place among the messages. A reader that is slow is not drown
 server's log waits.
 """
 
-from ..errors import CommandRefused, GodwitError, PositionFileInvalid, PositionInvalid, SessionClosed, SubjectInvalid
+from ..errors import (
+    CommandRefused,
+    GodwitError,
+    PositionFileHeld,
+    PositionFileInvalid,
+    PositionInvalid,
+    SessionClosed,
+    SubjectInvalid,
+)
 from ..model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position, Published
 from .client import Client
 from .codec.command import JsonText
@@ -53,6 +61,7 @@ __all__ = [
     "Outcome",
     "Position",
     "PositionFile",
+    "PositionFileHeld",
     "PositionFileInvalid",
     "PositionInvalid",
     "PublishQueueFull",

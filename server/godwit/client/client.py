@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from ..errors import GodwitError
+from ..errors import GodwitError, PositionFileHeld
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
 from .arguments import KEY_BYTES_MAX, check_choice, check_count, check_flag, check_text, resume_point_of, seconds_of
@@ -24,9 +24,10 @@ from .codec.command import Choice, Draft, content_of
 from .codec.encodings import ENCODINGS, EncodingName
 from .connection import Connection, make_tls, now_ms
 from .errors import ClientError, ReplyTimeout, SubscriptionExists
-from .item_queue import ItemQueue
+from .item_queue import Budget, ItemQueue
 from .position_tracker import PositionTracker
 from .positions import SavedPositions
+from .positions.lease import RENEW_S
 from .requests import Requests
 from .resume_point import ResumePoint
 from .servers import ServerList
@@ -71,9 +72,10 @@ class Client:
         self._saved = None if positions is None else SavedPositions(positions)
         self._session = Session(self._settings, can_renew=callable(token))
         self._connection = Connection(self._session, ENCODINGS[encoding], self._current_token, make_tls(ca_file))
+        self._budget = Budget(self._settings.items_total_bytes_max)
         self._requests: Requests | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._stirred = asyncio.Event()  # closed: stop waiting for the next try
+        self._stirred = asyncio.Event()  # stop waiting for the next try
         self._changed = asyncio.Event()
         self._session.changed = self._changed.set
         self._loss = ""  # why there is no connection
@@ -81,10 +83,12 @@ class Client:
         self._keys = 0
 
     async def __aenter__(self) -> Client:
+        self._connection.begin()
+        if self._saved is not None:
+            await self._saved.open()
         self._tasks.append(asyncio.create_task(self._run()))
         if self._saved is not None:
-            saving = self._saved.save_every(self._settings.positions_save_ms / 1000)
-            self._tasks.append(asyncio.create_task(saving))
+            self._tasks.append(asyncio.create_task(self._keep_positions(self._saved)))
         return self
 
     async def __aexit__(
@@ -100,11 +104,35 @@ class Client:
 
     async def connected(self) -> None:
         """Wait for a server's welcome; nothing needs it, but who wants to fail early can put a timeout around it."""
+        self._connection.check_loop()
         while not self.is_connected:
             if self._session.error is not None:
                 raise self._session.error
             self._changed.clear()
             await self._changed.wait()
+
+    async def set_token(self, token: str) -> None:
+        """Hand over another token, for this connection and later ones; returns when the server has taken it.
+
+        It takes the place of the token, or token function, that the client was made with. A token of another identity
+        gets a new connection, on which subscriptions resume. What was published before the call is answered first,
+        for at most 10 seconds; after that, or where the connection is lost, it raises AnswerLost and is never sent under
+        the new token. Raises SessionClosed where the server refuses the token, which ends the client, and ClientError
+        where another token was set meanwhile.
+        """
+        check_text("token", token)
+        self._check_begun()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(error: GodwitError | None) -> None:
+            if not future.done():
+                future.set_result(None) if error is None else future.set_exception(error)
+
+        self._session.hand_over(token, now_ms(), settle)
+        self._connection.wake()
+        if self._session.phase is Phase.AWAY:
+            self._stirred.set()  # another token may be what the next try needs
+        await future
 
     @property
     def loss(self) -> str:
@@ -234,6 +262,7 @@ class Client:
 
     async def close(self) -> None:
         """End everything: unanswered publishes raise ClientClosed, iterations end after what was received."""
+        self._connection.check_loop()
         self._session.close()
         self._connection.wake()
         self._stirred.set()
@@ -243,14 +272,18 @@ class Client:
             ended = await asyncio.gather(*self._tasks, return_exceptions=True)  # who closes may be cancelled meanwhile
         finally:
             if self._saved is not None:
-                self._saved.save()
+                self._saved.close()
         for outcome in ended:
             if isinstance(outcome, Exception):
                 raise outcome
 
     def _subscribe(self, selector: str, resume_point: ResumePoint | None, choice: Choice) -> Subscription:
         is_many, subjects_max = is_pattern(selector), self._settings.subjects_max
-        queue = ItemQueue(self._settings.items_max, PositionTracker(selector, is_many, subjects_max, resume_point))
+        handled, bytes_max = (
+            PositionTracker(selector, is_many, subjects_max, resume_point),
+            self._settings.items_bytes_max,
+        )
+        queue = ItemQueue(self._settings.items_max, handled, bytes_max, self._budget)
         tracker = PositionTracker(selector, is_many, subjects_max, resume_point)
         subscribing = Subscribing(selector, choice, tracker, queue)
         subscription = Subscription(self._session, self._connection, subscribing)
@@ -261,6 +294,16 @@ class Client:
     async def _hear_replies(self, requests: Requests, replies: Subscription) -> None:
         await requests.listen(replies)
         self._requests = None  # refused or ended: a later request asks anew
+
+    async def _keep_positions(self, saved: SavedPositions) -> None:
+        """Save them, and keep the lease; without it the client ends, because another process goes on from there."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(saved.save_every(self._settings.positions_save_ms / 1000))
+                group.create_task(saved.renew_every(RENEW_S))
+        except* PositionFileHeld as group:
+            self._session.close(group.exceptions[0] if isinstance(group.exceptions[0], PositionFileHeld) else None)
+            self._connection.wake()
 
     async def _run(self) -> None:
         """Our own mistake ends the client and whoever waits for it, with a word; it is never silent."""
@@ -289,13 +332,17 @@ class Client:
                 has_warned = not was_welcome
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stirred.wait(), wait_ms / 1000)
+                self._stirred.clear()
 
     async def _current_token(self) -> str | None:
+        if self._session.handover.token is not None:
+            return self._session.handover.token
         return self._token if self._token is None or isinstance(self._token, str) else await self._token()
 
     def _check_begun(self) -> None:
         if not self._tasks:
             raise ClientError("the client has not begun; use `async with Client(...) as client:`")
+        self._connection.check_loop()
 
     def _next_key(self) -> str:
         self._keys += 1

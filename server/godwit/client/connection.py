@@ -1,8 +1,8 @@
 """One WebSocket from its opening to its end: bytes in to the session, commands out, the clock looked at.
 
 Three tasks share it: one reads, one writes, one watches the time; the first to end ends the connection. While a
-reader's queue is full nothing is read. Where somebody waits for an answer, or after 100 ms where another subscription or
-watch could go on, that subscription is paused: it is unsubscribed, and subscribed again from its position later.
+reader's queue is full nothing is read. After 100 ms, where another subscription, watch, request or publish could go on,
+that subscription is paused: it is unsubscribed, and subscribed again from its position later.
 """
 
 from __future__ import annotations
@@ -14,36 +14,32 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
-from .arguments import check_text
-from .codec.command import Command, Publish
+from .codec.command import Command, Publish, Subscribe
 from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
 from .session import Phase, Session
 from .subscribing import Subscribing
+from .tokens.source import Tokens, TokenSource
 
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
 CLOSE_TIMEOUT_S = 2.0
+POSITION_BYTES = 30  # a position with its quotes
 UNREAD_MS = 100  # a queue that stays full so long is paused at the node, where another subscription could go on
 WARN_AGAIN_MS = 60_000
-TOKEN_MS = 10_000  # for a token function to answer
-TOKEN_AGAIN_MS = 1_000  # after it was asked; doubles with each failure
-TOKEN_AGAIN_MS_MAX = 60_000
 
 log = logging.getLogger("godwit.client")
-
-TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +90,30 @@ class Connection:
     def __init__(
         self, session: Session, encoding: Callable[[], Encoding], token: TokenSource, tls: ssl.SSLContext | None
     ) -> None:
-        self._session, self._new_encoding, self._token = session, encoding, token
+        self._session, self._new_encoding, self._tokens = session, encoding, Tokens(token, now_ms)
         self._encoding, self._tls = encoding(), tls
         self._out = asyncio.Event()  # there may be commands to send
         self._moved = asyncio.Event()  # what the reading waits for may have come
         self._warn_at = 0  # no warning of unread subscriptions before
-        self._token_at = 0  # not asked for again before
-        self._token_failures = 0  # since the last token
         self._renewing: asyncio.Task[None] | None = None
         self.is_open = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """The client belongs to the event loop that runs now."""
+        self._loop = asyncio.get_running_loop()
+
+    def check_loop(self) -> None:
+        """Raises ClientError in another thread or event loop: there nothing would wake this one."""
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if self._loop is not None and loop is not self._loop:
+            raise ClientError(
+                "the client was begun in another event loop, and may be used in that one alone; from another thread: "
+                "asyncio.run_coroutine_threadsafe(client.publish(…), loop)"
+            )
 
     def wake(self) -> None:
         """The session may have something to send."""
@@ -117,10 +128,8 @@ class Connection:
         """Open, carry, and end one connection; always returns how it ended."""
         settings = self._session.settings
         self._encoding = self._new_encoding()
-        if self._token_failures:
-            await asyncio.sleep(max(0, self._token_at - now_ms()) / 1000)
         try:
-            token = await self._ask_token()
+            token = await self._tokens.fetch()
         except Unauthorized as error:
             self._session.close(error)
             return Loss(None, f"no token: {error}")
@@ -152,7 +161,7 @@ class Connection:
             self._session.opened(now_ms(), token)
             return await self._carry(socket)
         finally:
-            await socket.close()
+            await _close(socket)
             self.is_open = False
 
     async def _carry(self, socket: ClientConnection) -> Loss:
@@ -164,7 +173,7 @@ class Connection:
             received = closed.rcvd
             return Loss(received.code, received.reason) if received else Loss(None, "the connection broke")
         except FrameInvalid as error:
-            await socket.close(1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
+            await _close(socket, 1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
             return Loss(None, str(error))
         finally:
             renewing, self._renewing = self._renewing, None
@@ -189,20 +198,21 @@ class Connection:
         session.liveness.hold(held_at, True)
         while behind := session.subscriptions.behind():
             left_ms = held_at + UNREAD_MS - now_ms()
-            if session.awaits_answers or (session.has_others and left_ms <= 0):
-                for subscribing in behind:
-                    session.set_aside(subscribing)
-                self._warn_unread(behind)
-                self._out.set()
-                break
+            can_pause = session.could_go_on and any(each.can_pause for each in behind)
+            if can_pause and left_ms <= 0:
+                self._pause({each for each in behind if each.can_pause})
+                continue
             self._moved.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(left_ms, 1) / 1000 if session.has_others else None):
+                async with asyncio.timeout(max(left_ms, 1) / 1000 if can_pause else None):
                     await self._moved.wait()
         session.liveness.hold(now_ms(), False)
 
-    def _warn_unread(self, behind: set[Subscribing]) -> None:
-        """At most once a minute: a reader that stays away makes many pauses."""
+    def _pause(self, behind: set[Subscribing]) -> None:
+        """Warns at most once a minute: a reader that stays away makes many pauses."""
+        for subscribing in behind:
+            self._session.pause(subscribing, now_ms())
+        self._out.set()
         if self._warn_at <= now_ms():
             self._warn_at = now_ms() + WARN_AGAIN_MS
             names = ", ".join(sorted(each.selector for each in behind)[:5])
@@ -213,7 +223,9 @@ class Connection:
         while not session.is_over:
             self._out.clear()
             for batch in _batches(session.commands()):
-                await socket.send(self._encoding.encode(batch))
+                frame = self._encoding.encode(batch)
+                session.frames.sent(batch, len(frame) if isinstance(frame, bytes) else len(frame.encode()))
+                await socket.send(frame)
             await self._out.wait()
         return Loss(None, "closed")
 
@@ -223,10 +235,10 @@ class Connection:
             await asyncio.sleep(session.tick_ms / 1000)
             if (reason := session.tick(now_ms())) is not None:
                 if session.phase is not Phase.DRAINING:
-                    socket.transport.abort()  # nobody is there to answer a close
+                    _abort(socket)  # nobody is there to answer a close
                 return Loss(None, reason)
             is_asked = self._renewing is not None and not self._renewing.done()
-            if session.wants_token and not is_asked and now_ms() >= self._token_at:
+            if session.wants_token and not is_asked and self._tokens.may_be_asked:
                 self._renewing = asyncio.create_task(self._renew())  # the clock is looked at meanwhile
             if session.has_commands:
                 self._out.set()
@@ -234,7 +246,7 @@ class Connection:
 
     async def _renew(self) -> None:
         try:
-            token = await self._ask_token()
+            token = await self._tokens.ask()
         except Unauthorized as error:
             self._session.close(error)
             self.wake()
@@ -246,37 +258,42 @@ class Connection:
             self._session.renew(token)
             self.wake()
 
-    async def _ask_token(self) -> str | None:
-        """The token, within its time. The function has a task of its own: what it cancels is not this client."""
-        asked = asyncio.ensure_future(self._token())
-        try:
-            await asyncio.wait([asked], timeout=TOKEN_MS / 1000)
-            if not asked.done():
-                raise TimeoutError(f"the token function did not answer within {TOKEN_MS} ms")
-            if asked.cancelled():
-                raise ClientError("the token function was cancelled")
-            token = asked.result()
-            if token is not None:
-                check_text("token", token)
-            self._token_failures = 0
-            return token
-        except Exception:
-            self._token_failures += 1
-            raise
-        finally:
-            asked.cancel()
-            again_ms = TOKEN_AGAIN_MS << min(max(self._token_failures - 1, 0), 10)
-            self._token_at = now_ms() + min(again_ms, TOKEN_AGAIN_MS_MAX)
+
+async def _close(socket: ClientConnection, code: int = 1000, reason: str = "") -> None:
+    """End the socket, whatever its state: one that broke in the middle of a large frame fails while it is closed."""
+    try:
+        await socket.close(code, reason)
+    except Exception:
+        log.debug("the connection could not be closed in good order", exc_info=True)
+        _abort(socket)
+
+
+def _abort(socket: ClientConnection) -> None:
+    with contextlib.suppress(Exception):  # a transport that has ended already has nothing to abort
+        socket.transport.abort()
 
 
 def _batches(commands: list[Command]) -> list[list[Command]]:
     """Commands that go together in one frame, bounded by number and by bytes."""
     batches: list[list[Command]] = []
     size = BATCH_BYTES_MAX
+    was_alone = False
     for command in commands:
-        size += len(command.draft.content) if isinstance(command, Publish) else 0
-        if size >= BATCH_BYTES_MAX or len(batches[-1]) >= BATCH_COMMANDS_MAX:
+        more = _size_of(command)
+        size += more
+        is_alone = isinstance(command, Publish) and command.is_alone
+        if size >= BATCH_BYTES_MAX or len(batches[-1]) >= BATCH_COMMANDS_MAX or is_alone or was_alone:
             batches.append([])
-            size = len(command.draft.content) if isinstance(command, Publish) else 0
+            size = more
         batches[-1].append(command)
+        was_alone = is_alone
     return batches
+
+
+def _size_of(command: Command) -> int:
+    """About how long it is: what a user gives, and the positions that a subscription resumes from."""
+    if isinstance(command, Publish):
+        return len(command.draft.content)
+    if isinstance(command, Subscribe):
+        return sum(len(subject) + POSITION_BYTES for subject in command.resume_point.after)
+    return 0

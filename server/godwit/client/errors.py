@@ -44,7 +44,8 @@ class AnswerLost(ClientError):
 
     def __init__(self, subject: str) -> None:
         super().__init__(
-            f"the connection went before {subject} was acknowledged, and without a key it is not sent twice"
+            f"the connection ended before {subject} was acknowledged, and it is not sent again: it has no key, or another "
+            "token was set meanwhile"
         )
 
 

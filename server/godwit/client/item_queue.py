@@ -1,6 +1,6 @@
 """The items of one subscription between the wire and its reader.
 
-Bounded: at `items_max` it is full, and then nothing more is read for it, so that the server's log is the queue.
+Bounded by items and by bytes: then it is full, and nothing more is read for it, so that the server's log is the queue.
 Resume tokens and statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item
 counts as handled when the next one is asked for.
 """
@@ -19,11 +19,27 @@ from .position_tracker import PositionTracker
 Entry: TypeAlias = Item | Marked
 
 
+class Budget:
+    """The bytes that all queues of one client hold, and how many they may."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.bytes = 0
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.bytes >= self._bytes_max
+
+
 class ItemQueue:
     """First in, first out; `handled` is the reader's stand."""
 
-    def __init__(self, items_max: int, handled: PositionTracker) -> None:
-        self._items_max = items_max
+    def __init__(
+        self, items_max: int, handled: PositionTracker, bytes_max: int = 1 << 62, budget: Budget | None = None
+    ) -> None:
+        self._items_max, self._bytes_max = items_max, bytes_max
+        self._budget = budget or Budget(1 << 62)
+        self._bytes = 0  # of the messages waiting
         self._entries: deque[Entry] = deque()
         self._in_hand: Entry | None = None
         self.handled = handled
@@ -33,12 +49,14 @@ class ItemQueue:
 
     @property
     def is_full(self) -> bool:
-        return len(self._entries) >= self._items_max
+        if len(self._entries) >= self._items_max or self._bytes >= self._bytes_max:
+            return True
+        return self._budget.is_used_up and self._bytes > 0
 
     @property
     def has_room(self) -> bool:
         """Room enough to begin again: half of it."""
-        return len(self._entries) * 2 <= self._items_max
+        return len(self._entries) * 2 <= self._items_max and self._bytes * 2 <= self._bytes_max and not self.is_full
 
     def put(self, entry: Entry) -> None:
         """Append; the caller looks at `is_full` and stops reading (what one frame brought may exceed the limit)."""
@@ -52,6 +70,8 @@ class ItemQueue:
                 if entry.position is None and _places(last):
                     entry = replace(entry, position=last.position, count=last.count)
         entries.append(entry)
+        if type(entry) is Message:
+            self._count(len(entry.content))
 
     def take(self) -> Item | None:
         """The next item, or None when there is none now. The one before it is handled by this."""
@@ -59,11 +79,22 @@ class ItemQueue:
         entries = self._entries
         while entries:
             entry = self._in_hand = entries.popleft()
+            if type(entry) is Message:
+                self._count(-len(entry.content))
             if isinstance(entry, Marked):
                 self.finish()
             else:
                 return entry
         return None
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._budget.bytes += size
+
+    def let_go(self) -> None:
+        """Its user has left it: what it holds no longer counts for the others."""
+        self._budget.bytes -= self._bytes
+        self._budget = Budget(1 << 62)
 
     def finish(self) -> None:
         """The item in hand has been handled."""

@@ -10,10 +10,12 @@ from ..model import Gap, Message, Outcome, Position
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Standard messages that the server could not send in time: they have no position, and none can be had again."""
+    """Standard messages that the server could not send in time, or that came while the subscription was paused: they have
+    no position, and none can be had again. `count` None: nobody knows how many, perhaps none (after a pause).
+    """
 
     selector: str
-    count: int
+    count: int | None
 
 
 @dataclass(frozen=True, slots=True)

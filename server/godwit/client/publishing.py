@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..codes import CODES, Code
-from ..errors import CommandRefused, GodwitError
+from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Published
-from .codec.command import Draft, Publish
+from .codec.command import Command, Draft, Publish
 from .errors import AnswerLost, ClientClosed, PublishQueueFull
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
@@ -32,7 +32,17 @@ class Pending:
     settle: Settle
     is_given_up: bool = False
     is_sent: bool = False
+    is_alone: bool = False  # goes in a frame of its own from now on
     is_finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame as it was sent: its size in bytes, and the ids of its publishes."""
+
+    size: int
+    ids: tuple[int, ...] = ()
+    is_mixed: bool = False  # it held more than one command
 
 
 class PublishQueue:
@@ -44,6 +54,7 @@ class PublishQueue:
         self._in_flight: dict[int, Pending] = {}
         self._bytes = self._order = 0
         self._gone = 0  # of the waiting: given up, and taken out together
+        self._held_from: int | None = None  # those given from here on are not sent yet
 
     def __len__(self) -> int:
         return len(self._waiting) - self._gone + len(self._in_flight)
@@ -54,7 +65,9 @@ class PublishQueue:
 
     @property
     def can_send(self) -> bool:
-        return len(self._waiting) > self._gone and len(self._in_flight) < self._in_flight_max
+        if len(self._in_flight) >= self._in_flight_max or len(self._waiting) <= self._gone:
+            return False
+        return self._held_from is None or any(not each.is_given_up and self._is_earlier(each) for each in self._waiting)
 
     def add(self, draft: Draft, settle: Settle) -> Pending:
         """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
@@ -84,7 +97,7 @@ class PublishQueue:
     def send(self, take_id: Callable[[], int]) -> list[Publish]:
         """Those that may go on the wire now, each with an id."""
         commands = []
-        while self._waiting and len(self._in_flight) < self._in_flight_max:
+        while self._waiting and len(self._in_flight) < self._in_flight_max and self._is_earlier(self._waiting[0]):
             pending = self._waiting.popleft()
             if pending.is_given_up:
                 self._gone -= 1
@@ -92,7 +105,7 @@ class PublishQueue:
             id = take_id()
             pending.is_sent = True
             self._in_flight[id] = pending
-            commands.append(Publish(id, pending.draft))
+            commands.append(Publish(id, pending.draft, pending.is_alone))
         return commands
 
     def answer(self, id: int, outcome: Published | GodwitError) -> bool:
@@ -103,28 +116,55 @@ class PublishQueue:
         self._finish(pending, outcome)
         return True
 
+    def refuse_too_big(self, frame: Frame) -> None:
+        """The server refused a frame for its size. The publish that was alone in it fails; several go one by one next."""
+        sent = [self._in_flight[id] for id in frame.ids if id in self._in_flight]
+        if len(frame.ids) == 1 and not frame.is_mixed and sent:
+            self.answer(frame.ids[0], _too_big(sent[0].draft, frame.size))
+        for pending in sent:
+            pending.is_alone = True
+
     def put_back(self, id: int) -> None:
         """The server did not take this one and will not now: it waits again, in its old place."""
         pending = self._in_flight.pop(id, None)
         if pending is not None:
             self._put_back([pending])
 
-    def lost(self, is_too_big: bool = False) -> None:
-        """The connection went: what was on the wire waits again, ahead of the rest.
-
-        `is_too_big`: the server closed because a message was too big. The largest must have been it, and is not tried
-        again.
-        """
+    def lost(self) -> None:
+        """The connection went: what was on the wire waits again, ahead of the rest."""
         again = list(self._in_flight.values())
-        if is_too_big and again:
-            largest = max(again, key=lambda pending: pending.size)
-            again.remove(largest)
-            self._finish(largest, _too_big(largest.draft))
         self._in_flight.clear()
         for pending in again:
             if pending.draft.key is None:
                 self._finish(pending, AnswerLost(pending.draft.subject))
         self._put_back([pending for pending in again if pending.draft.key is not None])
+
+    def hold_later(self) -> None:
+        """Only what was given until now is sent, until `release_later`."""
+        self._held_from = self._order + 1
+
+    def release_later(self) -> None:
+        self._held_from = None
+
+    @property
+    def has_earlier(self) -> bool:
+        """Something that was given before `hold_later` has no answer."""
+        return any(map(self._is_earlier, self._in_flight.values())) or any(
+            not each.is_given_up and self._is_earlier(each) for each in self._waiting
+        )
+
+    def fail_earlier(self) -> None:
+        """What was given before `hold_later` is not sent any more."""
+        for id, pending in list(self._in_flight.items()):
+            if self._is_earlier(pending):
+                self.answer(id, AnswerLost(pending.draft.subject))
+        for pending in [each for each in self._waiting if not each.is_given_up and self._is_earlier(each)]:
+            self._finish(pending, AnswerLost(pending.draft.subject))
+            pending.is_given_up = True
+        self._put_back([])
+
+    def _is_earlier(self, pending: Pending) -> bool:
+        return self._held_from is None or pending.order < self._held_from
 
     def close(self, error: GodwitError) -> None:
         """Nothing more will be sent: fail whatever has no answer."""
@@ -151,8 +191,37 @@ class PublishQueue:
             pending.settle(outcome)
 
 
-def _too_big(draft: Draft) -> CommandRefused:
+class SentFrames:
+    """Which frame it was, when a server closes because one was too big: the largest that was sent on this connection.
+
+    A publish that was alone in it is refused. Several go one by one on the next connection. A command that is no publish
+    ends the client, because it would be refused again without end.
+    """
+
+    def __init__(self) -> None:
+        self._largest = Frame(0)
+
+    def clear(self) -> None:
+        """A new connection."""
+        self._largest = Frame(0)
+
+    def sent(self, batch: list[Command], size: int) -> None:
+        """These commands went out as one frame of so many bytes."""
+        if size > self._largest.size:
+            ids = tuple(command.id for command in batch if isinstance(command, Publish))
+            self._largest = Frame(size, ids, len(batch) > 1)
+
+    def refused(self, publishes: PublishQueue) -> SessionClosed | None:
+        """The server refused the largest for its size; returns what ends the client, if it does."""
+        frame = self._largest
+        if frame.ids:
+            publishes.refuse_too_big(frame)
+        if frame.ids or not frame.size:
+            return None
+        code, sentence = Code.MESSAGE_TOO_BIG, CODES[Code.MESSAGE_TOO_BIG].sentence
+        return SessionClosed(code, f"a command of {frame.size} bytes is not taken: {sentence}", reconnect=False)
+
+
+def _too_big(draft: Draft, size: int) -> CommandRefused:
     code = Code.MESSAGE_TOO_BIG
-    return CommandRefused(
-        code, CODES[code].name, f"{draft.subject}, {len(draft.content)} bytes: {CODES[code].sentence}"
-    )
+    return CommandRefused(code, CODES[code].name, f"{draft.subject}, {size} bytes as sent: {CODES[code].sentence}")

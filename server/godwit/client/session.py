@@ -24,13 +24,15 @@ from .codec.reply import Refusal, Reply
 from .errors import ClientClosed
 from .items import Dropped
 from .liveness import Health, Liveness
-from .publishing import Pending, PublishQueue, Settle
+from .publishing import Pending, PublishQueue, SentFrames, Settle
 from .settings import Settings
 from .subscribing import State, Subscribing
 from .subscriptions import Subscriptions
+from .tokens.handover import Handover, Settled
 from .watching import Watching
 
 CLIENT_NAME = "godwit-python/1"
+RESUME_LOOK_MS = 100  # how often to look whether a paused subscription may resume
 CLOSED_FOR_GOOD = (4000, 4099)
 
 Answered: TypeAlias = Callable[[Reply | Refusal], None]
@@ -56,11 +58,13 @@ class Session:
         self.node: str | None = None  # and for itself
         self.wants_token = False  # the server asked for a new one
         self.changed: Callable[[], None] = _nobody_asks  # called when the phase becomes LIVE or OVER
+        self.frames = SentFrames()
         self.subscriptions = Subscriptions()
         self.watches: dict[str, Watching] = {}
         self.publishes = PublishQueue(
             settings.publish_queue_max, settings.publish_queue_bytes_max, settings.publish_in_flight_max
         )
+        self.handover = Handover(self.publishes)
         self.liveness = Liveness(settings.ping_interval_ms, settings.answer_timeout_ms)
         self.backoff = Backoff(settings.reconnect_first_ms, settings.reconnect_max_ms)
         self._awaiting: dict[int, Answered] = {}
@@ -82,15 +86,16 @@ class Session:
             self._tell(Unsubscribe(self._take_id(), subscribing.selector))
         subscribing.end(None)
 
-    def set_aside(self, subscribing: Subscribing) -> None:
-        """Its reader is behind while others wait for answers: read on without it."""
-        if subscribing.set_aside():
+    def pause(self, subscribing: Subscribing, now: int) -> None:
+        """Its reader is behind, and something else of this client could go on: read on without it."""
+        if subscribing.pause(now):
             self._tell(Unsubscribe(self._take_id(), subscribing.selector))
+        self.subscriptions.paused.add(subscribing)
 
-    def take_up(self, subscribing: Subscribing) -> None:
-        """Its reader has caught up."""
-        if subscribing.is_aside:
-            subscribing.is_aside = False
+    def take_up(self, subscribing: Subscribing, now: int) -> None:
+        """Its reader has caught up; where it was paused a moment ago, the clock takes it up."""
+        if subscribing.is_aside and now >= subscribing.resumes_at:
+            subscribing.is_aside, subscribing.resumed_at = False, now
             self._ask(subscribing)
 
     def watch(self, watching: Watching) -> None:
@@ -114,6 +119,18 @@ class Session:
         if self.phase in (Phase.LIVE, Phase.DRAINING):
             self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
 
+    def hand_over(self, token: str, now: int, settle: Settled) -> None:
+        """Another token, for this connection and later ones; `settle` is called when the server has taken it or will not."""
+        self._check_open()
+        self._can_renew = False
+        self.handover.begin(token, now, settle)
+        if self.phase is Phase.AWAY:
+            if self.id is not None:  # what waits may have been sent under the old token
+                self.handover.lost()
+        else:
+            self._now = now
+            self._move_handover()
+
     def close(self, error: GodwitError | None = None) -> None:
         """Nothing more: every wait ends, with `error` or as closed."""
         if self.phase is Phase.OVER:
@@ -122,6 +139,7 @@ class Session:
         self._awaiting.clear()
         self._out.clear()
         self.publishes.close(self.error)
+        self.handover.end(self.error)
         self.subscriptions.end(error)
         for watching in self.watches.values():
             watching.end(error)
@@ -134,7 +152,9 @@ class Session:
         self.phase = Phase.CONNECTING
         self._now = self._opened_at = now
         self._leave_at = None
+        self.frames.clear()
         self.liveness.hold(now, False)
+        self.handover.is_asked = self.handover.is_under_way and token == self.handover.token
         self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
 
     def receive(self, told: list[Told], now: int) -> None:
@@ -156,10 +176,13 @@ class Session:
         if self.phase is Phase.DRAINING and is_due and not self.publishes.in_flight:
             return "the server is draining"
         if self.is_welcome:
+            self._move_handover()
             for watching in self.watches.values():
                 watching.tick(now)
             for subscribing in self.subscriptions.to_ask_again(now):
                 self._ask(subscribing)
+            for subscribing in self.subscriptions.to_resume(now):
+                self.take_up(subscribing, now)
             health = self.liveness.judge(now)
             if health is Health.DEAD:
                 return "the server does not answer"
@@ -173,18 +196,23 @@ class Session:
         if self.phase is Phase.OVER:
             return
         self._now = now
+        if code == Code.MESSAGE_TOO_BIG and (end := self.frames.refused(self.publishes)) is not None:
+            self.close(end)
+            return
         is_fresh = code == Code.TOKEN_EXPIRED and self._can_renew and self.is_welcome  # it slept past its token's end
-        if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not is_fresh:
+        is_other = code == Code.TOKEN_INVALID and self.handover.is_asked and self.is_welcome  # of another identity
+        if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not (is_fresh or is_other):
             self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
-        wish = wish_of(reason)
+        wish = 0 if is_other else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
         self.backoff.lost(now - self._opened_at if self.is_welcome else None, wish)
         self.phase, self._leave_at = Phase.AWAY, None
         self._awaiting.clear()
         self._out.clear()
-        self.publishes.lost(is_too_big=code == Code.MESSAGE_TOO_BIG)
+        self.handover.lost()
+        self.publishes.lost()
         self.subscriptions.lost(words_of(code, reason))
 
     # What goes out
@@ -213,17 +241,14 @@ class Session:
     def tick_ms(self) -> int:
         """How often to look at the clock: often enough for the shortest time that is watched."""
         shortest = min(self.liveness.shortest_ms, self.settings.connect_timeout_ms)
+        if self.subscriptions.paused:
+            shortest = min(shortest, 4 * RESUME_LOOK_MS)
         return max(1, min(1_000, shortest // 4))
 
     @property
-    def has_others(self) -> bool:
-        """A watch, or a subscription with room, waits for what only reading on can bring."""
-        return bool(self.watches) or self.subscriptions.has_one_with_room
-
-    @property
-    def awaits_answers(self) -> bool:
-        """Somebody waits for something that only reading on can bring."""
-        return bool(self._awaiting) or len(self.publishes) > 0
+    def could_go_on(self) -> bool:
+        """A watch, a subscription with room, or somebody who asked, waits for what only reading on can bring."""
+        return bool(self.watches or self._awaiting) or len(self.publishes) > 0 or self.subscriptions.has_one_with_room
 
     # Inside
 
@@ -254,6 +279,13 @@ class Session:
             self.publishes.answer(answer.id, Published(answer.position, answer.is_duplicate, answer.ack))
         else:
             self.publishes.answer(answer.id, _refused(answer))
+        self._move_handover()
+
+    def _move_handover(self) -> None:
+        token = self.handover.token
+        if self.phase is Phase.LIVE and self.handover.is_due(self._now):
+            self.handover.is_asked = True
+            self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
 
     def _noticed(self, notice: Notice) -> None:
         if notice.name == "token_expiring":
@@ -273,6 +305,8 @@ class Session:
             if not answer.retry:
                 self.close(SessionClosed(answer.code, f"{answer.name}: {answer.reason}", reconnect=False))
             return  # else the connection is given up by the time limit, and tried again
+        if self.handover.is_asked:
+            self.handover.end(None)
         if answer.session is not None:
             self.id, self.node = answer.session, answer.node
         if answer.ping_interval_ms is not None:

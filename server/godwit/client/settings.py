@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .arguments import NEVER_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Limits and times of one client."""
 
     items_max: int = 1_000  # of one subscription between wire and reader; beyond it nothing is read
+    items_bytes_max: int = 8 << 20  # and the bytes of their content; one message is always taken
+    items_total_bytes_max: int = 64 << 20  # of all subscriptions of one client
     publish_queue_max: int = 10_000  # publishes without an answer
     publish_queue_bytes_max: int = 16 << 20  # and their bytes
     publish_in_flight_max: int = 500  # of these on the wire; the server allows 1,000 commands
@@ -25,5 +29,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 up")
+            is_time = name.endswith("_ms")
+            if isinstance(value, bool) or not isinstance(value, int | float if is_time else int) or not value >= 1:
+                raise ValueError(f"{name} is {value!r}; it must be a {'' if is_time else 'whole '}number from 1 up")
+            if is_time:  # one so long that it never ends, such as infinity, is that long a whole number
+                object.__setattr__(self, name, NEVER_MS if value >= NEVER_MS else int(value))

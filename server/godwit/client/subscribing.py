@@ -2,7 +2,7 @@
 
     IDLE ──ask──▶ ASKED ──answer──▶ SERVED        lost: any ──▶ IDLE        refused or left: any ──▶ ENDED
       ▲                                │
-      └──────────set_aside─────────────┘   (the reader's queue is full while answers are awaited on the same connection)
+      └──────────set_aside─────────────┘   (the reader's queue stays full where something else of the client could go on)
 
 Only in SERVED do messages count: what comes while ASKED belongs to an earlier asking, which is over.
 """
@@ -21,6 +21,8 @@ from .item_queue import ItemQueue
 from .items import Dropped, Status
 from .position_tracker import PositionTracker, Verdict
 
+PAUSE_MS = 1_000  # between two pauses of one subscription, at least
+
 
 class State(Enum):
     IDLE = "idle"
@@ -36,6 +38,11 @@ class Subscribing:
         self.selector, self.choice, self.tracker, self.queue = selector, choice, tracker, queue
         self.state = State.IDLE
         self.is_aside = False  # left alone until its queue has room again
+        self.was_paused = False  # by its full queue, and not yet reported
+        self.resumed_at = -PAUSE_MS  # after a pause
+        self.resumes_at = 0  # not before, so that it is paused once a second at most
+        self.refusals = 0  # since it was served last
+        self._has_begun_anew = False
         self.error: GodwitError | None = None  # why it ended, when it did not end by its own wish
         self.wake: Callable[[], None] = _nothing
         self.is_joined = (
@@ -56,10 +63,14 @@ class Subscribing:
             return
         self.state = State.SERVED
         self.joins += 1
+        self.refusals = 0
         self.is_joined = self.is_joined or not self.tracker.is_pattern or bool(self.tracker.resume_point)
         is_placed = reply.outcome is not Outcome.RESYNC  # else the gap that follows says where
         self.tracker.joined(reply.position if is_placed else None, reply.count)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
+        if self.was_paused:
+            self.was_paused = False
+            self._put(Dropped(self.selector, None))  # standard messages may have passed meanwhile
 
     @property
     def is_asked(self) -> bool:
@@ -99,8 +110,19 @@ class Subscribing:
         if self.state is State.SERVED:
             self._put(dropped)
 
+    @property
+    def can_pause(self) -> bool:
+        """False for a first join that was begun anew: paused again and again it would never be complete."""
+        return self.is_joined or not self._has_begun_anew
+
+    def pause(self, now: int) -> bool:
+        """Its queue stays full: let go of it until there is room; True when the server is to be told."""
+        self.was_paused = self.was_paused or self.state is State.SERVED
+        self.resumes_at = max(now, self.resumed_at + PAUSE_MS)
+        return self.set_aside()
+
     def set_aside(self) -> bool:
-        """Let go of it until there is room; True when the server is to be told."""
+        """Let go of it; True when the server is to be told."""
         was_asked = self.is_asked
         if self.state is not State.ENDED:
             self.state, self.is_aside = State.IDLE, True
@@ -119,10 +141,12 @@ class Subscribing:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
             self.is_aside = False  # an ended subscription never resumes, whatever still wakes its reader
+            self.queue.let_go()
             self.wake()
 
     def _begin_anew(self) -> None:
         """It was cut in its first join, of very many subjects: what it would miss now cannot be asked for: it is told."""
+        self._has_begun_anew = True
         gap = Gap(self.selector, None, None, GapReason.UNKNOWN, None, self.selector)
         self.gaps += 1
         self.tracker.place(gap)

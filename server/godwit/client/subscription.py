@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 
 from ..model import Gap, Interest, Message
-from .connection import Connection
+from .connection import Connection, now_ms
 from .errors import ClientClosed
 from .items import Dropped, Item
 from .resume_point import ResumePoint
@@ -63,6 +63,7 @@ class Subscription:
         A join that brings more than the queue holds is completed by reading. Raises CommandRefused if the server refuses,
         and ClientClosed where the client or the subscription is closed.
         """
+        self._connection.check_loop()
         await self._joined.wait()
         if self._subscribing.error is not None:
             raise self._subscribing.error
@@ -85,7 +86,8 @@ class Subscription:
                 missed = "some" if item.missed is None else item.missed
                 log.warning("gap on %s: %s messages missed (%s)", item.subject, missed, item.reason)
             elif isinstance(item, Dropped):
-                log.warning("%s standard messages dropped on %s", item.count, item.selector)
+                if item.count is not None:  # the pause has been logged
+                    log.warning("%s standard messages dropped on %s", item.count, item.selector)
 
     async def items(self) -> AsyncIterator[Item]:
         """Everything in order: Message, Gap, Dropped, Status."""
@@ -97,6 +99,7 @@ class Subscription:
 
     async def close(self) -> None:
         """Unsubscribe; what is in the queue can still be read."""
+        self._connection.check_loop()
         self._session.unsubscribe(self._subscribing)
         self._connection.wake()
 
@@ -115,7 +118,7 @@ class Subscription:
         while True:
             item = core.queue.take()
             if core.is_aside and core.queue.has_room:
-                self._session.take_up(core)
+                self._session.take_up(core, now_ms())
                 self._connection.wake()
             elif self._session.liveness.is_held:
                 self._connection.took()
@@ -125,6 +128,7 @@ class Subscription:
                 if core.error is not None:
                     raise core.error
                 raise StopAsyncIteration
+            self._connection.check_loop()
             self._news.clear()
             await self._news.wait()
 
@@ -155,9 +159,11 @@ class Watch:
                 if self._watching.error is not None:
                     raise self._watching.error
                 raise StopAsyncIteration
+            self._connection.check_loop()
             self._news.clear()
             await self._news.wait()
 
     async def close(self) -> None:
+        self._connection.check_loop()
         self._session.unwatch(self._watching)
         self._connection.wake()

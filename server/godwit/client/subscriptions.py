@@ -15,7 +15,8 @@ from .codec.reply import Refusal
 from .items import Dropped
 from .subscribing import State, Subscribing
 
-PUT_OFF_MS = 5_000  # before a refused subscription is asked for again
+PUT_OFF_MS = 5_000  # before a refused subscription is asked for again; doubles with each refusal
+PUT_OFF_MS_MAX = 60_000
 
 
 class Subscriptions:
@@ -25,6 +26,7 @@ class Subscriptions:
         self._table: dict[str, Subscribing] = {}
         self._behind: set[Subscribing] = set()
         self._put_off: list[tuple[int, Subscribing]] = []
+        self.paused: set[Subscribing] = set()
 
     def __contains__(self, selector: str) -> bool:
         return selector in self._table
@@ -65,10 +67,19 @@ class Subscriptions:
         if is_draining or (refusal.retry and subscribing.joins):
             subscribing.lost(f"{refusal.name}: {refusal.reason}")
             if not is_draining:  # else the next connection asks
-                self._put_off.append((now + PUT_OFF_MS, subscribing))
+                again_ms = min(PUT_OFF_MS << min(subscribing.refusals, 10), PUT_OFF_MS_MAX)
+                subscribing.refusals += 1
+                self._put_off.append((now + again_ms, subscribing))
         else:
             self.remove(subscribing)
             subscribing.end(CommandRefused(refusal.code, refusal.name, refusal.reason, retry=refusal.retry))
+
+    def to_resume(self, now: int) -> list[Subscribing]:
+        """Those that were paused and have room again."""
+        if not self.paused:
+            return []
+        self.paused = {each for each in self.paused if each.is_aside}
+        return [each for each in self.paused if each.queue.has_room and now >= each.resumes_at]
 
     def behind(self) -> set[Subscribing]:
         """Those whose queues are full."""
@@ -95,6 +106,8 @@ class Subscriptions:
         self._put_off.clear()
         for subscribing in self._table.values():
             subscribing.lost(reason)
+            if subscribing.is_aside:
+                self.paused.add(subscribing)
 
     def end(self, error: GodwitError | None) -> None:
         for subscribing in self._table.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import godwit.client as public
-from godwit.client import Client, ReplyTimeout, Settings
+from godwit.client import Client, ClientError, ReplyTimeout, Settings
 from godwit.client.arguments import check_count, resume_point_of, seconds_of
 from tests.unit.client.peer import Peer
 
@@ -52,6 +52,7 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "content": [SURROGATE, {1, 2}],
         "timeout_ms": [-1, True, "1", None, float("nan")],
     },
+    "Client.set_token": {"token": [1, "", SURROGATE, None, b"x"]},
     "Client.reply": {"request": [None, "/a"], "content": []},
     "Client.watch": {"selector": NO_SUBJECT},
 }
@@ -131,3 +132,51 @@ async def test_timeouts_of_any_length_do_not_fire(client: Client, timeout_ms: fl
         await client.request("/nobody", 1, timeout_ms=0)
     request.cancel()
     assert Settings(connect_timeout_ms=10**12)
+
+
+@pytest.mark.parametrize("value", [1, 1.5, 1e9, float("inf"), 1 << 40])
+async def test_times_may_be_any_number_also_one_that_never_ends(value: float) -> None:
+    names = [name for name in Settings.__slots__ if name.endswith("_ms") and name != "reconnect_first_ms"]
+    given: Any = value
+    settings = Settings(**dict.fromkeys(names, given))
+    assert all(1 <= getattr(settings, name) <= 1 << 31 for name in names)
+    longest = [name for name in names if name not in ("ping_interval_ms", "answer_timeout_ms", "connect_timeout_ms")]
+    lasting = Settings(**dict.fromkeys(longest, given))
+    async with asyncio.timeout(30), Peer() as peer, Client(peer.url, settings=lasting) as client:
+        await client.publish("/a", 1)
+
+
+@pytest.mark.parametrize("value", [0, -1, True, float("nan"), "1", None])
+def test_no_time_is_no_setting(value: Any) -> None:
+    with pytest.raises(ValueError, match="answer_timeout_ms"):
+        Settings(answer_timeout_ms=value)
+
+
+async def test_another_threads_loop_is_refused_at_once() -> None:
+    async with asyncio.timeout(30), Peer() as peer, Client(peer.url) as client:
+        subscription, watch = client.subscribe("/a"), client.watch("/w")
+        await subscription.joined()
+
+        async def call(work: Callable[[], Any]) -> None:
+            with pytest.raises(ClientError, match="another event loop"):
+                made = work()
+                await made
+
+        calls: list[Callable[[], Any]] = [
+            lambda: client.publish("/a", 1),
+            lambda: client.request("/a", 1),
+            lambda: client.subscribe("/b"),
+            lambda: client.watch("/b"),
+            client.connected,
+            client.close,
+            subscription.joined,
+            subscription.close,
+            subscription.__anext__,
+            watch.__anext__,
+            watch.close,
+        ]
+        for work in calls:
+            await asyncio.to_thread(asyncio.run, call(work))
+        with pytest.raises(ClientError, match="another event loop"):
+            await asyncio.to_thread(client.subscribe, "/c")
+        await client.publish("/a", 1)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from godwit.client import Client, Settings, Unauthorized, connection
+from godwit.client import Client, Settings, Unauthorized
+from godwit.client.tokens import source
 from tests.unit.client.peer import Peer
 
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20)
@@ -48,7 +49,7 @@ async def test_unauthorized_at_a_renewal_ends_the_client() -> None:
 
 @pytest.mark.parametrize("how", ["cancels", "hangs", "raises", "wrong"])
 async def test_function_that_fails_is_called_again_after_a_second(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "TOKEN_MS", 50)
+    monkeypatch.setattr(source, "TOKEN_MS", 50)
     calls: list[float] = []
 
     async def token() -> Any:

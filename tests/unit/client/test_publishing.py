@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from godwit.client.codec.command import Draft
 from godwit.client.errors import AnswerLost, ClientClosed, PublishQueueFull
-from godwit.client.publishing import ENTRY_BYTES, PublishQueue
+from godwit.client.publishing import ENTRY_BYTES, Frame, PublishQueue
 from godwit.errors import CommandRefused, GodwitError
 from godwit.model import Kind, Published
 
@@ -87,9 +87,20 @@ def test_too_big_a_message_is_not_tried_for_ever() -> None:
     publishes.add(draft(b"small"), lambda _: None)
     publishes.add(draft(b"x" * 9_000), settled.append)
     publishes.send(lambda: next(ids))
-    publishes.lost(is_too_big=True)
-    assert isinstance(settled[0], CommandRefused)
+    publishes.refuse_too_big(Frame(12_044, (2,)))
+    publishes.lost()
+    assert isinstance(settled[0], CommandRefused) and "12044 bytes as sent" in str(settled[0])
     assert len(publishes) == 1
+
+
+def test_frame_of_several_that_is_too_big_is_sent_one_by_one() -> None:
+    publishes, ids, settled = queue(), count(1), []
+    for _ in range(3):
+        publishes.add(draft(b"x" * 600), settled.append)
+    publishes.send(lambda: next(ids))
+    publishes.refuse_too_big(Frame(2_000, (1, 2, 3), is_mixed=True))
+    publishes.lost()
+    assert settled == [] and [each.is_alone for each in publishes.send(lambda: next(ids))] == [True] * 3
 
 
 def test_given_up_before_it_was_sent_is_never_sent() -> None:

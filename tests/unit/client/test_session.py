@@ -94,11 +94,12 @@ def test_wherever_the_connection_breaks_each_message_comes_once_and_each_publish
         elif step == "cut":
             cut()
         elif step == "aside":
-            session.set_aside(core)
+            session.pause(core, now)
         elif step == "read":
             seen += taken(core)
             if core.is_aside:
-                session.take_up(core)
+                now += 1_000
+                session.take_up(core, now)
     assert [each.content for each in seen] == [
         each.content for each in node.feed if selector != "/a/1" or each.subject == selector
     ]
@@ -145,7 +146,9 @@ def test_subscription_that_was_served_is_only_put_off_by_what_may_pass() -> None
     assert session.tick(5_001) is None
     [again] = session.commands()
     session.receive([Refusal(again.id, Code.NODE_BUSY, "NodeBusy", "busy", True)], 5_002)
-    session.tick(10_002)
+    session.tick(15_001)
+    assert session.commands() == []  # each refusal doubles the time
+    session.tick(15_002)
     assert [type(each) for each in session.commands()] == [Subscribe]
 
 
@@ -294,12 +297,12 @@ def test_full_reader_is_set_aside_and_taken_up_where_it_stood() -> None:
         node.append("/a/1", b"1")
     session.receive(node.outbox[:3], 1)
     assert session.subscriptions.behind() == {core}
-    session.set_aside(core)
+    session.pause(core, 1)
     assert [type(each) for each in session.commands()] == [Unsubscribe]
     assert session.subscriptions.behind() == set()
     session.receive(node.outbox[3:], 1)
     assert len(taken(core)) == 2
-    session.take_up(core)
+    session.take_up(core, 1)
     [ask] = session.commands()
     assert str(ask.after_one) == "7.2"
 

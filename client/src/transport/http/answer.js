@@ -41,9 +41,12 @@ export class Refused extends Error {
   /**
    * The same as an error of the JSON wire.
    * @param {number} id
+   * @param {string} [what] the command and its size, where that is why
    */
-  told(id) {
-    const { code, title, detail, retry } = this.problem;
+  told(id, what = "") {
+    const { code, title, retry } = this.problem;
+    let { detail } = this.problem;
+    if (code === Code.BodyTooBig && what !== "") detail = `${what}: ${detail}`;
     return JSON.stringify({ id, error: code, name: title, reason: detail ?? "", retry: retry ?? false });
   }
 

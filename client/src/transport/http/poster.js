@@ -3,6 +3,7 @@
 // A request that fails ends the link: nobody knows what became of it, and the session sends it again under its old keys. One
 // that is refused is tried again one by one, so that each publish gets its own answer.
 
+import { utf8Length } from "../../content.js";
 import { Refused } from "./answer.js";
 
 /** @typedef {import("./http_link.js").Host} Host */
@@ -53,7 +54,7 @@ export class Poster {
         return;
       }
       const [only] = batch;
-      if (batch.length === 1 && only) this.#host.tell(error.told(only.id));
+      if (batch.length === 1 && only) this.#host.tell(error.told(only.id, sizeOf(only.text)));
       else this.#again(batch);
     }
     this.#isPosting = false;
@@ -81,4 +82,12 @@ export class Poster {
     }
     this.#waiting = [...batch, ...this.#waiting];
   }
+}
+
+/**
+ * A publish and its size, for people.
+ * @param {string} text
+ */
+function sizeOf(text) {
+  return `${JSON.parse(text).publish}, ${utf8Length(text) + 2} bytes as sent`; // in the brackets of an array
 }

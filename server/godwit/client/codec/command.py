@@ -67,6 +67,7 @@ class Draft:
 class Publish:
     id: int
     draft: Draft
+    is_alone: bool = False  # in a frame of its own, because the server refused one that held others too
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 from ...errors import PositionFileInvalid
+from .lease import Lease
+
+log = logging.getLogger("godwit.client")
 
 
 class PositionFile(MutableMapping[str, object]):
@@ -19,17 +24,51 @@ class PositionFile(MutableMapping[str, object]):
         self._path = Path(path)
         self._saved: dict[str, object] = {}
         self._is_changed = False
-        if self._path.exists():
-            try:
-                read = json.loads(self._path.read_bytes())
-            except (ValueError, RecursionError) as error:
-                raise PositionFileInvalid(str(self._path), str(error)) from error
-            if not isinstance(read, dict):
-                raise PositionFileInvalid(str(self._path), "not a JSON object")
-            self._saved = read
+        self._users = 0  # clients that use it now
+        self.lease = Lease(self._path)
+        self._read()
+
+    async def open(self) -> None:
+        """A client begins to use it: take the lease, and read what its holder before wrote last.
+
+        Raises PositionFileHeld where another process uses it. Where no lease can be made there is a warning alone.
+        """
+        self._users += 1
+        if self._users > 1:
+            return
+        try:
+            await self.lease.acquire()
+        except OSError as error:
+            log.warning("%s has no lease, and two processes that use it would not notice: %s", self._path, error)
+        except BaseException:
+            self._users -= 1
+            raise
+        self._read()
+
+    def close(self) -> None:
+        """A client uses it no longer."""
+        self._users -= 1
+        if self._users == 0:
+            with contextlib.suppress(OSError):  # it is void in a moment
+                self.lease.release()
+
+    def _read(self) -> None:
+        if not self._path.exists() or self._is_changed:
+            return
+        try:
+            read = json.loads(self._path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise PositionFileInvalid(str(self._path), str(error)) from error
+        if not isinstance(read, dict):
+            raise PositionFileInvalid(str(self._path), "not a JSON object")
+        self._saved = read
 
     def save(self) -> None:
-        """Write what has changed: a reader finds the old file or the new one, never half of one."""
+        """Write what has changed: a reader finds the old file or the new one, never half of one.
+
+        Raises PositionFileHeld where another process took the lease, because this one did not run for 10 seconds.
+        """
+        self.lease.check()
         if not self._is_changed:
             return
         beside = self._path.with_name(self._path.name + ".new")

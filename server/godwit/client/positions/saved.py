@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import MutableMapping
 
+from ...errors import PositionFileHeld
 from ..resume_point import ResumePoint
 from ..subscription import Subscription
 from .file import PositionFile
@@ -21,6 +22,7 @@ class SavedPositions:
 
     def __init__(self, positions: MutableMapping[str, object]) -> None:
         self._positions = positions
+        self._is_open = False
         self._kept: dict[str, Subscription] = {}
         self._unsaved: set[str] = set()  # moved, and not put into the mapping yet
 
@@ -38,6 +40,30 @@ class SavedPositions:
         for subscription in self._kept.values():
             subscription.handled()
 
+    async def open(self) -> None:
+        """Raises PositionFileHeld where another process uses the file."""
+        if isinstance(self._positions, PositionFile):
+            await self._positions.open()
+            self._is_open = True
+
+    def close(self) -> None:
+        """Save for the last time; raises what the mapping raises."""
+        try:
+            self.save()
+        finally:
+            if isinstance(self._positions, PositionFile) and self._is_open:
+                self._is_open = False
+                self._positions.close()
+
+    async def renew_every(self, seconds: float) -> None:
+        """Keep the lease on the file; raises PositionFileHeld once another process has it."""
+        while isinstance(self._positions, PositionFile):
+            await asyncio.sleep(seconds)
+            try:
+                self._positions.lease.renew()
+            except OSError as error:
+                log.warning("the lease on the positions was not renewed, trying again: %s", error)
+
     async def save_every(self, seconds: float) -> None:
         failures = 0
         while True:
@@ -45,6 +71,8 @@ class SavedPositions:
             try:
                 self.save()
                 failures = 0
+            except PositionFileHeld:
+                raise
             except Exception:  # a full disk, a missing folder, the user's own mapping
                 if failures == 0:  # a disk that stays full is logged once
                     log.exception("positions were not saved; trying again every %s s", seconds)

@@ -1,0 +1,82 @@
+// Another token for a client: what was published before is answered first, under the token it was given with.
+//
+// Whether the new token names the same identity only the node knows. The same one renews on the connection. For another one the
+// node closes (4002), and the client comes with the new token on a new connection. What was published before the call and has no
+// answer by then fails with AnswerLost, and is never sent under the new token.
+
+import { ClientError } from "../errors.js";
+
+/** @typedef {import("../errors.js").GodwitError} GodwitError */
+/** @typedef {import("./publishing.js").PublishQueue} PublishQueue */
+/** @typedef {(error: GodwitError | null) => void} Settled */
+
+const HANDOVER_MS = 10_000; // for what was published before to be answered
+
+/** At most one at a time: a later one takes the place of an earlier one, which fails. */
+export class Handover {
+  /** @type {string | null} the last one that was handed over, for this and later connections */
+  token = null;
+  isAsked = false; // the node has been given it, and has not answered
+  #publishes;
+  #until = 0;
+  /** @type {Settled | null} */
+  #settle = null;
+
+  /** @param {PublishQueue} publishes */
+  constructor(publishes) {
+    this.#publishes = publishes;
+  }
+
+  get isUnderWay() {
+    return this.#settle !== null;
+  }
+
+  /**
+   * @param {string} token
+   * @param {number} now
+   * @param {Settled} settle
+   */
+  begin(token, now, settle) {
+    this.end(new ClientError("another token was handed over before the server took this one"));
+    this.token = token;
+    this.#until = now + HANDOVER_MS;
+    this.#settle = settle;
+    this.#publishes.holdLater();
+  }
+
+  /**
+   * What was published before has been answered, or its time is over.
+   * @param {number} now
+   */
+  isDue(now) {
+    if (!this.isUnderWay || this.isAsked) return false;
+    return !this.#publishes.hasEarlier || now >= this.#until;
+  }
+
+  /**
+   * A connection begins with this token.
+   * @param {string | null} token
+   */
+  opened(token) {
+    this.isAsked = this.isUnderWay && token === this.token;
+  }
+
+  /** The connection went, and the next one comes with the new token: what is unanswered is not sent under it. */
+  lost() {
+    if (!this.isUnderWay) return;
+    this.#publishes.failEarlier();
+    this.isAsked = false;
+  }
+
+  /**
+   * The server took the token, or it will not.
+   * @param {GodwitError | null} error
+   */
+  end(error) {
+    const settle = this.#settle;
+    this.#settle = null;
+    this.isAsked = false;
+    this.#publishes.releaseLater();
+    settle?.(error);
+  }
+}

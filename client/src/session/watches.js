@@ -1,0 +1,87 @@
+// The watches of one session, by selector: asked for on each connection, and handed what the server tells.
+
+import { CommandRefused } from "../errors.js";
+
+/** @typedef {import("../errors.js").GodwitError} GodwitError */
+/** @typedef {import("../model.js").Interest} Interest */
+/** @typedef {import("./asking.js").Asking} Asking */
+/** @typedef {import("./watching.js").Watching} Watching */
+
+/** One per selector. */
+export class Watches {
+  /** @type {Map<string, Watching>} */
+  #table = new Map();
+  #asking;
+  #now;
+
+  /**
+   * @param {Asking} asking
+   * @param {() => number} now
+   */
+  constructor(asking, now) {
+    this.#asking = asking;
+    this.#now = now;
+  }
+
+  get size() {
+    return this.#table.size;
+  }
+
+  /** @param {string} selector */
+  has(selector) {
+    return this.#table.has(selector);
+  }
+
+  /** @param {Watching} watching */
+  add(watching) {
+    this.#table.set(watching.selector, watching);
+  }
+
+  /**
+   * @param {Watching} watching
+   * @param {boolean} isWelcome the server is to be told
+   */
+  remove(watching, isWelcome) {
+    if (this.#table.get(watching.selector) === watching) {
+      this.#table.delete(watching.selector);
+      if (isWelcome) this.#asking.tell({ verb: "unwatch", id: this.#asking.takeId(), selector: watching.selector });
+    }
+    watching.end(null);
+  }
+
+  /** A new connection is to be asked for them all. */
+  askAll() {
+    for (const watching of this.#table.values()) this.ask(watching);
+  }
+
+  /** @param {Watching} watching */
+  ask(watching) {
+    if (watching.isEnded) return;
+    this.#asking.ask(
+      (id) => watching.ask(id),
+      (answer) => {
+        if (answer.type === "reply") {
+          watching.asked(this.#now());
+        } else if (this.#table.get(watching.selector) === watching) {
+          this.#table.delete(watching.selector);
+          watching.end(CommandRefused.of(answer));
+        }
+      },
+    );
+  }
+
+  /** @param {Interest} interest */
+  told(interest) {
+    for (const watching of this.#table.values()) watching.told(interest);
+  }
+
+  /** @param {number} now */
+  tick(now) {
+    for (const watching of this.#table.values()) watching.tick(now);
+  }
+
+  /** @param {GodwitError | null} error */
+  end(error) {
+    for (const watching of this.#table.values()) watching.end(error);
+  }
+}

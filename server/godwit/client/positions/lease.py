@@ -1,0 +1,109 @@
+"""A lease on a file of positions, so that two processes do not write it in turns: `FILE.lock` beside it.
+
+It holds `{"owner": RANDOM, "host": HOST, "pid": PID, "beat": COUNT}`, in the same form for all clients of Godwit. Its owner
+counts `beat` up every 2 seconds. One that has not changed for 10 seconds is void: its owner was killed, or is frozen. No
+clock of another machine is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from ...errors import PositionFileHeld
+
+VOID_S = 10.0
+RENEW_S = 2.0
+LOOK_S = 0.1
+
+
+class Lease:
+    """The lease on one file; without one `is_held` is False and nothing is checked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = path.with_name(path.name + ".lock")
+        self._owner = secrets.token_hex(16)
+        self._beat = 0
+        self._lost: PositionFileHeld | None = None  # another has it
+        self.is_held = False
+
+    async def acquire(self) -> None:
+        """Take it, waiting for one that may be void; raises PositionFileHeld where its owner lives, else OSError."""
+        self._lost = None
+        until, void_at, seen = time.monotonic() + VOID_S, 0.0, None
+        while not self._create():
+            holder = self._read()
+            if holder is None:
+                continue  # released between the two looks
+            now = time.monotonic()
+            if holder != seen:
+                seen, void_at = holder, now + VOID_S
+            if now >= void_at:
+                self._write()  # where two do this at once, the first save of the one that lost tells it
+                self.is_held = True
+                return
+            if now >= until and void_at > until + LOOK_S:
+                raise self._held_by(holder)
+            await asyncio.sleep(LOOK_S)
+
+    def check(self) -> None:
+        """Raises PositionFileHeld where another took it meanwhile, because this process did not run for so long."""
+        if self._lost is not None:
+            raise self._lost
+        if self.is_held and (holder := self._read()) is not None and holder.get("owner") != self._owner:
+            self.is_held, self._lost = False, self._held_by(holder)
+            raise self._lost
+
+    def renew(self) -> None:
+        """Say that this owner lives; raises PositionFileHeld, or OSError."""
+        self.check()
+        if self.is_held:
+            self._beat += 1
+            self._write()
+
+    def release(self) -> None:
+        """Let the next one have it at once."""
+        if self.is_held and (self._read() or {}).get("owner") == self._owner:
+            self._lock.unlink(missing_ok=True)
+        self.is_held = False
+
+    def _create(self) -> bool:
+        """False where there is one."""
+        beside = self._write_beside()
+        try:
+            os.link(beside, self._lock)  # whole, or not at all
+        except FileExistsError:
+            return False
+        finally:
+            beside.unlink()
+        self.is_held = True
+        return True
+
+    def _write(self) -> None:
+        self._write_beside().replace(self._lock)
+
+    def _write_beside(self) -> Path:
+        beside = self._lock.with_name(f"{self._lock.name}.{self._owner}")
+        told = {"owner": self._owner, "host": socket.gethostname(), "pid": os.getpid(), "beat": self._beat}
+        beside.write_text(json.dumps(told))
+        return beside
+
+    def _read(self) -> dict[str, Any] | None:
+        """Who holds it; None where nobody does. Something else in its place is a holder without a name."""
+        try:
+            read = json.loads(self._lock.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {}
+        return read if isinstance(read, dict) else {}
+
+    def _held_by(self, holder: dict[str, Any]) -> PositionFileHeld:
+        return PositionFileHeld(str(self._path), str(holder.get("host", "?")), str(holder.get("pid", "?")))

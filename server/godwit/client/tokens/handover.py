@@ -1,0 +1,58 @@
+"""Another token for a client: what was published before is answered first, under the token it was given with.
+
+Whether the new token names the same identity only the node knows. The same one renews on the connection. For another one
+the node closes (4002), and the client comes with the new token on a new connection. What was published before the call
+and has no answer by then fails with AnswerLost, and is never sent under the new token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ...errors import GodwitError
+from ..errors import ClientError
+from ..publishing import PublishQueue
+
+HANDOVER_MS = 10_000  # for what was published before to be answered
+
+Settled: TypeAlias = Callable[[GodwitError | None], None]
+
+
+class Handover:
+    """At most one at a time: a later one takes the place of an earlier one, which fails."""
+
+    def __init__(self, publishes: PublishQueue) -> None:
+        self._publishes = publishes
+        self._settle: Settled | None = None
+        self._until = 0
+        self.token: str | None = None  # the last one that was handed over, for this and later connections
+        self.is_asked = False  # the node has been given it, and has not answered
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._settle is not None
+
+    def begin(self, token: str, now: int, settle: Settled) -> None:
+        self.end(ClientError("another token was handed over before the server took this one"))
+        self.token, self._until, self._settle = token, now + HANDOVER_MS, settle
+        self._publishes.hold_later()
+
+    def is_due(self, now: int) -> bool:
+        """What was published before has been answered, or its time is over."""
+        if not self.is_under_way or self.is_asked:
+            return False
+        return not self._publishes.has_earlier or now >= self._until
+
+    def lost(self) -> None:
+        """The connection went, and the next one comes with the new token: what is unanswered is not sent under it."""
+        if self.is_under_way:
+            self._publishes.fail_earlier()
+            self.is_asked = False
+
+    def end(self, error: GodwitError | None) -> None:
+        """The server took the token, or it will not."""
+        settle, self._settle, self.is_asked = self._settle, None, False
+        self._publishes.release_later()
+        if settle is not None:
+            settle(error)
