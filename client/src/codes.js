@@ -32,6 +32,8 @@ export const Code = Object.freeze({
   ConnectRefused: 4004,
   /** The token, or the identity it names, has been revoked. */
   TokenRevoked: 4005,
+  /** This connection or request needs a token. */
+  TokenMissing: 4006,
   /** What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id. */
   CommandMalformed: 4100,
   /** The name is no subject that this wire can use. */
@@ -108,8 +110,6 @@ export const Code = Object.freeze({
   RequestTimeout: 4159,
   /** Only HTTP/1.1 is spoken here. */
   HttpUnsupported: 4160,
-  /** This request needs a token. */
-  TokenMissing: 4161,
   /** The subject has no snapshot. */
   SnapshotMissing: 4162,
   /** Expect is not met here: send the request without it. */
@@ -164,6 +164,7 @@ export const CODES = new Map([
   [4003, { number: 4003, name: "TokenExpired", retry: false, sentence: "The token expired and was not renewed in time." }],
   [4004, { number: 4004, name: "ConnectRefused", retry: false, sentence: "The authorizer refused this client." }],
   [4005, { number: 4005, name: "TokenRevoked", retry: false, sentence: "The token, or the identity it names, has been revoked." }],
+  [4006, { number: 4006, name: "TokenMissing", retry: false, sentence: "This connection or request needs a token." }],
   [4100, { number: 4100, name: "CommandMalformed", retry: false, sentence: "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id." }],
   [4101, { number: 4101, name: "SubjectInvalid", retry: false, sentence: "The name is no subject that this wire can use." }],
   [4102, { number: 4102, name: "PatternInvalid", retry: false, sentence: "The name is neither a subject nor a pattern." }],
@@ -202,7 +203,6 @@ export const CODES = new Map([
   [4158, { number: 4158, name: "OriginForbidden", retry: false, sentence: "Pages of this origin may not connect." }],
   [4159, { number: 4159, name: "RequestTimeout", retry: true, sentence: "The request did not arrive within handshake_ms_max." }],
   [4160, { number: 4160, name: "HttpUnsupported", retry: false, sentence: "Only HTTP/1.1 is spoken here." }],
-  [4161, { number: 4161, name: "TokenMissing", retry: false, sentence: "This request needs a token." }],
   [4162, { number: 4162, name: "SnapshotMissing", retry: true, sentence: "The subject has no snapshot." }],
   [4163, { number: 4163, name: "ExpectationFailed", retry: false, sentence: "Expect is not met here: send the request without it." }],
   [4164, { number: 4164, name: "TargetTooLong", retry: false, sentence: "The request line is longer than header_bytes_max." }],

@@ -34,6 +34,8 @@ pub enum Code {
     ConnectRefused = 4004,
     /// The token, or the identity it names, has been revoked.
     TokenRevoked = 4005,
+    /// This connection or request needs a token.
+    TokenMissing = 4006,
     /// What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id.
     CommandMalformed = 4100,
     /// The name is no subject that this wire can use.
@@ -110,8 +112,6 @@ pub enum Code {
     RequestTimeout = 4159,
     /// Only HTTP/1.1 is spoken here.
     HttpUnsupported = 4160,
-    /// This request needs a token.
-    TokenMissing = 4161,
     /// The subject has no snapshot.
     SnapshotMissing = 4162,
     /// Expect is not met here: send the request without it.
@@ -172,6 +172,7 @@ static ROWS: [Row; 70] = [
     Row { code: Code::TokenExpired, name: "TokenExpired", retry: false, http: 401, sentence: "The token expired and was not renewed in time." },
     Row { code: Code::ConnectRefused, name: "ConnectRefused", retry: false, http: 403, sentence: "The authorizer refused this client." },
     Row { code: Code::TokenRevoked, name: "TokenRevoked", retry: false, http: 401, sentence: "The token, or the identity it names, has been revoked." },
+    Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This connection or request needs a token." },
     Row { code: Code::CommandMalformed, name: "CommandMalformed", retry: false, http: 400, sentence: "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id." },
     Row { code: Code::SubjectInvalid, name: "SubjectInvalid", retry: false, http: 400, sentence: "The name is no subject that this wire can use." },
     Row { code: Code::PatternInvalid, name: "PatternInvalid", retry: false, http: 400, sentence: "The name is neither a subject nor a pattern." },
@@ -210,7 +211,6 @@ static ROWS: [Row; 70] = [
     Row { code: Code::OriginForbidden, name: "OriginForbidden", retry: false, http: 403, sentence: "Pages of this origin may not connect." },
     Row { code: Code::RequestTimeout, name: "RequestTimeout", retry: true, http: 408, sentence: "The request did not arrive within handshake_ms_max." },
     Row { code: Code::HttpUnsupported, name: "HttpUnsupported", retry: false, http: 505, sentence: "Only HTTP/1.1 is spoken here." },
-    Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This request needs a token." },
     Row { code: Code::SnapshotMissing, name: "SnapshotMissing", retry: true, http: 404, sentence: "The subject has no snapshot." },
     Row { code: Code::ExpectationFailed, name: "ExpectationFailed", retry: false, http: 417, sentence: "Expect is not met here: send the request without it." },
     Row { code: Code::TargetTooLong, name: "TargetTooLong", retry: false, http: 414, sentence: "The request line is longer than header_bytes_max." },

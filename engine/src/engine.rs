@@ -167,7 +167,10 @@ impl Engine {
             let address = listener.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
             let sockets = match bind_shards(address, shards, &ListenOptions::default()) {
                 Err(_) if listener.is_optional => continue,
-                sockets => sockets?,
+                // The kind stays; which of the ports it was, only this place knows.
+                sockets => sockets.map_err(|error| {
+                    io::Error::new(error.kind(), format!("{} on {}: {error}", listener.name, listener.address))
+                })?,
             };
             let bound = sockets.first().map(TcpListener::local_addr).transpose()?;
             addresses.push((listener.name.clone(), bound.unwrap_or(address)));

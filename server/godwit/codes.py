@@ -26,6 +26,7 @@ class Code(IntEnum):
     TOKEN_EXPIRED = 4003
     CONNECT_REFUSED = 4004
     TOKEN_REVOKED = 4005
+    TOKEN_MISSING = 4006
     COMMAND_MALFORMED = 4100
     SUBJECT_INVALID = 4101
     PATTERN_INVALID = 4102
@@ -64,7 +65,6 @@ class Code(IntEnum):
     ORIGIN_FORBIDDEN = 4158
     REQUEST_TIMEOUT = 4159
     HTTP_UNSUPPORTED = 4160
-    TOKEN_MISSING = 4161
     SNAPSHOT_MISSING = 4162
     EXPECTATION_FAILED = 4163
     TARGET_TOO_LONG = 4164
@@ -150,6 +150,10 @@ CODES: dict[int, CodeFacts] = {
     Code.TOKEN_REVOKED: CodeFacts(
         4005, "TokenRevoked", False, 401,
         "The token, or the identity it names, has been revoked.",
+    ),
+    Code.TOKEN_MISSING: CodeFacts(
+        4006, "TokenMissing", False, 401,
+        "This connection or request needs a token.",
     ),
     Code.COMMAND_MALFORMED: CodeFacts(
         4100, "CommandMalformed", False, 400,
@@ -302,10 +306,6 @@ CODES: dict[int, CodeFacts] = {
     Code.HTTP_UNSUPPORTED: CodeFacts(
         4160, "HttpUnsupported", False, 505,
         "Only HTTP/1.1 is spoken here.",
-    ),
-    Code.TOKEN_MISSING: CodeFacts(
-        4161, "TokenMissing", False, 401,
-        "This request needs a token.",
     ),
     Code.SNAPSHOT_MISSING: CodeFacts(
         4162, "SnapshotMissing", True, 404,

@@ -44,9 +44,10 @@ async def test_it_listens_soon_and_what_it_says_is_true() -> None:
 async def test_a_taken_port_exits_3_and_says_which() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        for listener in ("client", "admin"):
-            other = "admin" if listener == "client" else "client"
-            code, output, errors = await run("serve", f"--{listener}", address, f"--{other}", "127.0.0.1:0")
+        for listener in ("client", "mqtt", "admin"):
+            free = {name: "127.0.0.1:0" for name in ("client", "mqtt", "admin")}
+            words = [word for name, port in {**free, listener: address}.items() for word in (f"--{name}", port)]
+            code, output, errors = await run("serve", *words)
             assert (code, output) == (3, "")
             assert f"cannot listen for {listener} on {address}" in errors
 

@@ -307,7 +307,7 @@ async def test_a_verified_token_is_verified_once_and_not_past_its_end(tmp_path: 
     refused = await authorizer.connect(ask(token))
     assert isinstance(refused, Refusal) and refused.code == Code.TOKEN_INVALID
     refused = await authorizer.connect(ask(None))
-    assert isinstance(refused, Refusal) and refused.code == Code.CONNECT_MISSING
+    assert isinstance(refused, Refusal) and refused.code == Code.TOKEN_MISSING
     await authorizer.stop()
 
 
