@@ -8,7 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, reached_by
+from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, find_lost, reached_by
+from godwit_pipelines.source.lost import Lost
 from godwit_pipelines.transforms.ranges import Range, clipped, count_offsets, merged, widened, without
 
 
@@ -24,7 +25,8 @@ def kinds(
     held: Extent, landed: list[Extent], holes: Sequence[tuple[int, int]] = (), quarantined: Sequence[int] = ()
 ) -> set[tuple[str, int, int]]:
     return {
-        (found.kind, found.first, found.next) for found in compare("messages", "a", held, holes, landed, quarantined)
+        (found.kind, found.first, found.next)
+        for found in compare("messages", "a", held, holes, landed, [Lost(at, at + 1) for at in quarantined])
     }
 
 
@@ -115,3 +117,14 @@ def test_widened_ranges_are_no_more_than_asked_for_and_leave_out_the_widest_betw
     between = sorted(after[0] - before[1] for before, after in pairwise(ranges))
     left = sorted(after[0] - before[1] for before, after in pairwise(found))
     assert left == between[len(between) - len(left) :]
+
+
+def test_extents_that_the_journal_lost_are_named_once() -> None:
+    landed, quarantined = [Extent(0, 10, 10), Extent(25, 30, 5)], [Lost(10, 15, 64), Lost(15, 16), Lost(20, 22)]
+    found = find_lost(
+        "messages", "a", Extent(2, 30, 28), [Lost(0, 12), Lost(14, 18), Lost(24, 26)], landed, quarantined
+    )
+    assert [(each.kind, each.first, each.next, each.bytes) for each in found] == [
+        *[("lost", 10, 15, 64), ("lost", 20, 22, None)],
+        *[("lost", 16, 18, None), ("lost", 24, 25, None)],
+    ]

@@ -37,7 +37,7 @@ from .commits import check_batch, check_fit, commit_files, is_table
 from .files import Written, remove_files, write_files
 from .log import Stretch, tell_ranges
 from .partitions import check_partitions
-from .quarantine import FAULT, Sorter
+from .quarantine import BYTES, FAULT, NEXT, Sorter
 from .tail import TailReader
 
 
@@ -95,7 +95,7 @@ class Target:
         if self.as_tasks:
             self.schema = TABLES[f"bronze.{self.stream}"].schema
         elif self.quarantine:
-            self.schema = StructType([field for field in schema if field.name != FAULT])
+            self.schema = StructType([field for field in schema if field.name not in (FAULT, NEXT, BYTES)])
         self.check()
 
     def check(self) -> None:

@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FAULT = "fault"
+FAULT, NEXT, BYTES = "fault", "fault_next", "fault_bytes"
+_OF_FAULT = (FAULT, NEXT, BYTES)
 
 
 class Sorter:
-    """Passes sound rows on without their `fault`, and keeps the damaged ones."""
+    """Passes sound rows on without what is said of a fault, and keeps the damaged ones."""
 
     def __init__(self, stream: str) -> None:
         self.stream = stream
@@ -27,7 +28,7 @@ class Sorter:
     def sort(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             faults = batch.column(FAULT)
-            sound = batch.select([name for name in batch.schema.names if name != FAULT])
+            sound = batch.select([name for name in batch.schema.names if name not in _OF_FAULT])
             if faults.null_count < len(faults):
                 is_sound = pc.is_null(faults)
                 damaged = numbered(batch.filter(pc.invert(is_sound)))
@@ -37,13 +38,15 @@ class Sorter:
 
     def describe(self, row: dict[str, Any]) -> dict[str, Any]:
         """A damaged row as the quarantine has it."""
-        left = {name: value for name, value in row.items() if name not in (FAULT, "date")}
+        left = {name: value for name, value in row.items() if name not in (*_OF_FAULT, "date")}
         return {
             "stream": self.stream,
             "node": row["node"],
             "run": row.get("run") or None,
             "journal_offset": row["journal_offset"],
             "time": row["time"],
+            "next": row.get(NEXT) or row["journal_offset"] + 1,
+            "bytes": row.get(BYTES),
             "fault": row[FAULT],
             "row": json.dumps(left, default=_text, ensure_ascii=False),
             "date": row.get("date") or row["time"].date(),

@@ -149,7 +149,8 @@ def find_ends(run: Run, stream: str, query: str, erased: RangesByRun) -> Ends:
         return {}
     damaged = run.lake.read("bronze.quarantine").where(F.col("stream") == stream)
     names = ("node", "run", "journal_offset")
-    landed = run.lake.read(table).select(*names).union(damaged.select(*names))
+    last = F.coalesce(F.col("next") - 1, F.col("journal_offset"))  # one row stands for all rows that are lost with it
+    landed = run.lake.read(table).select(*names).union(damaged.select("node", "run", last))
     ends: Ends = {}
     for row in landed.groupBy("node", "run").agg(F.max("journal_offset").alias("last")).collect():
         name = row["run"] or ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..source.lost import Lost
 from ..transforms.ranges import Range, clipped, count_offsets, merged, without
 from ..words import counted
 
@@ -33,15 +34,19 @@ class Finding(NamedTuple):
     rows: int
     run: str = ""
     """Of the first of them."""
+    bytes: int | None = None
 
     def describe(self) -> str:
         where = f"{self.stream} of {self.node}: {self.first:,} to {self.next - 1:,}"
+        size = "" if self.bytes is None else f" ({counted(self.bytes, 'byte')} of its file)"
         return {
             "whole": f"{self.stream} of {self.node}: {counted(self.rows, 'row')} landed, none missing",
             "behind": f"{where} not landed yet",
             "hole": f"{where} MISSING from bronze.{self.stream}",
             "repeat": f"{where} REPEATED in bronze.{self.stream} ({counted(self.rows, 'row')})",
             "quarantined": f"{where} in quarantine",
+            "lost": f"{where} LOST: damaged before they could be read{size}",
+            "tail": f"{self.stream} of {self.node}: {counted(self.bytes or 0, 'byte')} after {self.first:,} cannot be read yet",
             "erased": f"{where}: {counted(self.rows, 'row')} ERASED on request",
         }[self.kind]
 
@@ -93,7 +98,7 @@ def compare(
     held: Extent,
     holes: Sequence[tuple[int, int]],
     landed: Sequence[Extent],
-    quarantined: Sequence[int],
+    quarantined: Sequence[Lost],
     reached: int = 0,
     erased: Sequence[Range] = (),
 ) -> list[Finding]:
@@ -103,9 +108,9 @@ def compare(
     gone = without(clipped(erased, held.first, held.next), [(extent.first, extent.next) for extent in landed])
     known = [
         *(Extent(first, next, 0) for first, next in (*holes, *gone)),
-        *(Extent(offset, offset + 1, 0) for offset in quarantined),
+        *(Extent(each.first, each.next, 0) for each in quarantined),
     ]
-    damaged = merged((offset, offset + 1) for offset in quarantined)
+    damaged = merged((each.first, each.next) for each in quarantined)
     findings = [Finding(stream, node, "quarantined", first, next, next - first) for first, next in damaged]
     if gone:
         findings.append(Finding(stream, node, "erased", gone[0][0], gone[-1][1], count_offsets(gone)))
@@ -123,3 +128,14 @@ def compare(
     if at < held.next:
         findings.append(Finding(stream, node, "behind", at, held.next, 0))
     return findings + faults
+
+
+def find_lost(
+    stream: str, node: str, held: Extent, lost: Sequence[Lost], landed: Sequence[Extent], quarantined: Sequence[Lost]
+) -> list[Finding]:
+    """The extents of rows that no file holds any more: those that the quarantine has an extent of, and those that the node lost."""
+    sized = [each for each in quarantined if each.bytes is not None or each.next > each.first + 1]
+    known = [*((each.first, each.next) for each in landed), *((each.first, each.next) for each in quarantined)]
+    gone = clipped(without([(each.first, each.next) for each in lost], known), held.first, held.next)
+    found = [Finding(stream, node, "lost", first, next, 0) for first, next in gone]
+    return [*(Finding(stream, node, "lost", each.first, each.next, 0, bytes=each.bytes) for each in sized), *found]

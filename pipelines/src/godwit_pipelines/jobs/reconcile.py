@@ -20,19 +20,20 @@ from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
 from ..source.journal import check_same_journals
+from ..source.lost import Lost
 from ..source.offsets import reached_by_run
 from ..source.parts import Journals
 from ..source.places import find_runs, last_batch, offset_of
 from ..source.positions import run_at
 from ..source.runs import Runs, RunSpan, ranges_in, ranges_of_run
-from ..source.segments import StreamFolder, times_of
+from ..source.segments import SKIPPED, StreamFolder, times_of
 from ..tables import TABLES
 from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
 from .maintain import oldest_kept
-from .ranges import Extent, Finding, compare, extents_of, reached_by, within
+from .ranges import Extent, Finding, compare, extents_of, find_lost, reached_by, within
 
 _DAMAGED = "bronze.quarantine"
 """Holds the rows that are in no other table, for they are damaged."""
@@ -66,7 +67,7 @@ def excuses(run: Run, faults: list[Finding]) -> list[str]:
 
 
 def check_stream(run: Run, stream: str) -> list[Finding]:
-    """What is whole, behind, missing, repeated or quarantined of a stream, node by node."""
+    """What is whole, behind, missing, repeated, quarantined or lost of a stream, node by node."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
     checkpoint = Path(run.lake.checkpoint(f"land-{stream}"))
@@ -90,8 +91,11 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
             extents += within(read_extents(run, stream, span.run) if known is None else known, span.first, span.next)
             up_to = max(reached_by(gone, span.run), come.get(span.run, 0))
             reached = max(reached, min(up_to, span.next) if up_to > span.first else 0)
-        quarantined = quarantined_offsets(run, stream, node, of)
+        quarantined = quarantined_rows(run, stream, node, of)
         found = compare(stream, node, held, folder.holes, extents, quarantined, reached, ranges_in(erased, of, node))
+        found += find_lost(stream, node, held, lost_rows(folder), extents, quarantined)
+        if folder.tail_bytes:
+            found.append(Finding(stream, node, "tail", folder.next, folder.next, 0, bytes=folder.tail_bytes))
         findings += [each._replace(run=run_at(of, each.first)) for each in found]
     return findings
 
@@ -140,16 +144,25 @@ def read_extents(run: Run, stream: str, name: str) -> list[Extent]:
     return [Extent(row["first"], row["last"] + 1, (row["last"] + 1 - row["first"]) * row["count"]) for row in found]
 
 
-def quarantined_offsets(run: Run, stream: str, node: str, spans: Sequence[RunSpan]) -> list[int]:
-    """The offsets of a node's journal whose rows are in quarantine. Of what no run is known it counts for any."""
+def quarantined_rows(run: Run, stream: str, node: str, spans: Sequence[RunSpan]) -> list[Lost]:
+    """What of a node's journal is in quarantine: extents of lost rows, and damaged rows, which are extents of one and have no size. Of
+    what no run is known it counts for any.
+    """
     if not run.lake.exists(_DAMAGED):
         return []
     rows = run.lake.read(_DAMAGED, is_partial=True).where(F.col("stream") == stream)
     is_own = (F.col("node") == node) & F.col("run").isNull() | F.col("run").isin([span.run for span in spans])
-    found = rows.where(is_own).select("run", "journal_offset").distinct().collect()
+    next = F.coalesce("next", F.col("journal_offset") + 1).alias("next")
+    found = rows.where(is_own).select("run", "journal_offset", next, "bytes").distinct().collect()
     return sorted(
-        {row["journal_offset"] for row in found if row["run"] in (None, run_at(spans, row["journal_offset"]))}
+        {Lost(*each[1:]) for each in map(tuple, found) if each[0] in (None, run_at(spans, each[1]))},
+        key=lambda each: (each.first, each.next),
     )
+
+
+def lost_rows(folder: StreamFolder) -> list[Lost]:
+    """The offsets whose rows the node itself lost. Those that it left out after a power cut were never given to any row."""
+    return [Lost(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.holes]
 
 
 JOB = Job(

@@ -22,6 +22,10 @@ from ..schemas import SCHEMAS
 
 FAULT = "fault"
 """Null for a sound row; else what is wrong with it."""
+FAULT_NEXT = "fault_next"
+"""Null for one row; else the offset after the last of those that are lost, which this row stands for."""
+FAULT_BYTES = "fault_bytes"
+"""Null where it is not known; else how many bytes of the file stand in place of the lost rows."""
 _ARROW: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),
     BinaryType: pa.binary(),
@@ -34,14 +38,16 @@ _ARROW: dict[type[DataType], pa.DataType] = {
 
 
 def stream_columns(stream: str) -> StructType:
-    """What the source yields of a stream: its fields as protocol/events.toml has them, and the fault. Any may be null, for
+    """What the source yields of a stream: its fields as protocol/events.toml has them, and the fault with its extent. Any may be null, for
     what is left of a damaged row.
     """
     if stream not in SCHEMAS:
         raise ConfigInvalid("stream", stream, f"must be one of {', '.join(SCHEMAS)}")
     fault = StructField(FAULT, StringType(), True, {"comment": "Null for a sound row; else what is wrong with it."})
     fields = [StructField(field.name, _nullable(field.dataType), True, field.metadata) for field in SCHEMAS[stream]]
-    return StructType([*fields, fault])
+    next = StructField(FAULT_NEXT, LongType(), True, {"comment": "Where the lost rows end that a row stands for."})
+    size = StructField(FAULT_BYTES, LongType(), True, {"comment": "Bytes of the file in place of the lost rows."})
+    return StructType([*fields, fault, next, size])
 
 
 def _nullable(kind: DataType) -> DataType:

@@ -166,8 +166,8 @@ def read_task(partition: InputPartition, options: Options, reading: Reading) -> 
 
 
 def leave_out(part: Part, ranges: Sequence[tuple[int, int]]) -> Part:
-    """The part, without the offsets of some ranges, which are in order and share none."""
-    gone = clipped(ranges, part.first, part.next)
+    """The part, without the offsets of some ranges, which are in order and share none. Lost rows may reach beyond it."""
+    gone = clipped(ranges, part.segment_first, part.segment_next)
     return replace(part, left_out=tuple(gone)) if gone else part
 
 

@@ -177,6 +177,7 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
         segment_next=segment.next,
         time=(times_of(segment) or (0, 0))[1] or segment.path.stat().st_mtime_ns // 1000,
         ranges=tuple((found.start, offset, found.rows) for found, offset in batches),
+        lost=tuple(each for each in segment.lost() if each.first < next and each.next > first),
     )
 
 

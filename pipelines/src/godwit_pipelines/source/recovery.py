@@ -136,11 +136,22 @@ def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
     if frame.is_schema:
         return None
     try:
-        batch = pa.ipc.read_record_batch(frame.message, schema)
+        batch = recounted(pa.ipc.read_record_batch(frame.message, schema))
         batch.validate()
     except (pa.ArrowException, OSError, ValueError):
         return None
     return batch if batch.num_rows else None
+
+
+def recounted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, its nulls counted where it says of them what cannot be: a count is no row's, and a wrong one damages none."""
+    for index, column in enumerate(batch.columns):
+        if not 0 <= column.null_count <= len(column):
+            children = [column.values] if pa.types.is_list(column.type) else None
+            buffers = column.buffers()[: column.type.num_buffers]
+            counted = pa.Array.from_buffers(column.type, len(column), buffers, -1, column.offset, children)
+            batch = batch.set_column(index, batch.schema.field(index), counted)
+    return batch
 
 
 def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

@@ -1,29 +1,29 @@
 """The rows of a range of offsets of one segment, as Arrow record batches, each row checked.
 
-Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; a part of a file that cannot be
-read comes out as one such row for each of its offsets. Invariant: for every offset that was asked for, and that the
-manifest does not call a hole and the part does not leave out, exactly one row comes out; where the part may lose rows and their
+Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; offsets that cannot be read come out as
+one such row for each extent of them (lost.py). Invariant: every offset that was asked for, and that the
+manifest does not call a hole and the part does not leave out, comes out once; where the part may lose rows and their
 file is gone, none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
-from .columns import FAULT
-from .recovery import File, decode, is_as, read_head
+from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
+from .lost import Lost, Offsets, belonging, lost_rows
+from .recovery import File, decode, is_as, read_head, recounted
 from .segments import holes_of, tells_of
 
 _ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
-Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Part:
     """A time in the segment, for rows whose own is lost."""
     ranges: tuple[tuple[int, int, int], ...] = ()
     """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
+    lost: tuple[Lost, ...] = ()
+    """Of an open segment: offsets that no sound frame has, and the bytes in their place. They may reach beyond the part."""
     left_out: tuple[tuple[int, int], ...] = ()
     """Offsets that nobody is to be given."""
     runs: tuple[tuple[str, int, int], ...] = ()
@@ -74,26 +76,34 @@ def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
     """The rows of a segment that is there: raises JournalMissing where it is not any more."""
     due = offsets_of(part.first, part.next, part.holes)
     has_come = np.zeros(len(due), np.bool_)
-    for offsets, batch, why in gather(read_raw(part, reading.schema)):
+    for raw in gather(read_raw(part, reading.schema)):
+        offsets, batch, why, _ = raw
         low, high = np.searchsorted(offsets, (part.first, part.next))
         if low >= high:
             continue
         has_come[np.searchsorted(due, offsets[low:high])] = True
         if batch is None:
-            lost = offsets[low:high][are_wanted(offsets[low:high], part)]
-            yield finish(lost_rows(part, reading.schema, lost, why), reading)
+            yield from missing_rows(part, reading, offsets, (), why, raw.bytes)
             continue
         for piece, its_offsets in cut(batch.slice(low, high - low), offsets[low:high]):
             if part.left_out:
                 wanted = are_wanted(its_offsets, part)
                 piece, its_offsets = piece.filter(pa.array(wanted)), its_offsets[wanted]
             yield finish(judge(piece, its_offsets, part, reading), reading)
-    lost = due[~has_come]
-    lost = lost[are_wanted(lost, part)]
-    if len(lost):
-        yield finish(
-            lost_rows(part, reading.schema, lost, f"unreadable: no sound frame of {part.file} has it"), reading
-        )
+    why = f"unreadable: no sound frame of {part.file} has it"
+    yield from missing_rows(part, reading, due[~has_come], part.lost, why)
+
+
+def missing_rows(
+    part: Part, reading: Reading, offsets: Offsets, known: Sequence[Lost], why: str, size: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A row for each extent of the offsets, or of what is known to be lost, that begins in the part."""
+    found = list(belonging(offsets, known, part.left_out, part.first, part.next))
+    if len(found) == 1 and found[0].next - found[0].first == len(offsets):
+        found = [found[0]._replace(bytes=found[0].bytes or size)]
+    if found:
+        runs = runs_at(part, np.array([each.first for each in found], np.int64))
+        yield finish(lost_rows(part.node, part.time, reading.schema, found, why, runs), reading)
 
 
 def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -114,8 +124,13 @@ def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Off
     return offsets
 
 
-Raw = tuple[Offsets, pa.RecordBatch | None, str]
-"""Offsets, and their rows or why they cannot be read."""
+class Raw(NamedTuple):
+    """Offsets, and their rows or why they cannot be read; then the bytes of the file in their place, where that is known."""
+
+    offsets: Offsets
+    batch: pa.RecordBatch | None
+    why: str = ""
+    bytes: int | None = None
 
 
 def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
@@ -147,7 +162,7 @@ def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
             if len(due) < part.segment_next - part.segment_first == _count_rows(reader):
                 placed = np.arange(part.segment_first, part.segment_next, dtype=np.int64)
             for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
+                batch = recounted(reader.get_batch(index))
                 offsets = placed[at : at + batch.num_rows]
                 at += batch.num_rows
                 if len(offsets) and offsets[-1] >= part.first and offsets[0] < part.next:
@@ -160,7 +175,8 @@ def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
         )
         raise JournalMissing(f"{path} is not there any more: {why}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield due[np.searchsorted(due, placed[at]) :] if at < len(placed) else due[:0], None, f"unreadable: {error}"
+        rest = due[np.searchsorted(due, placed[at]) :] if at < len(placed) else due[:0]
+        yield Raw(rest, None, f"unreadable: {error}", None if at else path.stat().st_size)
 
 
 def _count_rows(reader: pa.RecordBatchFileReader) -> int:
@@ -169,9 +185,8 @@ def _count_rows(reader: pa.RecordBatchFileReader) -> int:
 
 def _without_holes(raw: Raw, due: Offsets) -> Raw:
     """Of a segment that was damaged after it was sealed, and whose manifest was made anew: its holes are still in the file."""
-    offsets, batch, why = raw
-    is_due = np.isin(offsets, due)
-    return offsets[is_due], batch and batch.filter(pa.array(is_due)), why
+    is_due = np.isin(raw.offsets, due)
+    return raw._replace(offsets=raw.offsets[is_due], batch=raw.batch and raw.batch.filter(pa.array(is_due)))
 
 
 def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
@@ -180,13 +195,18 @@ def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
     try:
         _check_schema(written, schema)
     except ValueError as error:
-        yield offsets_of(part.first, part.next, part.holes), None, f"unreadable: {error}"
+        whole = offsets_of(part.segment_first, part.segment_next, part.holes)
+        yield Raw(whole, None, f"unreadable: {error}", file.size)
         return
     for start, first, rows in part.ranges:
         offsets = np.arange(first, first + rows, dtype=np.int64)
         frame = file.find(start)
         batch = None if frame is None else decode(frame, written)
-        yield (offsets, None, "unreadable: the batch is damaged") if batch is None else _checked(offsets, batch)
+        size = None if frame is None else frame.end - frame.start
+        if batch is None:
+            yield Raw(offsets, None, "unreadable: the batch is damaged", size)
+        else:
+            yield _checked(offsets, batch)._replace(bytes=size)
 
 
 def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
@@ -202,8 +222,8 @@ def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:
-        return offsets, None, f"unreadable: {error}"
-    return offsets, batch.slice(0, len(offsets)), ""
+        return Raw(offsets, None, f"unreadable: {error}")
+    return Raw(offsets, batch.slice(0, len(offsets)))
 
 
 def gather(raws: Iterator[Raw]) -> Iterator[Raw]:
@@ -214,16 +234,17 @@ def gather(raws: Iterator[Raw]) -> Iterator[Raw]:
 
     def put_together() -> Raw:
         whole = held[0] if len(held) == 1 else pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-        return np.concatenate(offsets), whole, ""
+        return Raw(np.concatenate(offsets), whole)
 
-    for its_offsets, batch, why in raws:
+    for raw in raws:
+        its_offsets, batch = raw.offsets, raw.batch
         if batch is not None and batch.num_rows == 0:
             continue
         if held and (batch is None or rows + batch.num_rows > _ROWS or size + batch.nbytes > _BYTES):
             yield put_together()
             held, offsets, rows, size = [], [], 0, 0
         if batch is None:
-            yield its_offsets, None, why
+            yield raw
         else:
             held.append(batch)
             offsets.append(its_offsets)
@@ -251,13 +272,14 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
     if wrong.any():
         faults = ["crc" if each else None for each in wrong.tolist()]
         for index in np.flatnonzero(given != offsets):
-            faults[index] = f"offset: the row says {given[index]}"
+            faults[index] = f"journal_offset: the row says {given[index]}"
         batch = batch.set_column(batch.schema.get_field_index("journal_offset"), "journal_offset", pa.array(offsets))
         batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
         batch = batch.set_column(batch.schema.get_field_index("run"), "run", known_runs(batch, offsets, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
     columns = [batch.column(field.name).cast(field.type) for field in reading.schema]
-    return pa.RecordBatch.from_arrays([*columns, fault], names=[*reading.schema.names, FAULT])
+    columns += [fault, pa.nulls(rows, pa.int64()), pa.nulls(rows, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, names=[*reading.schema.names, FAULT, FAULT_NEXT, FAULT_BYTES])
 
 
 def sound_times(batch: pa.RecordBatch, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part) -> pa.Array:
@@ -286,29 +308,6 @@ def runs_at(part: Part, offsets: Offsets) -> list[str]:
         part.runs[at][0] if at >= 0 and offset < part.runs[at][2] else ""
         for at, offset in zip(index, offsets, strict=True)
     ]
-
-
-def lost_rows(part: Part, schema: pa.Schema, offsets: Offsets, why: str) -> pa.RecordBatch:
-    """A row for each offset whose own is lost: its node, its offset, a time nearby, and the fault."""
-    known = {
-        "node": pa.array([part.node] * len(offsets), pa.string()),
-        "run": pa.array(runs_at(part, offsets), pa.string()),
-        "journal_offset": pa.array(offsets),
-        "time": pa.array([part.time] * len(offsets), pa.timestamp("us", "UTC")),
-    }
-    columns = [known.get(field.name, _blank(field, len(offsets))) for field in schema]
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array([why] * len(offsets), pa.string())], names=[*schema.names, FAULT]
-    )
-
-
-def _blank(field: pa.Field, rows: int) -> pa.Array:
-    if field.nullable:
-        return pa.nulls(rows, field.type)
-    blank: Any = b"" if pa.types.is_binary(field.type) else "" if pa.types.is_string(field.type) else 0
-    if pa.types.is_list(field.type):
-        blank = []
-    return pa.array([blank] * rows).cast(field.type) if rows else pa.array([], field.type)
 
 
 def finish(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from ..errors import JournalBroken, JournalMissing
 from .columns import stream_schema
+from .lost import Lost
 from .recovery import Batch, File, decode, read_head, scan, sound_rows
 
 FORMAT = 2
@@ -62,6 +63,7 @@ class OpenSegment:
     """Bytes behind the last batch that nobody can read yet."""
     inode: int = 0
     """Which file of that name it is."""
+    _begin: int = 0
     _at: int = 0
 
     @property
@@ -85,12 +87,24 @@ class OpenSegment:
             if self.batches and not self.batches[-1].is_whole:
                 self._at = self.batches.pop().start
                 self.offsets.pop()
+            self._begin = begin
             self._at = max(self._at, begin)
             for batch in scan(file, schema, self._at, self.rows_next):
                 self.offsets.append(batch.offset)
                 self.batches.append(batch)
                 self._at = batch.end if batch.is_whole else batch.start
             self.tail_bytes = file.count_tail(self._at)
+
+    def lost(self) -> list[Lost]:
+        """Offsets of it that no sound frame has, before its last row or before the file after it, and the bytes in their place."""
+        found, at, begin = list[Lost](), self.first, self._begin
+        for batch, offset in zip(self.batches, self.offsets, strict=True):
+            if offset > at:
+                found.append(Lost(at, offset, batch.start - begin))
+            at, begin = offset + batch.rows, batch.end
+        if self.bound is not None and at < self.next:
+            found.append(Lost(at, self.next, self.tail_bytes))
+        return found
 
     def batches_of(self, first: int, next: int) -> list[tuple[Batch, int]]:
         """The batches with rows of these offsets, and where each begins."""

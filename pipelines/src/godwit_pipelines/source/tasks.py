@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from .columns import stream_columns, stream_schema
+from .lost import Lost
 from .rows import Part, Reading, read_part
 
 TASKS = StructType(
@@ -53,4 +54,4 @@ def _part_of(task: str) -> Part:
     table = json.loads(task)
     for name in ("holes", "ranges", "left_out", "runs"):
         table[name] = tuple(tuple(each) for each in table[name])
-    return Part(**table)
+    return Part(**{**table, "lost": tuple(Lost(*each) for each in table["lost"])})

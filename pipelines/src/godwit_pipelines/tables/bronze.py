@@ -44,10 +44,16 @@ QUARANTINE = Table(
                 "The node's run that wrote it, as the rows around it tell; null where none does.",
                 null=True,
             ),
-            _field("journal_offset", LongType(), "The row's offset."),
+            _field(
+                "journal_offset", LongType(), "The row's offset; of lost rows, which one row stands for, the first."
+            ),
             _field("time", TimestampType(), "The row's time, or one nearby."),
             _field("fault", StringType(), "What is wrong with it."),
             _field("row", StringType(), "The row as it was read, as JSON; binary fields in base64."),
+            _field("next", LongType(), "The offset after it, or after the last of the lost rows.", null=True),
+            _field(
+                "bytes", LongType(), "Bytes of the file in place of lost rows; null for one row, or unknown.", null=True
+            ),
         ]
     ),
     key=("stream", "node", "run", "journal_offset"),

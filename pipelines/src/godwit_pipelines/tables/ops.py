@@ -20,7 +20,9 @@ LANDING = Table(
             _field("stream", StringType(), "The stream."),
             _field("node", StringType(), "The node."),
             _field(
-                "kind", StringType(), "whole (all there), behind (not landed yet), hole, repeat, quarantined or erased."
+                "kind",
+                StringType(),
+                "whole (all there), behind (not landed yet), hole, repeat, quarantined, lost (damaged in the journal), tail or erased.",
             ),
             _field("first", LongType(), "The first offset that it is about."),
             _field("next", LongType(), "The offset after the last that it is about."),
@@ -32,6 +34,7 @@ LANDING = Table(
             _field(
                 "run", StringType(), "The node's run that wrote the first of them; null where none is known.", null=True
             ),
+            _field("bytes", LongType(), "Of lost: bytes in their place. Of tail: bytes that are unread.", null=True),
         ]
     ),
     key=("time", "stream", "node", "kind", "first"),
