@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import socket
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,6 +31,13 @@ from .source.columns import FAULT
 from .source.kafka import kafka_messages
 from .source.kafka_topics import find_topics
 from .tables import DATE, TABLES, Table
+
+
+class Refused(NamedTuple):
+    """How many messages a node refused that were skipped, and why, of some."""
+
+    messages: int
+    reasons: tuple[str, ...]
 
 
 class Lake:
@@ -127,10 +137,19 @@ class Lake:
             self._paced(frame).writeStream.format("godwit_publish").options(**self._node_options()).outputMode("append")
         )
 
-    def publish(self, frame: DataFrame, *, app: str, batch: int = 0) -> None:
-        """A batch frame into subjects, each row once per (app, batch): inside foreachBatch the query's name and the batch's id."""
-        writer = self._paced(frame).write.format("godwit_publish").options(**self._node_options()).mode("append")
-        writer.option("app", app).option("batch", str(batch)).save()
+    def publish(self, frame: DataFrame, *, app: str, batch: int = 0, skips_refused: bool = False) -> Refused:
+        """A batch frame into subjects, each row once per (app, batch): inside foreachBatch the query's name and the batch's id. Returns
+        what was refused for good: with `skips_refused` the rest is published all the same, else that ends it.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder, "report.json")
+            writer = self._paced(frame).write.format("godwit_publish").options(**self._node_options()).mode("append")
+            writer = writer.option("app", app).option("batch", str(batch)).option("report", str(report))
+            writer.option("refused", "skip" if skips_refused else "fail").save()
+            if not report.exists():
+                return Refused(0, ())
+            told = json.loads(report.read_text("utf-8"))
+            return Refused(told["refused"], tuple(told["reasons"]))
 
     def _paced(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self.config.node.messages_per_second else frame  # a pace is kept by one task

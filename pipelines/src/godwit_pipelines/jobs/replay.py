@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..errors import ConfigInvalid
-from ..lake import Lake
+from ..lake import Lake, Refused
 from ..subject import check_pattern, check_subject
-from ..transforms.replay import choose, preview, replay_messages
+from ..transforms.replay import choose, preview, replay_messages, split_expired
 from ..words import counted
 from .job import Job, Outcome, Run
-from .options import number_of, text_of, time_of
+from .options import is_yes, number_of, text_of, time_of
 
 _SHOWN = 20
 _RATE_MAX = 1e9
@@ -33,23 +35,38 @@ def run(run: Run) -> Outcome:
         *(options["subjects"], since, until, options.get("tenant", "")),
     ).persist()
     try:
-        shown = preview(chosen).orderBy(F.desc("messages"), "subject")
+        living, expired = split_expired(chosen, datetime.now(UTC))
+        shown = preview(living).orderBy(F.desc("messages"), "subject")
         count, total = shown.count(), shown.agg(F.sum("messages")).first()
         for row in shown.limit(_SHOWN).collect():
             run.say(f"{row.messages:>9,}  {row.subject}  ({row.bytes:,} bytes, {row['first']} to {row['last']})")
+        if over := expired.count():
+            run.say(f"{counted(over, 'message')} skipped: expired (expiry_s)")
         messages = (total[0] if total is not None else 0) or 0
-        what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
         if options.get("publish", "no") != "yes":
+            what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
             return Outcome(f"would publish {what}; --option publish=yes does")
-        rate = rate_of(options) or run.config.node.messages_per_second
-        lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
-        rows = replay_messages(chosen, options["name"], options.get("below", ""))
-        order = ("time", "node", "run", "arrival")
-        ordered = rows.orderBy(*order) if rate else rows.repartition("subject").sortWithinPartitions(*order)
-        lake.publish(ordered.select("subject", "content", "kind", "key", "retain"), app=f"replay-{options['name']}")
+        refused = publish(run, living)
+        if refused.messages:
+            run.say(f"{counted(refused.messages, 'message')} skipped: refused by the node, as {refused.reasons[0]}")
+        what = f"{counted(messages - refused.messages, 'message')} on {counted(count, 'subject')}"
         return Outcome(f"published {what}; those that were there already, once")
     finally:
         chosen.unpersist()
+
+
+def publish(run: Run, messages: DataFrame) -> Refused:
+    """Publish them in order; returns what the node refused."""
+    options = run.options
+    rate = rate_of(options) or run.config.node.messages_per_second
+    lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
+    rows = replay_messages(
+        messages, options["name"], options.get("below", ""), replies=is_yes(options, "replies", "no")
+    )
+    order = ("time", "node", "run", "arrival")
+    ordered = rows.orderBy(*order) if rate else rows.repartition("subject").sortWithinPartitions(*order)
+    skips = options.get("refused", "fail") == "skip"
+    return lake.publish(ordered.drop(*order), app=f"replay-{options['name']}", skips_refused=skips)
 
 
 def check(options: Mapping[str, str]) -> None:
@@ -62,6 +79,9 @@ def check(options: Mapping[str, str]) -> None:
     for name in ("since", "until"):
         time_of(options, name)
     rate_of(options)
+    is_yes(options, "replies", "no")
+    if options.get("refused", "fail") not in ("fail", "skip"):
+        raise ConfigInvalid("--option refused", options["refused"], "must be fail or skip")
     if options.get("publish", "no") == "yes" and not options.get("name"):
         raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
 
@@ -87,6 +107,8 @@ JOB = Job(
         "tenant": "Whose only.",
         "below": "Publish below this subject instead of on the same ones: /again.",
         "rate": "Most messages a second.",
+        "replies": "yes keeps the subject on which a publisher awaited answers: whoever answers does so again.",
+        "refused": "skip leaves out what the node refuses and counts it; fail (the default) ends there.",
         "name": "The replay's name: under the same name a message is published once.",
         "publish": "yes publishes; anything else only says what it would do.",
     },

@@ -1,14 +1,17 @@
 """The format `godwit_publish`: every row of a frame becomes a message on its subject, in batch and as a stream.
 
-Options: url, token, timeoutS, messagesPerRequest, messagesPerSecond, ack (cached or disk), app and batch (of a batch write). Columns: see
-commands.COLUMNS. Owns what Spark asks of a sink. A row that is written again, after a crash, has the key that it had: the node takes
-it once, for as long as it remembers keys (its limits idempotency_keys_max and idempotency_keys_age_ms_max).
+Options: url, token, timeoutS, messagesPerRequest, messagesPerSecond, ack (cached or disk), app and batch (of a batch write), refused (fail,
+or skip: what the node refuses for good is counted, and the rest published), report (of a batch write: the file that counts are written
+to, as JSON). Columns: see commands.COLUMNS. Owns what Spark asks of a sink. A row that is written again, after a crash, has the key that
+it had: the node takes it once, for as long as it remembers keys (its limits idempotency_keys_max and idempotency_keys_age_ms_max).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -20,18 +23,22 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigInvalid
+from ..errors import ConfigInvalid, PublishFailed
 from ..source.worker import settle
 from .commands import COLUMNS, Command, bodies_of, command_of, key_of
 from .rest import Node
 
+_REASONS = 5
+
 
 @dataclass
 class Published(WriterCommitMessage):
-    """How many messages a task published, and how many of them the node had already."""
+    """How many messages a task sent, how many of them the node had already, and how many were refused and skipped, and why."""
 
     count: int
     repeats: int
+    refused: int
+    reasons: list[str]
 
 
 class PublishFormat(DataSource):
@@ -68,6 +75,8 @@ class Publisher:
         self.ack = options.get("ack", "")
         self.app = options.get("app", "")
         self.batch = int(options.get("batch", "0"))
+        self.skips = options.get("refused", "fail") == "skip"
+        self.report = options.get("report", "")
         Node(self.url)
 
     def publish(self, batches: Iterator[pa.RecordBatch]) -> Published:
@@ -79,21 +88,31 @@ class Publisher:
         batch = int(context.getLocalProperty("streaming.sql.batchId") or self.batch)
         if not query:
             raise ConfigInvalid("app", "", "must name the writing, so that a row written again is known again")
-        node = Node(self.url, self.token, timeout_s=self.timeout_s, per_second=self.per_second)
+        place = (query, batch, context.partitionId())
+        node = Node(
+            self.url, self.token, timeout_s=self.timeout_s, per_second=self.per_second, skips_refused=self.skips
+        )
         count = 0
         try:
-            for commands in bodies_of(self._commands(batches, query, batch, context.partitionId()), self.per_request):
+            for commands in bodies_of(self._commands(batches, place, node.refused), self.per_request):
                 node.send(commands)
                 count += len(commands)
         finally:
             node.close()
-        return Published(count, node.repeats)
+        return Published(count, node.repeats, len(node.refused), node.refused[:_REASONS])
 
-    def _commands(self, batches: Iterator[pa.RecordBatch], query: str, batch: int, partition: int) -> Iterator[Command]:
+    def _commands(
+        self, batches: Iterator[pa.RecordBatch], place: tuple[str, int, int], refused: list[str]
+    ) -> Iterator[Command]:
         row = 0
         for rows in batches:
             for each in rows.to_pylist():
-                yield command_of(each, key_of(query, batch, partition, row), self.ack)
+                try:
+                    yield command_of(each, key_of(*place, row), self.ack)
+                except PublishFailed as error:
+                    if not self.skips:
+                        raise
+                    refused.append(str(error))
                 row += 1
 
 
@@ -105,6 +124,16 @@ class PublishWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self.publisher.publish(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Write down what became of the rows: this is a process of its own, and Spark hands nothing of it on."""
+        if self.publisher.report:
+            done = [message for message in messages if isinstance(message, Published)]
+            told = {
+                "refused": sum(each.refused for each in done),
+                "reasons": [why for each in done for why in each.reasons][:_REASONS],
+            }
+            Path(self.publisher.report).write_text(json.dumps(told), "utf-8")
 
 
 class PublishStreamWriter(DataSourceStreamArrowWriter):

@@ -1,7 +1,8 @@
 """One task's conversation with a node: requests over a connection that is kept, tried again until they are answered.
 
 Owns patience: what may succeed later is tried again with growing pauses until the time is up; what may not fails at once and
-names the message. Invariant: when `send` returns, every command of it has a position.
+names the message. Invariant: when `send` returns, every command of it has a
+position, or was refused and is in `refused`, where that is wanted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from .commands import Alone, Command
 
 _PAUSE_S, _PAUSE_S_MAX = 0.1, 5.0
 _ANSWER_S = 30.0
+_OF_ONE_MESSAGE = (400, 403, 404, 409, 413, 415, 422)
+"""Answers to a request of one message that refuse it for good, and no other message with it."""
 _STEP_S = 0.1
 """Where a pace is kept: of how long a time one request may hold the messages."""
 
@@ -36,6 +39,7 @@ class Node:
         *,
         timeout_s: float = 60.0,
         per_second: float = 0.0,
+        skips_refused: bool = False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = url
@@ -48,6 +52,9 @@ class Node:
         self.fields = {"Authorization": f"Bearer {token}"} if token else {}
         self.timeout_s = timeout_s
         self.per_second = per_second
+        self.skips_refused = skips_refused
+        self.refused: list[str] = []
+        """Why each message was refused that was skipped."""
         self.sleep = sleep
         self.connection: http.client.HTTPConnection | None = None
         self.due = time.monotonic()
@@ -99,6 +106,9 @@ class Node:
             return commands, str(error) or type(error).__name__, 0.0
         answer = self._parse(status, body)
         if status not in (200, 201):
+            if alone is not None and self.skips_refused and status in _OF_ONE_MESSAGE:
+                self.refused.append(f"{commands[0].subject}: {status} {body[:200].decode('utf-8', 'replace')}")
+                return [], "", 0.0
             if isinstance(answer, dict) and not answer.get("retry", status in (429, 500, 502, 503, 504)):
                 raise PublishFailed(
                     f"{self.url} refused to publish {named(commands)}: {status} {answer.get('title', '')} {answer.get('detail', '')}"
@@ -114,9 +124,11 @@ class Node:
             self.repeats += bool(outcome.get("duplicate"))
             if "error" in outcome:
                 if not outcome.get("retry"):
-                    raise PublishFailed(
-                        f"{command.subject}: {outcome.get('name')} ({outcome['error']}): {outcome.get('reason')}"
-                    )
+                    why = f"{command.subject}: {outcome.get('name')} ({outcome['error']}): {outcome.get('reason')}"
+                    if not self.skips_refused:
+                        raise PublishFailed(why)
+                    self.refused.append(why)
+                    continue
                 return commands[index:], f"{outcome.get('name')}: {outcome.get('reason')}", retry_after
         return [], "", 0.0
 

@@ -4,6 +4,8 @@ order, each once by its key.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -30,11 +32,20 @@ def choose(messages: DataFrame, selector: str, since: str = "", until: str = "",
     return found
 
 
-def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame:
+def split_expired(chosen: DataFrame, now: datetime) -> tuple[DataFrame, DataFrame]:
+    """The messages that have not expired, and those that have: their publisher wanted nobody to receive these any more."""
+    us = int(now.timestamp() * 1_000_000)
+    is_over = F.expr(f"coalesce(unix_micros(time) + expiry_s * 1000000 <= {us}, false)")
+    return chosen.where(~is_over), chosen.where(is_over)
+
+
+def replay_messages(chosen: DataFrame, name: str, prefix: str = "", *, replies: bool = False) -> DataFrame:
     """As messages to publish, below `prefix`. `name` is the replay's: under the same name the same message is not
     published twice, under another it is; what did not change its subject's state then does not now. `partition`
     keeps each subject's order; `node`, `time` and `arrival` sort within it. A message is known by its node, run and offset: after a journal
     began anew, epochs and sequences of a subject may be given again.
+    With `replies` a message names the subject on which its publisher awaited answers: whoever answers requests does so again, to somebody
+    who asked nothing.
     """
     key = F.concat_ws("|", F.lit(name), "node", "run", "journal_offset")
     return chosen.select(
@@ -42,6 +53,7 @@ def replay_messages(chosen: DataFrame, name: str, prefix: str = "") -> DataFrame
         "content",
         "kind",
         F.sha2(key, 256).alias("key"),
+        *(["reply_to"] if replies else []),
         F.expr("flags & 1 = 1").alias("retain"),
         *("node", "time", "run", "arrival"),
     )
