@@ -9,6 +9,7 @@ PipelineError
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
 ├── CheckpointOlder   a checkpoint that is older than the table its query writes; exit 4
+├── CheckpointBroken  a checkpoint of which a file is missing, empty or cut; exit 4
 ├── TableReplaced     a table that is not the one that a query has read so far; exit 4
 ├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
 ├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
@@ -24,6 +25,8 @@ EXIT_UNEXPECTED = 70
 """What nobody expected happened; the trace says where. (EX_SOFTWARE of sysexits.h)"""
 EXIT_STOPPED = 130
 """Somebody stopped a job before it had done its work."""
+EXIT_PIPE_CLOSED = 141
+"""Whoever read the output closed it, as `head` does. (128 + SIGPIPE, as a shell says it)"""
 STOPPED = "godwit-pipelines: stopped; what was not finished is done by the next run"
 """What is said then."""
 
@@ -84,6 +87,12 @@ class TableMismatch(PipelineError):
 
 class CheckpointOlder(PipelineError):
     """A checkpoint ends before a batch that the table of its query holds: it was put back from a copy."""
+
+    exit_code = 4
+
+
+class CheckpointBroken(PipelineError):
+    """A checkpoint is not whole; says which file, and what to do."""
 
     exit_code = 4
 

@@ -28,6 +28,10 @@ _REFUSED = re.compile(
 _SHARED = re.compile(r"Multiple streaming queries are concurrently using (\S+?)\.?(?:\s|$)")
 _GONE = re.compile(r"(?:Path does not exist: |File |reading file )(?:file:(?://)?)?(/.*?\.parquet)\b")
 _PLACE = re.compile(r"Checkpoint location (?:file:(?://)?)?(\S+) is in an inconsistent state")
+_STATE = re.compile(
+    r"CANNOT_LOAD_STATE_STORE|ChecksumException|STREAMING_STATE|STATE_STORE\w*INVALID|Error reading \w+ file"
+)
+_CHECKPOINT = re.compile(r"file:(?://)?(/[^\s,'\"]+?)/(?:state|offsets|commits|sources)/")
 _LOOK_S = 0.25
 _ARE = ("are", "is")
 _STOP_S = 30.0
@@ -202,6 +206,17 @@ def explain_place(text: str) -> errors.TableMissing | None:
     )
 
 
+def explain_state(text: str) -> errors.CheckpointBroken | None:
+    """What Spark says of a checkpoint's file that is missing, cut, or not what was written."""
+    if not _STATE.search(text):
+        return None
+    found = _CHECKPOINT.search(text)
+    where = f"{found[1]}: " if found else ""
+    return errors.CheckpointBroken(
+        f"{where}a file of the checkpoint is missing or damaged; see `A checkpoint was lost` in the runbook"
+    )
+
+
 def explain_gone(text: str) -> errors.TableMissing | None:
     """What Spark says of a table's file that somebody removed."""
     found = _GONE.search(text) if "does not exist" in text else None
@@ -216,7 +231,7 @@ def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
     if not found:
-        for tell in (explain, explain_disk, explain_busy, explain_place, explain_gone):
+        for tell in (explain, explain_disk, explain_busy, explain_place, explain_state, explain_gone):
             if failed := tell(str(error)):
                 return failed
         return error if isinstance(error, Exception) else RuntimeError(str(error))

@@ -20,6 +20,7 @@ from ..delta.log import count_rows
 from ..errors import CheckpointOlder, TableMissing, TableReplaced
 from ..lake import Lake
 from ..settings import Config
+from ..source.checkpoints import check_whole
 from ..source.places import last_batch, last_batch_of_rows, query_id
 from ..tables import TABLES
 
@@ -80,6 +81,7 @@ class Run:
         if self.is_asked():
             return
         checkpoint = self.lake.checkpoint(query)
+        check_whole(Path(checkpoint))
         check_checkpoint(Path(checkpoint), [self.lake.path(name) for name in TABLES if self.lake.exists(name)])
         paths = [self.lake.path(name) for name in into]
         if self.config.journal.fail_on_data_loss:

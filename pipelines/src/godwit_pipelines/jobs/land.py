@@ -11,12 +11,14 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..errors import ConfigInvalid, TableMissing
+from ..errors import CheckpointBroken, ConfigInvalid, TableMissing
 from ..schemas import SCHEMAS
+from ..source.checkpoints import remedy_of
 from ..source.following import Query, to_option
 from ..source.offsets import reached_by_run
 from ..source.parts import Journals, find_folders
@@ -163,7 +165,7 @@ def take_topics(checkpoint: Path, topics: Mapping[str, str]) -> str:
     are read from the beginning, and what landed of the others is left out. Returns what there is to say of that.
     """
     file = checkpoint / _TOPICS
-    kept: dict[str, str] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    kept: dict[str, str] = read_json(file)
     anew = [topic for topic, name in topics.items() if kept.get(topic, name) != name]
     if anew:
         aside = checkpoint.with_name(f"{checkpoint.name}.replaced")  # a checkpoint is there whole or not at all
@@ -186,7 +188,7 @@ def keep_ends(run: Run, query: str, erased: RangesByRun, topics: Mapping[str, st
     """
     checkpoint = Path(run.lake.checkpoint(query))
     file = checkpoint / _ENDS
-    kept: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    kept: dict[str, int] = read_json(file)
     place = find_kafka_place(checkpoint)
     landed = {} if kept else find_ends(run, "messages", query, erased)
     its = {node: runs.get(topics.get(node.rpartition("/")[0], ""), 0) for node, runs in landed.items()}
@@ -205,6 +207,17 @@ def write_json(file: Path, content: Mapping[str, object]) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     made.replace(file)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """What was kept in a small file. Raises CheckpointBroken where it is cut: without it records would land again."""
+    if not file.is_file():
+        return {}
+    try:
+        kept: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except ValueError:
+        raise CheckpointBroken(f"{file} is empty or cut. {remedy_of(file.parent)}") from None
+    return kept
 
 
 def after(offset: int, ranges: Sequence[Range]) -> int:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .checkpoints import check_whole
 from .offsets import Passed, from_offset, runs_of
 
 
@@ -67,5 +68,9 @@ def last_batch(checkpoint: Path, of: str) -> int | None:
 
 def offset_of(checkpoint: Path, batch: int) -> dict[str, Any]:
     """Where a batch ends, as the source of its query says it."""
-    told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
+    try:
+        told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
+    except (FileNotFoundError, ValueError, IndexError):
+        check_whole(checkpoint)
+        raise
     return told

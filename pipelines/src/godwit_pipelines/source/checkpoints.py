@@ -1,0 +1,94 @@
+"""Whether a query's checkpoint is whole: what a power cut or a person leaves of it is found before Spark reads it.
+
+Owns the rules. Spark makes a new identity where `metadata` is missing, and the tables' log then takes a batch that it has for a new one;
+it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark goes
+on from, and none of them is empty or cut.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..errors import CheckpointBroken
+
+_VERSION = "v1"
+
+
+def check_whole(checkpoint: Path) -> None:
+    """Raises CheckpointBroken, with the remedy, where a file of the checkpoint is missing, empty or cut."""
+    if why := find_damage(checkpoint):
+        raise CheckpointBroken(f"{checkpoint} is not whole: {why}. {remedy_of(checkpoint)}")
+
+
+def remedy_of(checkpoint: Path) -> str:
+    """What to do where a checkpoint is of no use any more."""
+    if checkpoint.name == "land-kafka":
+        return "Remove the folder, and run the job again: it reads the topics from their beginning and leaves out what landed"
+    if checkpoint.name.startswith("land-"):
+        return "Remove the folder, and run the job again: it goes on after what its table holds"
+    return "Remove the folder and the tables that its job writes, and run the job again: they are filled from the start"
+
+
+def find_damage(checkpoint: Path) -> str:
+    """What is wrong with it; empty where nothing is, and where no query has begun it."""
+    begun, done = numbers_of(checkpoint / "offsets"), numbers_of(checkpoint / "commits")
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return f"{metadata.name} is missing" if begun or done else ""
+    if not is_identity(metadata):
+        return f"{metadata.name} is empty or cut"
+    if done and (not begun or done[-1] > begun[-1]):
+        return f"offsets/{done[-1]} is missing, which commits has"
+    if begun and begun[-1] > 0 and begun[-1] - 1 not in begun:
+        return f"offsets/{begun[-1] - 1} is missing"  # a batch begins where the one before it ended
+    for folder, numbers in (("offsets", begun), ("commits", done)):
+        missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers}) if numbers else []
+        if missing:
+            return f"{folder}/{missing[0]} is missing"
+    files = [*((checkpoint / "offsets" / str(each), 3) for each in begun)]
+    files += [*((checkpoint / "commits" / str(each), 2) for each in done)]
+    for file, lines in files:
+        if not is_entry(file, lines):
+            return f"{file.relative_to(checkpoint)} is empty or cut"
+    if empty := find_empty(checkpoint):
+        return f"{empty.relative_to(checkpoint)} is empty"
+    return ""
+
+
+def numbers_of(folder: Path) -> list[int]:
+    """The batches that a folder has a file of."""
+    return sorted(int(file.name) for file in folder.glob("*") if file.name.isascii() and file.name.isdigit())
+
+
+def is_identity(metadata: Path) -> bool:
+    try:
+        return bool(json.loads(metadata.read_text("utf-8"))["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def is_entry(file: Path, lines_min: int) -> bool:
+    """Whether a file of Spark's logs has its version and whole lines of JSON. A source that had nothing yet is a hyphen."""
+    try:
+        version, *lines = file.read_text("utf-8").splitlines()
+        return version == _VERSION and len(lines) >= lines_min - 1 and all(is_line(line) for line in lines)
+    except (OSError, ValueError):
+        return False
+
+
+def is_line(line: str) -> bool:
+    try:
+        return line == "-" or isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def find_empty(checkpoint: Path) -> Path | None:
+    """A file of the sources or of the state that has nothing in it, which none has that was written whole."""
+    files = (file for of in ("sources", "state") for file in sorted((checkpoint / of).rglob("*")))
+    return next((file for file in files if file.is_file() and not file.name.startswith(".") and is_empty(file)), None)
+
+
+def is_empty(file: Path) -> bool:
+    return file.stat().st_size == 0
