@@ -300,7 +300,10 @@ def test_an_address_that_is_none_is_told(servers: str) -> None:
 @pytest.mark.parametrize(
     "given, left",
     [
-        ({}, {}),
+        ({}, {"LC_CTYPE": "C.UTF-8"}),
+        ({"LC_ALL": "C"}, {"LANG": "C", "LC_CTYPE": "C.UTF-8"}),
+        ({"LANG": "de_DE.ISO-8859-1"}, {"LANG": "de_DE.ISO-8859-1", "LC_CTYPE": "C.UTF-8"}),
+        ({"LANG": "de_DE.utf8"}, {"LANG": "de_DE.utf8"}),
         ({"LC_ALL": "de_DE.UTF-8"}, {"LANG": "de_DE.UTF-8", "LC_CTYPE": "de_DE.UTF-8"}),
         ({"LANG": "de_DE.UTF-8", "LC_MESSAGES": "fr_FR"}, {"LANG": "de_DE.UTF-8"}),
     ],

@@ -1,7 +1,7 @@
 """The command `godwit-pipelines`: runs jobs, lists them, shows tables.
 
 Owns what a person types and reads. Mistakes are told in a sentence before Spark starts; exit codes are those of errors.py, and 1
-where a job found what must not be.
+where a job found what must not be; terminal/ makes them of what is raised.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import difflib
 import os
 import sys
 import time
-import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,11 +23,8 @@ from . import __version__
 from .config import describe_config, find_lake, load_config
 from .errors import (
     EXIT_FOUND,
-    EXIT_STOPPED,
-    EXIT_UNEXPECTED,
     STOPPED,
     ConfigInvalid,
-    DiskFailed,
     PipelineError,
     TableMissing,
 )
@@ -38,6 +34,7 @@ from .settings import Config
 from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
+from .terminal.commands import Commands
 from .words import counted, sentences
 
 if TYPE_CHECKING:
@@ -69,28 +66,6 @@ def read_config(file: Path | None, more: tuple[str, ...], **flags: str | None) -
             raise ConfigInvalid("--set", each, "must be SECTION.NAME=VALUE")
         given[key] = value
     return load_config(file, os.environ, given)
-
-
-class Commands(click.Group):
-    """Turns what the pipelines raise on purpose into a sentence and an exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except PipelineError as error:
-            click.echo(f"godwit-pipelines: {sentences(error)}", err=True)
-            ctx.exit(error.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            if isinstance(error, OSError) and error.filename is not None:
-                click.echo(f"godwit-pipelines: {sentences(error)}", err=True)
-                ctx.exit(DiskFailed.exit_code)
-            click.echo(sentences(traceback.format_exc()), err=True, nl=False)
-            ctx.exit(EXIT_UNEXPECTED)  # not 1: nothing was found
-        except KeyboardInterrupt:
-            click.echo(STOPPED, err=True)
-            ctx.exit(EXIT_STOPPED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -100,10 +100,15 @@ def find_python(master: str) -> str:
 
 
 def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
-    """What Java says of a refused file is looked for in what it raises: not in the user's language. All else of the locale stays."""
+    """What Java says of a refused file is looked for in what it raises: not in the user's language. All else of the locale stays, but
+    for one in which Java could not name every file.
+    """
     locale = environment.pop("LC_ALL", "")
     if locale:
         environment.update(LANG=locale, LC_CTYPE=locale)
+    characters = environment.get("LC_CTYPE") or environment.get("LANG") or "C"
+    if not characters.lower().replace("-", "").endswith("utf8"):
+        environment["LC_CTYPE"] = "C.UTF-8"
     environment["LC_MESSAGES"] = "C"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from datetime import date, datetime
 from pathlib import Path
@@ -37,8 +38,9 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
         )
     found = select(path, table, rows, where)
     if as_json:
+        is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
         for row in found.to_pylist():
-            click.echo(json_line(row, is_terminal=sys.stdout.isatty()))
+            click.echo(json_line(row, is_terminal=sys.stdout.isatty(), is_utf8=is_utf8))
         return
     if found.num_columns * _COLUMN > console.width:
         for row in found.to_pylist():

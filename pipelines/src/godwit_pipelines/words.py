@@ -27,9 +27,11 @@ def sentences(text: object) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in str(text))
 
 
-def json_line(row: dict[str, Any], *, is_terminal: bool) -> str:
-    """A row as one JSON object that any parser takes: NaN and Infinity are texts, bytes that are no UTF-8 are {"base64": ...}."""
-    line = json.dumps(_valid(row), ensure_ascii=False, allow_nan=False)
+def json_line(row: dict[str, Any], *, is_terminal: bool, is_utf8: bool = True) -> str:
+    """A row as one JSON object that any parser takes, in the characters that the output has. NaN and Infinity are texts,
+    bytes that are no UTF-8 are {"base64": ...}.
+    """
+    line = json.dumps(_valid(row), ensure_ascii=not is_utf8, allow_nan=False)
     return printable(line) if is_terminal else line  # outside of its strings there is no such character
 
 
