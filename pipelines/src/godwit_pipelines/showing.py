@@ -68,10 +68,10 @@ def list_downwards(console: Console, name: str, about: str, facts: dict[str, str
 
 
 def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
-    order = f"ORDER BY `{table.day}` DESC" if table.day else ""
-    query = f"SELECT * FROM shown {f'WHERE ({where})' if where else ''} {order} LIMIT {rows}"
+    """The newest rows for which the condition holds. Where it takes bytes for text and some are none, it holds for none of these."""
+    source = DeltaTable(path)
     try:
-        return pa.table(QueryBuilder().register("shown", DeltaTable(path)).execute(query).read_all())
+        return run_query(source, table, "shown", "*", rows, where)
     except Exception as error:  # what the engine raises has no narrower kind
         if not where:
             hint = (
@@ -80,7 +80,31 @@ def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
                 else ""
             )
             raise TableMissing(f"{table.name} cannot be read: {error}{hint}") from error
-        raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {error}") from error
+        failed = error
+    if "UTF-8" in str(failed):
+        try:
+            return run_query(source, table, *as_texts(source), rows, where)
+        except Exception as error:
+            failed = error
+    raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {failed}") from failed
+
+
+def run_query(source: DeltaTable, table: Table, shown: str, columns: str, rows: int, where: str) -> pa.Table:
+    order = f"ORDER BY `{table.day}` DESC" if table.day else ""
+    query = f"SELECT {columns} FROM {shown} {f'WHERE ({where})' if where else ''} {order} LIMIT {rows}"
+    return pa.table(QueryBuilder().register("shown", source).execute(query).read_all())
+
+
+def as_texts(source: DeltaTable) -> tuple[str, str]:
+    """A query in which columns of bytes are text, null where they are none, and the columns as they were in the table."""
+    fields = source.schema().fields
+    binary = {field.name for field in fields if str(field.type) == 'PrimitiveType("binary")'}
+    texts = [f"try_cast(`{name}` AS varchar) AS `{name}`, `{name}` AS `bytes of {name}`" for name in sorted(binary)]
+    others = [f"`{field.name}`" for field in fields if field.name not in binary]
+    columns = [
+        f"`bytes of {field.name}` AS `{field.name}`" if field.name in binary else f"`{field.name}`" for field in fields
+    ]
+    return f"(SELECT {', '.join([*others, *texts])} FROM shown)", ", ".join(columns)
 
 
 def plain(value: Any) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from godwit_pipelines.terminal.commands import describe
 from tests.pipelines.test_delta import write
 
 COMMAND = f"{sys.executable} -m godwit_pipelines"
@@ -60,3 +61,16 @@ def test_a_locale_without_a_character_shows_an_escape(tmp_path: Path, environmen
         assert done.returncode == (2 if "run" in words else 0) and b"Traceback" not in done.stderr, done.stderr
     lines = run(f"show bronze.messages --lake {tmp_path} --json", **environment).stdout.decode("utf-8").splitlines()
     assert {json.loads(line)["subject"] for line in lines} == {"/ü/水/😀"}
+
+
+def test_what_nobody_expected_ends_with_its_sentence_after_the_trace_and_the_plan() -> None:
+    for text in (
+        "[STREAM_FAILED] batch 0 does not exist\n=== Streaming Query ===\nLogical Plan:\n+- Scan",
+        "",
+        "\n\nx\n",
+    ):
+        code, said = describe(RuntimeError(text))
+        first = text.strip().split("\n")[0]
+        assert code == 70 and said.splitlines()[-1] == f"godwit-pipelines: unexpected RuntimeError: {first}".rstrip(
+            ": "
+        )

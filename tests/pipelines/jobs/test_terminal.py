@@ -83,3 +83,24 @@ def test_what_a_query_is_called_is_not_markup() -> None:
     query: Any = SimpleNamespace(name="[/b]", recentProgress=[], awaitTermination=lambda _: True)
     progress.watch(query, Console(file=written, width=80))
     assert written.getvalue() == "[/b]: 0 rows in 0.0 s\n"
+
+
+def test_a_condition_on_text_passes_over_what_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "bronze" / "messages"
+    write(path, range(2), content=b"\xff\xfe")
+    write(path, range(2, 4), batch=1, content=b'{"a": 1}')
+    words = ["show", "bronze.messages", "--lake", str(tmp_path), "--json", "--where"]
+    for where, offsets in (
+        ("content LIKE '%\"a\"%'", {2, 3}),
+        ("strpos(CAST(content AS varchar), 'a') > 0 AND journal_offset > 2", {3}),
+        ("content = x'fffe'", {0, 1}),
+        ("journal_offset < 3", {0, 1, 2}),
+    ):
+        shown = CliRunner().invoke(cli.main, [*words, where])
+        assert shown.exit_code == 0, shown.output
+        rows = [json.loads(line) for line in shown.stdout.splitlines()]
+        assert {row["journal_offset"] for row in rows} == offsets
+        expected = [{"base64": "//4="} if row["journal_offset"] < 2 else '{"a": 1}' for row in rows]
+        assert [row["content"] for row in rows] == expected
+    failed = CliRunner().invoke(cli.main, [*words, "content LIKE '%a%' AND nothing = 1"])
+    assert failed.exit_code == 2 and "is no condition" in failed.output

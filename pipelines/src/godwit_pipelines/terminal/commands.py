@@ -76,9 +76,14 @@ def describe(error: Exception) -> tuple[int, str]:
         return DiskFailed.exit_code, f"godwit-pipelines: {sentences(error)}"
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return DiskFailed.exit_code, f"godwit-pipelines: the output cannot be written: {error.strerror}"
-    return EXIT_UNEXPECTED, sentences("".join(traceback.format_exception(error))).rstrip(
-        "\n"
-    )  # not 1: nothing was found
+    trace = "".join(traceback.format_exception(error)).rstrip("\n")
+    return EXIT_UNEXPECTED, sentences(f"{trace}\n{summary(error)}")  # not 1: nothing was found
+
+
+def summary(error: Exception) -> str:
+    """What a person reads of it, which is the last line: what Spark says goes on with its plan."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"godwit-pipelines: unexpected {type(error).__name__}{f': {first}' if first else ''}"
 
 
 def end(code: int, text: str = "") -> NoReturn:
