@@ -27,6 +27,7 @@ from pyspark.sql.types import ArrayType
 from . import delta
 from .errors import ConfigInvalid, LakeBusy
 from .settings import Config
+from .source.bounds import find_bounds
 from .source.columns import FAULT
 from .source.kafka import kafka_messages
 from .source.kafka_topics import find_topics
@@ -57,7 +58,11 @@ class Lake:
         return str(checkpoints_of(self.config) / query)
 
     def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
-        """A stream of the journals as it stands, or the rows for which `where`, a condition in SQL, holds."""
+        """A stream of the journals as it stands, or the rows for which `where`, a condition in SQL, holds: files that cannot have such rows
+        are not read.
+        """
+        if where:
+            options["where"] = find_bounds(self.spark, where)
         reader = self.spark.read.format("godwit").options(**{**self._journal_options(stream), **options})
         return reader.load().where(where) if where else reader.load()
 

@@ -3,8 +3,8 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (rows that a stream is not to bring,
-{NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last row that landed before a stream began, {NODE: {RUN: NEXT}}),
+where (the bounds that bounds.py found in a condition; in batch only), asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (rows that a
+stream is not to bring, {NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last row that landed before a stream began, {NODE: {RUN: NEXT}}),
 landedIn (the table that rows land in: tells rows of one run and offset apart), follows (the queries that a stream does not overtake: see
 following.py).
 A schema of fewer columns may be given;
@@ -34,6 +34,7 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
 from ..transforms.ranges import Range, clipped, count_offsets, merged
 from ..values.numbers import parse_count
+from .bounds import parts_within, read_bounds
 from .columns import stream_columns, stream_schema
 from .following import Following, from_option
 from .offsets import Passed, RunsPassed, from_offset, runs_of, share, to_offset
@@ -76,6 +77,7 @@ class Options:
             raise ConfigInvalid(
                 "pushFilters", known["pushfilters"], "was removed: Spark applied one scan's filters to another"
             )
+        self.bounds = read_bounds(known.get("where", "[]"))
         self.as_tasks = _claim(known, "asTasks", False)
         self.starting = known.get("startingoffsets", "earliest")
         self.starts: dict[str, int] = {}
@@ -181,8 +183,7 @@ class JournalReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         journals = self.options.journals()
         journals.look()
-        ends = journals.nexts()
-        return [Task(part) for part in journals.parts({}, ends)]
+        return [Task(part) for part in parts_within(journals, self.options.bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)
