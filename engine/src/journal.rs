@@ -194,6 +194,9 @@ fn give_back(
     for run in &past.runs {
         run.holes.iter().for_each(|(_, last)| lock(node).restore_hole(run.run, *last));
     }
+    if let Some(follows) = past.follows.filter(|_| past.is_end_damaged) {
+        lock(node).restore_hole(follows.run, follows.arrival + 1);
+    }
     let loaded = reader.load(budget, threads, &mut |messages| {
         let (mut node, now) = (lock(node), now());
         messages.into_iter().for_each(|message| node.restore(message, now));

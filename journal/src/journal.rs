@@ -34,6 +34,8 @@ pub struct Past {
     pub runs: Vec<RunRecord>,
     /// What this run follows; none where it is the first.
     pub follows: Option<Follows>,
+    /// Messages behind the last one that is good are damaged.
+    pub is_end_damaged: bool,
     /// What was found wrong and what was done about it: a sentence each, for the log.
     pub said: Vec<String>,
 }
@@ -107,6 +109,10 @@ impl Journal {
         let reader = Reader::new(&disk, &catalog, &progress);
         let mut past = Past {
             said: recovered.iter_mut().flat_map(|of| std::mem::take(&mut of.said)).collect(),
+            is_end_damaged: recovered
+                .iter()
+                .zip(Stream::ALL)
+                .any(|(of, stream)| of.is_end_damaged && stream == Stream::Messages),
             ..Past::default()
         };
         past.runs = read_chain(&reader)?;

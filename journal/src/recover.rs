@@ -28,6 +28,8 @@ pub(crate) struct Recovered {
     /// What was wrong, a sentence each.
     pub(crate) said: Vec<String>,
     pub(crate) damaged: u64,
+    /// Rows behind the last one that is good are damaged: nothing tells what they were.
+    pub(crate) is_end_damaged: bool,
 }
 
 /// Looking through one stream's folder.
@@ -121,6 +123,7 @@ impl Search<'_> {
             let bound = firsts.range(first + 1..).next().copied().into_iter().chain(sealed_after).min();
             let (scan, facts, _) = self.read_whole(&name, (first, bound.unwrap_or(u64::MAX)))?;
             let is_last = firsts.last() == Some(&first);
+            self.found.is_end_damaged = is_last && scan.damaged_last > 0;
             if let (0, false, Some(next)) = (facts.rows, is_last, bound) {
                 self.give_up(&name, (first, next))?;
                 continue;

@@ -256,6 +256,25 @@ fn what_a_run_lost_behind_its_last_message_cannot_be_known() {
 }
 
 #[test]
+fn what_damage_took_behind_a_subjects_last_message_cannot_be_known() {
+    let mut book = Book::default();
+    let mut node = begin(&book, 1);
+    live(&mut book, &mut node, 1, &Run { publishes: vec![1, 0, 1, 0], lost: None });
+    let mut node = new_node(|settings| {
+        (settings.run, settings.epoch) = (2, 200);
+        settings.journal = Some(JournalSettings::default());
+    });
+    node.begin_restore(book.runs.clone());
+    // The third row is damaged: of which subject it was nobody knows.
+    [0, 1, 3].iter().for_each(|row| node.restore(book.rows[*row].clone(), at_ms(0)));
+    node.finish_restore(at_ms(0));
+    let torn = (Some(position(100, 1)), position(200, 0), None);
+    assert_eq!(follow(&node, SUBJECTS[1], position(100, 0)), (vec![position(100, 1)], vec![torn]));
+    let whole = (Some(position(100, 2)), position(200, 0), Some(0));
+    assert_eq!(follow(&node, SUBJECTS[0], position(100, 0)), (vec![position(100, 1), position(100, 2)], vec![whole]));
+}
+
+#[test]
 fn keys_and_snapshots_come_back() {
     let mut book = Book::default();
     let mut node = begin(&book, 1);

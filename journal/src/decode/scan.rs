@@ -25,6 +25,8 @@ pub(crate) struct Scan {
     pub(crate) torn_bytes: u64,
     /// Rows whose checksum does not fit, and batches that are broken with good ones behind them.
     pub(crate) damaged: u64,
+    /// Those of them that stand behind the last good row.
+    pub(crate) damaged_last: u64,
     /// Offsets between good rows that are not there, `[first, next)` each.
     pub(crate) holes: Vec<(u64, u64)>,
 }
@@ -93,6 +95,7 @@ pub(crate) fn scan(
         }
         let Some(batch) = batch else {
             scan.damaged += 1;
+            scan.damaged_last += 1;
             continue;
         };
         let Some(batch) = scan.judge(&batch, damage.as_ref(), next) else { continue };
@@ -156,6 +159,7 @@ impl Scan {
             .map(|(row, offset)| {
                 if damage.is_some_and(|good| !good.value(row)) {
                     damaged += 1;
+                    self.damaged_last += 1;
                     return false;
                 }
                 let offset = u64::try_from(*offset).unwrap_or(u64::MAX);
@@ -166,6 +170,7 @@ impl Scan {
                     holes.push((expected, offset));
                 }
                 expected = offset + 1;
+                self.damaged_last = 0;
                 true
             })
             .collect();

@@ -44,6 +44,8 @@ pub(in crate::node) struct Restoring {
     told: Restored,
     /// The last arrival that each of these lost.
     lost: Vec<u64>,
+    /// The run and the offset of the row before.
+    last: Option<(u64, u64)>,
     /// There are rows before the first that came.
     is_part: bool,
     /// The arrival of the first row that came.
@@ -74,10 +76,26 @@ impl Node {
         let Some(mut restoring) = self.restoring.take() else { return };
         restoring.told.rows += 1;
         restoring.first.get_or_insert(kept.arrival);
+        self.note_missing(&mut restoring, &kept);
         if self.try_restore(&mut restoring, kept, now).is_none() {
             restoring.told.passed_over += 1;
         }
         self.restoring = Some(restoring);
+    }
+
+    /// Rows before this one may be missing: offsets follow each other. Nobody knows of which subjects those were, so the number of messages
+    /// that one of them lost behind its last one cannot be known either.
+    fn note_missing(&mut self, restoring: &mut Restoring, kept: &KeptMessage) {
+        let before = restoring.last.replace((kept.run, kept.offset));
+        let Some((run, _)) = before.filter(|(_, last)| kept.offset > last + 1) else { return };
+        let until = kept.arrival.saturating_sub(1);
+        let runs = restoring.runs.iter().zip(&mut restoring.lost);
+        let both = runs.filter(|(known, _)| known.run == run || known.run == kept.run);
+        both.for_each(|(_, lost)| *lost = until.max(*lost));
+        self.forgotten.raise(until);
+        if let Some(journal) = &mut self.journal {
+            journal.note_hole(until);
+        }
     }
 
     /// Rows of a run up to this arrival are missing somewhere: the disk had failed. Told before the rows come.
