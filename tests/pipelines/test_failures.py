@@ -38,6 +38,7 @@ from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
 from godwit_pipelines.session import (
     ask_for_plain_messages,
+    check_conf,
     check_java_options,
     check_master,
     find_java,
@@ -351,3 +352,18 @@ def test_a_part_of_a_cluster_that_ends_while_it_starts_is_named(tmp_path: Path) 
     with pytest.raises(PipelineError, match=rf"worker-2 of the cluster ended with 1; see {tmp_path}/worker-2\.log"):
         cluster.wait_for(2)
     cluster.stop()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.session.timeZone", "Europe/Berlin"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.files.ignoreCorruptFiles", "true"),
+        ("spark.sql.files.ignoreMissingFiles", "true"),
+    ],
+)
+def test_settings_with_which_rows_are_lost_in_silence_are_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigInvalid, match=f"{key}={value}' must stay"):
+        check_conf({key: value})
+    check_conf({key: {"Europe/Berlin": "UTC", "false": "true", "true": "false"}[value], "spark.task.maxFailures": "2"})

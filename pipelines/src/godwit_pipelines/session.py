@@ -43,6 +43,13 @@ ALWAYS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a table's files are named, not discovered
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
+_FIXED = {
+    "spark.sql.session.timezone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.files.ignorecorruptfiles": "false",
+    "spark.sql.files.ignoremissingfiles": "false",
+}
+"""Settings that nobody may change, by their names in small letters: with others rows are passed over, read as null, or of another day."""
 _MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
 _GIVEN = Path(__file__).with_name("spark")
 """The files that Spark is given."""
@@ -72,6 +79,7 @@ def build_session(
 ) -> SparkSession:
     """A session as the jobs need it, sources and sinks registered."""
     check_master(settings.master)
+    check_conf(settings.conf)
     check_java_options(settings.java_options, life)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
     os.environ["PYSPARK_PYTHON"] = find_python(settings.master)
@@ -89,6 +97,14 @@ def build_session(
         raise SparkMissing(describe_java()) from error
     register_all(spark)
     return spark
+
+
+def check_conf(conf: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for settings of Spark's with which rows would be lost, or be of another day, in silence."""
+    for key, value in conf.items():
+        wanted = _FIXED.get(key.lower())
+        if wanted is not None and value.lower() != wanted.lower():
+            raise ConfigInvalid("spark.conf", f"{key}={value}", f"must stay {wanted}: else rows are lost in silence")
 
 
 def find_python(master: str) -> str:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import CheckpointOlder, ConfigInvalid, TableMismatch
 from .columns import arrow_schema, check_columns, delta_schema
+from .durable import sync_commits
 from .files import Written, bounded_columns, remove_files
 from .log import RANGES, ROWS, find_others
 from .partitions import check_partitions
@@ -134,6 +135,7 @@ def commit_files(
     of which rows of the journals they are, as log.py says it.
     """
     check_batch(app, batch)
+    before = DeltaTable(path).version() if is_table(path) else -1
     table = open_or_create(path, schema, partitions)
     try:
         is_there = bool(app) and is_repeated(table, path, app, batch, ranges)
@@ -141,6 +143,7 @@ def commit_files(
         remove_files(Path(path), files)
         raise
     if is_there:
+        sync_commits(path, table.version() - 1)  # whoever made it may have been killed before
         remove_files(Path(path), files)
         return False
     told = {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})} if app else None
@@ -154,4 +157,5 @@ def commit_files(
         partition_by=list(partitions),
         commit_properties=properties(app, batch, told),
     )
+    sync_commits(path, before)
     return True

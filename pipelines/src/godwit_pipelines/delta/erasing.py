@@ -22,6 +22,7 @@ from ..tables.table import Table
 from .appended import Appended, read_file, snapshot_files
 from .columns import arrow_schema
 from .commits import properties
+from .durable import sync_commits
 from .files import FileWriter, remove_files
 
 Note = Callable[[pa.Table], str]
@@ -64,7 +65,7 @@ def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files
         AddAction(each.path, each.size, dict(each.partition), each.modified_ms, True, each.statistics)
         for each in written
     ]
-    done = properties(account, 0)
+    done, before = properties(account, 0), there.version()
     try:
         there.create_write_transaction(
             actions, "append", there.schema(), partition_by=list(table.partitions), commit_properties=done
@@ -72,6 +73,7 @@ def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files
     except BaseException:
         remove_files(root, written)
         raise
+    sync_commits(str(root), before)  # the files without the rows are not removed before
 
 
 def named_rows(path: Path, table: Table, value: str) -> pa.Table:

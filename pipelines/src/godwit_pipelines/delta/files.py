@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .durable import sync_file
 from .partitions import check_partitions, folder_of, split
 
 _FILE_BYTES_MAX = 512 << 20
@@ -91,6 +92,7 @@ class FileWriter:
     def _end(self, values: tuple[str | None, ...]) -> None:
         opened = self.open.pop(values)
         opened.writer.close()
+        sync_file(opened.path, self.root)
         size = os.stat(opened.path).st_size
         path = str(opened.path.relative_to(self.root))
         made = statistics(opened.path, opened.rows)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from ..tables.table import Table
 from .columns import arrow_schema
 from .commits import check_batch, commit_files, is_repeated, is_table, open_or_create, properties
+from .durable import sync_commits
 from .files import write_files
 
 
@@ -47,6 +48,7 @@ def replace_since(path: str, frame: DataFrame, table: Table, since: datetime) ->
         partition_by=list(table.partitions),
         commit_properties=properties("", -1),
     )
+    sync_commits(path, there.version())
 
 
 def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
@@ -60,13 +62,16 @@ def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: in
     if not rows.num_rows and not app:
         return
     there = open_or_create(path, table.schema, table.partitions)
+    before = there.version()
     if not rows.num_rows:  # the batch is kept all the same: a table without it is one that was put back
         parts, done = list(table.partitions), properties(app, batch)
         there.create_write_transaction([], "append", there.schema(), partition_by=parts, commit_properties=done)
+        sync_commits(path, before)
         return
     same = " AND ".join(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in (*table.partitions, *table.key))
     merging = there.merge(rows, same, source_alias="s", target_alias="t", commit_properties=properties(app, batch))
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
+    sync_commits(path, before)
 
 
 def write_rows(path: str, rows: pa.Table, table: Table, *, app: str = "", batch: int = -1) -> None:

@@ -3,10 +3,10 @@
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
 Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-where (the bounds that bounds.py found in a condition; in batch only), asTasks (the ranges that tasks would read in place of their rows: see tasks.py), leftOut (rows that a
-stream is not to bring, {NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last row that landed before a stream began, {NODE: {RUN: NEXT}}),
-landedIn (the table that rows land in: tells rows of one run and offset apart), follows (the queries that a stream does not overtake: see
-following.py).
+where (the bounds that bounds.py found in a condition; in batch only), asTasks (the ranges that tasks would read in place of their rows:
+see tasks.py), leftOut (rows that a stream is not to bring, {NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last
+row that landed before a stream began, {NODE: {RUN: NEXT}}), landedIn (the table that rows land in: tells rows of one run and offset
+apart), follows (the queries that a stream does not overtake: see following.py).
 A schema of fewer columns may be given;
 the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
 parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
