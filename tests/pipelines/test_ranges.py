@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit_pipelines.jobs.ranges import Extent, compare, extents_of, find_lost, reached_by
-from godwit_pipelines.source.lost import Lost
+from godwit_pipelines.source.extents.lost import Lost
 from godwit_pipelines.transforms.ranges import Range, clipped, count_offsets, merged, widened, without
 
 

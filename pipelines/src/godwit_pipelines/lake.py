@@ -27,8 +27,8 @@ from pyspark.sql.types import ArrayType
 from . import delta
 from .errors import ConfigInvalid, LakeBusy
 from .settings import Config
-from .source.bounds import find_bounds
 from .source.columns import FAULT
+from .source.extents.bounds import find_bounds
 from .source.kafka import kafka_messages
 from .source.kafka_topics import find_topics
 from .tables import DATE, TABLES, Table

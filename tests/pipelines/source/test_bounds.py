@@ -10,7 +10,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.lake import Lake
-from godwit_pipelines.source.bounds import find_bounds, parts_within, read_bounds
+from godwit_pipelines.source.extents.bounds import find_bounds, parts_within, read_bounds
 from godwit_pipelines.source.parts import Journals
 from tests.pipelines.journals import START, write_messages
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..source.lost import Lost
+from ..source.extents.lost import Lost
 from ..transforms.ranges import Range, clipped, count_offsets, merged, without
 from ..words import counted
 

@@ -19,8 +19,8 @@ from ..delta.columns import arrow_schema
 from ..delta.table_files import is_there, live_files
 from ..delta.writing import write_rows
 from ..schemas import SCHEMAS
+from ..source.extents.lost import Lost
 from ..source.journal import check_same_journals
-from ..source.lost import Lost
 from ..source.offsets import reached_by_run
 from ..source.parts import Journals
 from ..source.places import find_runs, last_batch, offset_of

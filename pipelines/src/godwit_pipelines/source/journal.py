@@ -34,8 +34,8 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigInvalid, JournalBroken, JournalReplaced
 from ..transforms.ranges import Range, clipped, count_offsets, merged
 from ..values.numbers import parse_count
-from .bounds import parts_within, read_bounds
 from .columns import stream_columns, stream_schema
+from .extents.bounds import parts_within, read_bounds
 from .following import Following, from_option
 from .offsets import Passed, RunsPassed, from_offset, runs_of, share, to_offset
 from .parts import Journals

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
 from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
-from .lost import Lost, Offsets, belonging, lost_rows
+from .extents.lost import Lost, Offsets, belonging, lost_rows
 from .recovery import File, decode, is_as, read_head, recounted
 from .segments import holes_of, tells_of
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ..errors import JournalBroken, JournalMissing
 from .columns import stream_schema
-from .lost import Lost
+from .extents.lost import Lost
 from .recovery import Batch, File, decode, read_head, scan, sound_rows
 
 FORMAT = 2

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from .columns import stream_columns, stream_schema
-from .lost import Lost
+from .extents.lost import Lost
 from .rows import Part, Reading, read_part
 
 TASKS = StructType(

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from .parts import Journals
-from .rows import Part
+from ..parts import Journals
+from ..rows import Part
 
 _OPERATORS = {
     "EqualTo": "=",

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..transforms.ranges import Range, without
-from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
+from ...transforms.ranges import Range, without
+from ..columns import FAULT, FAULT_BYTES, FAULT_NEXT
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
