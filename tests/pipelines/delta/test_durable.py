@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -25,9 +26,9 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(os.readlink(f"/proc/self/fd/{descriptor}"))
         real_sync(descriptor)
 
-    def commit(table: DeltaTable, *args: object, **given: object) -> None:
+    def commit(table: DeltaTable, *args: Any, **given: Any) -> None:
         seen.append("commit")
-        real_commit(table, *args, **given)  # type: ignore[arg-type]
+        real_commit(table, *args, **given)
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", commit)
