@@ -341,7 +341,7 @@ export class Client {
       if (wasWelcome) this.#servers.succeeded();
       ways.ended(wasWelcome, loss);
       this.loss = wordsOf(loss.code, loss.reason);
-      session.lost(this.#platform.now(), loss.code, loss.reason);
+      session.lost(this.#platform.now(), loss.code, loss.reason, loss.isTooLarge);
       if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
       losses.tell(url, this.loss, wasWelcome, waitMs);

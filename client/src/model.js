@@ -9,7 +9,7 @@ import { PositionInvalid } from "./errors.js";
 /** @typedef {import("./content.js").Body} Body */
 /** @typedef {"cached" | "replicated" | "disk"} Ack the level a publisher waits for */
 /** @typedef {"snapshot" | "recovered" | "history" | "live" | "resync"} Outcome how a subscription began */
-/** @typedef {"expired" | "overrun" | "epoch" | "ahead" | "unknown"} GapReason why messages cannot be given */
+/** @typedef {"expired" | "overrun" | "epoch" | "ahead" | "unknown" | "too_large"} GapReason why messages cannot be given */
 
 const POSITION = /^(0|[1-9][0-9]{0,19})\.(0|[1-9][0-9]{0,19})$/;
 const NUMBER_END = 1n << 64n;

@@ -34,13 +34,22 @@ impl Refusal {
 /// One request of a client. Names are not yet checked: the session parses them as subjects or patterns.
 #[derive(Debug, PartialEq)]
 pub enum Command<'a> {
-    Connect { token: Option<Cow<'a, str>>, client: Option<Cow<'a, str>> },
+    Connect(Connect<'a>),
     Subscribe(Subscribe<'a>),
     Unsubscribe { selector: Cow<'a, str> },
     Publish(Publish<'a>),
     Ping,
     Watch { pattern: Cow<'a, str> },
     Unwatch { pattern: Cow<'a, str> },
+}
+
+/// `connect` with all its options.
+#[derive(Debug, PartialEq)]
+pub struct Connect<'a> {
+    pub token: Option<Cow<'a, str>>,
+    pub client: Option<Cow<'a, str>>,
+    /// The longest frame that the client takes; none: the default.
+    pub frame_bytes_max: Option<u32>,
 }
 
 /// `subscribe` with all its options.
@@ -169,11 +178,13 @@ pub enum GapReason {
     Ahead,
     /// The node cannot know what was missed.
     Unknown,
+    /// The frame would be longer than the client takes.
+    TooLarge,
 }
 
 impl GapReason {
     /// In the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Expired, Self::Overrun, Self::Epoch, Self::Ahead, Self::Unknown];
+    pub const ALL: [Self; 6] = [Self::Expired, Self::Overrun, Self::Epoch, Self::Ahead, Self::Unknown, Self::TooLarge];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -182,6 +193,7 @@ impl GapReason {
             Self::Epoch => "epoch",
             Self::Ahead => "ahead",
             Self::Unknown => "unknown",
+            Self::TooLarge => "too_large",
         }
     }
 }

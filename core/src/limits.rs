@@ -16,6 +16,12 @@ pub const KEY_BYTES_MIN_ANONYMOUS: usize = 16;
 pub const TOKEN_BYTES_MAX: usize = 65_536;
 /// Longest client name in `connect`.
 pub const CLIENT_BYTES_MAX: usize = 256;
+/// Longest frame that a client is sent that does not set `frame_bytes_max` (4.4).
+pub const FRAME_BYTES_DEFAULT: usize = 16_777_216;
+/// Smallest `frame_bytes_max` that a client may set.
+pub const FRAME_BYTES_MIN: usize = 8_192;
+/// Largest `frame_bytes_max` that a client may set.
+pub const FRAME_BYTES_TOP: usize = 1_073_741_824;
 /// Longest resume token.
 pub const RESUME_TOKEN_BYTES_MAX: usize = 128;
 

@@ -28,12 +28,14 @@ pub struct Variant {
     pub conflate_ms: u32,
     /// Of the window within which frames are deflated; 0: they are not.
     pub window_bits: u8,
+    /// In place of a longer frame its readers get a gap; 0: they take any.
+    pub frame_bytes_max: u32,
 }
 
 impl From<Wire> for Variant {
     /// Every message, as the wire has it.
     fn from(wire: Wire) -> Self {
-        Self { wire, conflate_ms: 0, window_bits: 0 }
+        Self { wire, conflate_ms: 0, window_bits: 0, frame_bytes_max: 0 }
     }
 }
 
@@ -59,6 +61,8 @@ pub struct Stream {
     pub conflate_ms: u32,
     /// Of the window within which frames are deflated; 0: they are not.
     pub window_bits: u8,
+    /// In place of a longer frame its readers get a gap; 0: they take any.
+    pub frame_bytes_max: u32,
     pub cursors: Vec<u32>,
     /// How many of them its subject's log was last told of.
     pub counted: u32,
@@ -92,13 +96,14 @@ pub struct Stream {
 
 impl Stream {
     pub fn new(name: Arc<str>, source: Source, variant: Variant) -> Self {
-        let Variant { wire, conflate_ms, window_bits } = variant;
+        let Variant { wire, conflate_ms, window_bits, frame_bytes_max } = variant;
         Self {
             name,
             source,
             wire,
             conflate_ms,
             window_bits,
+            frame_bytes_max,
             cursors: Vec::new(),
             counted: 0,
             window: None,
@@ -126,7 +131,8 @@ impl Stream {
     }
 
     pub fn variant(&self) -> Variant {
-        Variant { wire: self.wire, conflate_ms: self.conflate_ms, window_bits: self.window_bits }
+        let Self { wire, conflate_ms, window_bits, frame_bytes_max, .. } = *self;
+        Variant { wire, conflate_ms, window_bits, frame_bytes_max }
     }
 
     /// Seats a cursor; returns its seat.

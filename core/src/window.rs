@@ -4,6 +4,8 @@
 mod count;
 mod settle;
 
+pub use count::{Handed, Missing};
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ struct Segment {
     standards: Vec<u32>,
     /// Which frames are several messages, and how many more than one.
     merged: Vec<(u32, u32)>,
+    /// Which frames say that messages are missing, and how many; seldom any.
+    missing: Vec<(u32, u32)>,
     /// Of a conflated pattern's window: which frames are of which log.
     logs: Vec<(u32, LogId)>,
 }
@@ -173,6 +177,7 @@ impl Window {
             asides: Vec::new(),
             standards: Vec::new(),
             merged: Vec::new(),
+            missing: Vec::new(),
             logs: Vec::new(),
         });
     }

@@ -55,6 +55,7 @@ class GapReason(StrEnum):
     EPOCH = "epoch"
     AHEAD = "ahead"
     UNKNOWN = "unknown"
+    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)

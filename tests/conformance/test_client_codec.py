@@ -94,7 +94,7 @@ def command_of(read: dict[str, Any]) -> Command | None:
     id = read["id"]
     match read:
         case {"connect": {"client": client, **rest}}:
-            return Connect(id, rest.get("token"), client)
+            return Connect(id, rest.get("token"), client, rest.get("frame_bytes_max"))
         case {"subscribe": selector}:
             after = read.get("after")
             positions = {selector: after} if isinstance(after, str) else after or {}

@@ -1,8 +1,9 @@
-"""Publishes beyond what the node takes: each is refused where it was asked, and the client lives on."""
+"""Large messages: a publish that the node does not take is refused alone; one that a client does not take is a gap."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 
@@ -10,6 +11,7 @@ from godwit import testing
 from godwit.client import Client, CommandRefused, Position, SessionClosed, Settings
 from godwit.client.codec.encodings import EncodingName
 from godwit.codes import Code
+from godwit.model import Gap, GapReason, Message
 
 LARGE = Settings(publish_queue_bytes_max=1 << 30, reconnect_first_ms=4, reconnect_max_ms=40)
 
@@ -67,3 +69,75 @@ async def test_commands_that_the_node_never_takes_end_the_client_with_a_sentence
         subscription = client.subscribe("/many/*", after=positions)
         with pytest.raises(SessionClosed, match="a command of .* bytes is not taken"):
             await subscription.joined()
+
+
+MESSAGES = {"control characters": "\x01" * 400_000, "more than 2 MiB": b"x" * (3 << 20)}
+NODE = {"limits": {"message_bytes_max": 8 << 20}}
+
+
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_message_longer_than_two_megabytes_is_received(encoding: EncodingName) -> None:
+    async with (
+        asyncio.timeout(60),
+        testing.node(NODE) as node,
+        Client(node.url, encoding=encoding, settings=LARGE) as client,
+    ):
+        subscription = client.subscribe("/a", snapshot=False)
+        await subscription.joined()
+        for content in MESSAGES.values():
+            await client.publish("/a", content)
+        assert [len((await anext(subscription)).content) for _ in MESSAGES] == [
+            len(content) for content in MESSAGES.values()
+        ]
+
+
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_message_longer_than_the_client_takes_is_a_gap_and_its_position_moves_on(encoding: EncodingName) -> None:
+    few = Settings(frame_bytes_max=100_000, reconnect_first_ms=4, reconnect_max_ms=40)
+    async with (
+        asyncio.timeout(60),
+        testing.node(NODE) as node,
+        Client(node.url, settings=LARGE) as publisher,
+        Client(node.url, encoding=encoding, settings=few) as client,
+    ):
+        subscription = client.subscribe("/a", snapshot=False)
+        await subscription.joined()
+        for content in (1, *MESSAGES.values(), 2):
+            await publisher.publish("/a", content)
+        items = subscription.items()
+        heard: list[Message | Gap] = []
+        while len(heard) < 4:
+            item = await anext(items)
+            heard += [item] if isinstance(item, Message | Gap) else []
+        sequences = [item.position and item.position.sequence for item in heard]
+        reasons = [(item.reason, item.missed) if isinstance(item, Gap) else None for item in heard]
+        gap = (GapReason.TOO_LARGE, 1)
+        assert (sequences, reasons) == ([1, 2, 3, 4], [None, gap, gap, None])
+        assert client.is_connected and subscription.counts["joins"] == 1
+
+
+async def test_tail_shows_what_is_longer_than_two_megabytes_and_what_follows() -> None:
+    async with asyncio.timeout(60), testing.node(NODE) as node, Client(node.url, settings=LARGE) as client:
+        words = (
+            sys.executable,
+            "-m",
+            "godwit",
+            "tail",
+            "/a",
+            "--server",
+            node.url,
+            "--last",
+            "4",
+            "--count",
+            "4",
+            "--json",
+        )
+        for content in (1, *MESSAGES.values(), 2):
+            await client.publish("/a", content)
+        tail = await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        shown, said = await tail.communicate()
+        sizes = [len(line) for line in shown.splitlines()]
+        assert tail.returncode == 0 and len(sizes) == 4, said.decode()
+        assert sizes[1] > 400_000 and sizes[2] > 3 << 20

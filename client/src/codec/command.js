@@ -8,7 +8,7 @@ import { utf8Length } from "../content.js";
 /** @typedef {import("../model.js").Ack} Ack */
 /** @typedef {import("../session/resume_point.js").ResumePoint} ResumePoint */
 
-/** @typedef {{ verb: "connect", id: number, token: string | null, client: string }} Connect */
+/** @typedef {{ verb: "connect", id: number, token: string | null, client: string, frameBytesMax?: number }} Connect */
 
 /**
  * @typedef {object} Choice how a subscription is to be served, apart from where it stands

@@ -57,8 +57,9 @@ function writeCommand(command) {
     case "subscribe":
       return JSON.stringify(subscribeObject(command));
     case "connect": {
-      const { token, client } = command;
-      return JSON.stringify({ id: command.id, connect: token === null ? { client } : { client, token } });
+      const { token, client, frameBytesMax } = command;
+      const fields = { client, token: token ?? undefined, frame_bytes_max: frameBytesMax };
+      return JSON.stringify({ id: command.id, connect: fields });
     }
     case "ping":
       return JSON.stringify({ id: command.id, ping: true });

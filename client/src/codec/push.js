@@ -58,7 +58,7 @@ export function replyOf(id, ok, fields) {
 /** @type {readonly Outcome[]} */
 export const OUTCOMES = ["snapshot", "recovered", "history", "live", "resync"];
 /** @type {readonly import("../model.js").GapReason[]} */
-export const REASONS = ["expired", "overrun", "epoch", "ahead", "unknown"];
+export const REASONS = ["expired", "overrun", "epoch", "ahead", "unknown", "too_large"];
 /** @type {readonly Ack[]} */
 export const ACKS = ["cached", "replicated", "disk"];
 

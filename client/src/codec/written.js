@@ -17,9 +17,10 @@ export function writeCommand(command) {
   writer.varint(command.id);
   switch (command.verb) {
     case "connect":
-      writer.byte(command.token === null ? 0x02 : 0x03);
+      writer.byte(0x02 | (command.token === null ? 0 : 0x01) | (command.frameBytesMax === undefined ? 0 : 0x04));
       if (command.token !== null) writer.string(command.token);
       writer.string(command.client);
+      if (command.frameBytesMax !== undefined) writer.varint(command.frameBytesMax);
       break;
     case "subscribe":
       writeSubscribe(writer, command);

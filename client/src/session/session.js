@@ -8,7 +8,7 @@
 // `commands()` gives. Times are milliseconds of any clock that never runs backwards.
 
 import { Code } from "../codes.js";
-import { ClientClosed, CommandRefused, SessionClosed } from "../errors.js";
+import { ClientClosed, ClientError, CommandRefused, SessionClosed } from "../errors.js";
 import { Published } from "../model.js";
 import { Asking } from "./asking.js";
 import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
@@ -55,6 +55,7 @@ export class Session {
   #canRenew;
   #now = 0;
   #openedAt = 0;
+  #wasTooLarge = false; // the last connection was lost by a frame that is too long
   /** @type {number | null} when a draining server wants this client gone */
   #leaveAt = null;
 
@@ -230,8 +231,9 @@ export class Session {
    * @param {number} now
    * @param {number | null} [code]
    * @param {string} [reason]
+   * @param {boolean} [isTooLarge] a frame was longer than this client takes
    */
-  lost(now, code = null, reason = "") {
+  lost(now, code = null, reason = "", isTooLarge = false) {
     if (this.phase === "over") return;
     this.#now = now;
     const end = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
@@ -241,6 +243,12 @@ export class Session {
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
       return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
+    if (isTooLarge && this.#wasTooLarge) {
+      const { frameBytesMax } = this.settings;
+      this.close(new ClientError(`the server twice sent a frame of more than ${frameBytesMax} bytes (frameBytesMax)`));
+      return;
+    }
+    this.#wasTooLarge = isTooLarge;
     let wish = isOther ? 0 : wishOf(reason);
     if (wish === null && this.#leaveAt !== null) wish = Math.max(0, this.#leaveAt - now);
     this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
@@ -356,7 +364,7 @@ export class Session {
   /** @param {string | null} token */
   #connect(token) {
     this.#asking.ask(
-      (id) => ({ verb: "connect", id, token, client: CLIENT_NAME }),
+      (id) => ({ verb: "connect", id, token, client: CLIENT_NAME, frameBytesMax: this.settings.frameBytesMax }),
       (answer) => this.#connected(answer),
     );
   }

@@ -1,5 +1,8 @@
 // What a client may be told about itself; every quantity has a unit, a bound and a default.
 
+const FRAME_BYTES_MIN = 8_192;
+const FRAME_BYTES_TOP = 1_073_741_824;
+
 const DEFAULTS = Object.freeze({
   /** of one subscription between wire and reader; beyond it nothing is read for it */
   itemsMax: 1_000,
@@ -15,8 +18,8 @@ const DEFAULTS = Object.freeze({
   publishInFlightMax: 500,
   /** positions kept of one pattern, beside its resume token */
   subjectsMax: 4_000,
-  /** of one frame received (browsers have a bound of their own) */
-  frameBytesMax: 2 << 20,
+  /** of one frame received, from 8,192 to 1,073,741,824; the server is told, and sends a gap in place of a longer one */
+  frameBytesMax: 16 << 20,
   /** to open a connection and be answered */
   connectTimeoutMs: 10_000,
   /** the first event of a stream over HTTP; past it something between keeps events back */
@@ -50,6 +53,10 @@ export function settingsOf(chosen) {
     if (isTime ? !(typeof value === "number" && value >= 1) : !Number.isSafeInteger(value) || value < 1) {
       throw new RangeError(`${name} is ${String(value)}; it must be a ${isTime ? "number" : "whole number"} from 1 up`);
     }
+  }
+  const { frameBytesMax = DEFAULTS.frameBytesMax } = chosen;
+  if (frameBytesMax < FRAME_BYTES_MIN || frameBytesMax > FRAME_BYTES_TOP) {
+    throw new RangeError(`frameBytesMax is ${frameBytesMax}; it must be from ${FRAME_BYTES_MIN} to ${FRAME_BYTES_TOP}`);
   }
   return Object.freeze({ ...DEFAULTS, ...chosen });
 }

@@ -22,6 +22,7 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, 1.3
 const REFUSAL_BYTES_MAX = 4_096; // of the body that says why
 const REASON_BYTES_MAX = 123;
 const MISDIRECTED = 421;
+const TOO_BIG = 1009; // the close code
 
 /**
  * @typedef {Pick<import("node:https").RequestOptions, "ca" | "cert" | "key" | "passphrase" | "servername" | "rejectUnauthorized">}
@@ -159,7 +160,7 @@ class NodeLink {
     let body = "";
     const refuse = () => {
       const reason = `refused with ${response.statusCode}: ${wordsOf(body.slice(0, REFUSAL_BYTES_MAX).trim())}`;
-      this.#end(null, reason, response.statusCode === MISDIRECTED);
+      this.#end(null, reason, response.statusCode === MISDIRECTED ? { isWrongPort: true } : {});
     };
     response.setEncoding("utf8");
     response.on("data", (text) => {
@@ -188,7 +189,7 @@ class NodeLink {
     } catch (error) {
       if (!(error instanceof FramingBroken)) throw error;
       if (!this.#isClosing) this.#write(CLOSE, Uint8Array.of(error.code >> 8, error.code & 0xff));
-      this.#end(null, `the server broke the framing: ${error.message}`);
+      this.#end(null, `the server broke the framing: ${error.message}`, error.code === TOO_BIG ? { isTooLarge: true } : {});
     }
   }
 
@@ -219,9 +220,9 @@ class NodeLink {
   /**
    * @param {number | null} code
    * @param {string} reason
-   * @param {boolean} [isWrongPort]
+   * @param {{ isWrongPort?: boolean, isTooLarge?: boolean }} [why]
    */
-  #end(code, reason, isWrongPort = false) {
+  #end(code, reason, why = {}) {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#closeTimer);
@@ -229,7 +230,7 @@ class NodeLink {
     if (socket === null) this.#request.destroy();
     else if (this.#isClosing) socket.destroySoon(); // after what is written has gone
     else socket.destroy();
-    queueMicrotask(() => this.#events.closed({ code, reason, ...(isWrongPort && { isWrongPort }) }));
+    queueMicrotask(() => this.#events.closed({ code, reason, ...why }));
   }
 }
 

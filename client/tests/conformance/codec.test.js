@@ -71,7 +71,7 @@ for (const each of of("command", "batch")) {
 
 function commandOf(read, text, place) {
   const { id } = read;
-  if ("connect" in read) return { verb: "connect", id, token: read.connect.token ?? null, client: read.connect.client };
+  if ("connect" in read) return { verb: "connect", id, token: read.connect.token ?? null, client: read.connect.client, frameBytesMax: read.connect.frame_bytes_max };
   if ("subscribe" in read) {
     const after = typeof read.after === "string" ? { [read.subscribe]: read.after } : (read.after ?? {});
     const places = Object.entries(after).map(([subject, at]) => [subject, Position.parse(at)]);

@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 
 import { Code } from "../../src/codes.js";
-import { ClientClosed, CommandRefused, SessionClosed } from "../../src/errors.js";
+import { ClientClosed, ClientError, CommandRefused, SessionClosed } from "../../src/errors.js";
 import { Position, Published } from "../../src/model.js";
 import { ItemQueue } from "../../src/session/item_queue.js";
 import { Session } from "../../src/session/session.js";
@@ -372,4 +372,17 @@ describe("signs of life", () => {
     const session = newSession({ pingIntervalMs: 40, answerTimeoutMs: 80 });
     assert.equal(session.tickMs, 10);
   });
+});
+
+test("a server that sends a frame too long twice is not asked a third time", () => {
+  const session = newSession({ frameBytesMax: 8_192 });
+  session.opened(0, null);
+  assert.equal(session.commands()[0].frameBytesMax, 8_192);
+  for (const [isTooLarge, isOver] of [[true, false], [false, false], [true, false], [true, true]]) {
+    connected(session);
+    session.lost(1, null, "gone", isTooLarge);
+    assert.equal(session.isOver, isOver);
+  }
+  assert.ok(session.error instanceof ClientError);
+  assert.match(session.error.message, /8192 bytes/);
 });

@@ -128,6 +128,7 @@ for (const [name, bytes, code] of /** @type {const} */ ([
     const { heard } = open(url);
     const [, end] = await heard(2);
     assert.match(end.reason, /broke the framing/);
+    assert.equal(end.isTooLarge, code === 1009 ? true : undefined);
     const frame = await answer;
     const mask = frame.subarray(2, 6);
     assert.deepEqual([frame[0], ((frame[6] ^ mask[0]) << 8) | (frame[7] ^ mask[1])], [0x88, code]);

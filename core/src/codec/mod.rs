@@ -80,6 +80,19 @@ pub fn push(wire: Wire, out: &mut Vec<u8>, push: &Push<'_>) {
     }
 }
 
+/// How long a frame is for the limit that a client sets: what a WebSocket message holds, else all of an event or an element, with the id
+/// that an event may still get.
+#[must_use]
+pub fn frame_bytes(wire: Wire, frame: &[u8]) -> usize {
+    match (wire, frame.get(1)) {
+        (Wire::Json | Wire::Binary, Some(127)) => frame.len().saturating_sub(10),
+        (Wire::Json | Wire::Binary, Some(126)) => frame.len().saturating_sub(4),
+        (Wire::Json | Wire::Binary, _) => frame.len().saturating_sub(2),
+        (Wire::SseMany, _) => frame.len() + sse::ID_BYTES_MAX,
+        _ => frame.len(),
+    }
+}
+
 /// Appends `reply` as one whole frame. Success without an id is silent, but for `subscribed`.
 #[inline]
 pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {

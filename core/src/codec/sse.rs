@@ -65,6 +65,9 @@ pub(super) fn put_reply(out: &mut Vec<u8>, reply: &Reply<'_>, has_ids: bool) {
     put_data(out, |out| put_reply_object(out, &Id::None, reply));
 }
 
+/// The longest line with an id of several subscriptions: name, resume token, digest, end.
+pub(super) const ID_BYTES_MAX: usize = 4 + 58 + NAMED_MAX * NAMED_DIGITS + 1;
+
 /// Appends the line that gives the event after it its position.
 pub fn put_id(out: &mut Vec<u8>, at: Position) {
     put(out, "id: ");

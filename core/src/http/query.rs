@@ -9,7 +9,7 @@ use crate::codec::sse;
 use crate::codes::Code;
 use crate::command::{Ack, Publish, Refusal, Subscribe};
 use crate::json::{self, Members};
-use crate::limits::{KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX};
+use crate::limits::{FRAME_BYTES_MIN, FRAME_BYTES_TOP, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX};
 use crate::position::{Position, ResumeToken};
 use crate::subject::Selector;
 
@@ -27,6 +27,8 @@ pub struct Listen<'a> {
     pub limit: usize,
     /// How long an answer may wait for a message.
     pub wait_ms: u64,
+    /// The longest event or element that the client takes; none: the default.
+    pub frame_bytes_max: Option<u32>,
 }
 
 /// Which of the two ways to listen a request uses.
@@ -205,7 +207,7 @@ pub fn read_subject<'a>(head: &Head<'a>) -> Result<Cow<'a, str>, Refusal> {
 pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Listen<'a>, Refusal> {
     let is_stream = way == Way::Stream;
     let (mut last, mut snapshot, mut on_gap) = (None, None, None);
-    let (mut conflate_ms, mut limit, mut wait, mut last_id) = (None, None, None, None);
+    let (mut conflate_ms, mut limit, mut wait, mut last_id, mut frame_bytes) = (None, None, None, None, None);
     let mut subscribes: Vec<Subscribe<'a>> = Vec::new();
     for pair in pairs(head.query) {
         let (name, value) = pair?;
@@ -232,6 +234,7 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
                 _ => return Err(invalid("on_gap is oldest or snapshot")),
             },
             "last_event_id" => set(&mut last_id, name, value)?,
+            "frame_bytes_max" => set(&mut frame_bytes, name, frame_bytes_max(name, &value)?)?,
             "conflate_ms" if is_stream => set(&mut conflate_ms, name, window(&value, limits)?)?,
             "limit" if !is_stream => set(&mut limit, name, number(name, &value)?)?,
             "wait" if !is_stream => set(&mut wait, name, number(name, &value)?)?,
@@ -255,7 +258,7 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
         resume(&mut subscribes, id);
     }
     let wait_ms = wait.unwrap_or(0).saturating_mul(1000).min(limits.poll_ms_max);
-    Ok(Listen { subscribes, limit, wait_ms })
+    Ok(Listen { subscribes, limit, wait_ms, frame_bytes_max: frame_bytes })
 }
 
 fn subscribe(selector: Cow<'_, str>) -> Subscribe<'_> {
@@ -269,6 +272,12 @@ fn subscribe(selector: Cow<'_, str>) -> Subscribe<'_> {
         gap_from_oldest: false,
         conflate_ms: 0,
     }
+}
+
+/// The longest event or element that a client takes, cut to what may be said.
+fn frame_bytes_max(name: &str, value: &str) -> Result<u32, Refusal> {
+    let bytes = number(name, value)?.clamp(FRAME_BYTES_MIN as u64, FRAME_BYTES_TOP as u64);
+    Ok(bytes as u32)
 }
 
 fn window(value: &str, limits: &Limits) -> Result<u32, Refusal> {

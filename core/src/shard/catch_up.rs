@@ -2,7 +2,7 @@
 //! is far behind holds nobody up. Owns the way from `Behind` to the head; what is missing is told by `gap`.
 use std::sync::Arc;
 
-use super::encode::{self, Item, Told};
+use super::encode::{self, Framed, Item, Told};
 use super::gap::Missing;
 use super::outbound::{Frames, GATHER_BYTES, Note, Passed};
 use super::{Outlet, Shard, lock};
@@ -311,15 +311,16 @@ impl Shard {
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return frames };
         self.counters.catch_up_messages += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
-        let mut note = |bytes: &Vec<u8>, arrival: u64, sequence: u64, messages: u32| {
+        let mut note = |end: usize, framed: Framed, arrival: u64, sequence: u64, messages: u32| {
             let before = CursorState::Behind(arrival.saturating_sub(1));
             let sequence = sequence.saturating_sub(1);
             frames.notes.push(Note {
-                end: bytes.len(),
+                end,
                 cursor: id,
                 before,
                 sequence,
                 is_standard: false,
+                is_too_large: framed.is_too_large,
                 is_tracked: false,
                 messages,
             });
@@ -330,13 +331,15 @@ impl Shard {
             let sequence = messages.first().map_or(0, |message| message.sequence);
             frames.merged = merged.close(0);
             for (part, before) in frames.merged.iter().zip(starts(&frames.merged)) {
-                encode::private_frame(stream, next_number, &Item::part(part), &mut told, &mut frames.bytes);
-                note(&frames.bytes, before, sequence, part.count);
+                let item = Item::part(part);
+                let framed = encode::private_frame(stream, next_number, &item, &mut told, &mut frames.bytes);
+                note(frames.bytes.len(), framed, before, sequence, part.count);
             }
         } else {
             for message in messages {
-                encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
-                note(&frames.bytes, message.arrival, message.sequence, 1);
+                let item = Item::message(message);
+                let framed = encode::private_frame(stream, next_number, &item, &mut told, &mut frames.bytes);
+                note(frames.bytes.len(), framed, message.arrival, message.sequence, 1);
             }
         }
         if let Source::Subject(_) = stream.source {

@@ -11,6 +11,7 @@ use crate::account::{Member, Purse};
 use crate::codec::Wire;
 use crate::cursor::NONE;
 use crate::holder::Holder;
+use crate::limits::FRAME_BYTES_DEFAULT;
 use crate::position::Moment;
 use crate::report::ConnectionId;
 use crate::rights::{Rights, Rule};
@@ -170,6 +171,8 @@ pub(super) struct Papers {
     /// When its token expires, and whether it has been told that this is soon.
     pub expires_ms: Option<u64>,
     pub is_warned: bool,
+    /// The longest frame that it takes; none: the default.
+    pub frame_bytes_max: Option<u32>,
 }
 
 /// What few connections need, or need only for a while: let go of when it holds nothing any more.
@@ -300,6 +303,12 @@ impl Connection {
         if self.details.as_ref().is_some_and(|details| details.is_empty(now_ns)) {
             self.details = None;
         }
+    }
+
+    /// The longest frame that its client takes; 0: any, for MQTT has a limit of its own.
+    pub(super) fn frame_bytes_max(&self) -> u32 {
+        let said = self.papers.as_ref().and_then(|papers| papers.frame_bytes_max);
+        if self.wire.is_mqtt() { 0 } else { said.unwrap_or(FRAME_BYTES_DEFAULT as u32) }
     }
 
     /// Bytes of its own that its socket has not taken.

@@ -26,6 +26,18 @@ impl Counters {
         }
     }
 
+    /// In place of messages that are longer than a client takes it was sent so many gaps, and so many standard messages were dropped.
+    pub(super) fn count_too_large(&mut self, connection: &Connection, gaps: u64, dropped: u64) {
+        self.gaps += gaps;
+        if let Some(count) = self.gap_reasons.get_mut(GapReason::TooLarge as usize) {
+            *count += gaps;
+        }
+        self.dropped += dropped;
+        let counters = self.of(connection);
+        counters.gaps += gaps;
+        counters.dropped += dropped;
+    }
+
     /// A publish was refused.
     pub(super) fn count_refused_publish(&mut self, connection: Option<&Connection>, code: Code) {
         self.publishes_refused += 1;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::mqtt;
-use crate::codec::{self, Wire};
-use crate::command::{MessageView, Push};
+use crate::codec::{self, Wire, sse};
+use crate::command::{GapReason, MessageView, Push};
 use crate::conflation::Part;
 use crate::message::{Kind, LogId, Message};
 use crate::position::Position;
@@ -63,13 +63,20 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Appends the frame of `item`, without any announcement.
-pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
+/// Appends the frame of `item`, without any announcement. True: it would be longer than the stream's readers take, and what says so
+/// stands in its place.
+fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
     match stream.wire {
         Wire::Json | Wire::Binary | Wire::Sse | Wire::SseMany | Wire::Poll => {}
-        Wire::Mqtt(writer) => return mqtt::put_shared(writer, item.source, out),
-        Wire::MqttParts => return mqtt::put_parts(item.source, out),
-        Wire::MqttShared(_) => return,
+        Wire::Mqtt(writer) => {
+            mqtt::put_shared(writer, item.source, out);
+            return false;
+        }
+        Wire::MqttParts => {
+            mqtt::put_parts(item.source, out);
+            return false;
+        }
+        Wire::MqttShared(_) => return false,
     }
     let number = if stream.wire == Wire::Binary { stream.numbers.get(&item.log) } else { None };
     let view = MessageView {
@@ -86,7 +93,29 @@ pub(super) fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
         pattern: stream.pattern(),
         is_snapshot: item.is_snapshot,
     };
+    let begin = out.len();
     codec::push(stream.wire, out, &Push::Message(view));
+    let bytes = codec::frame_bytes(stream.wire, out.get(begin..).unwrap_or(&[]));
+    let is_too_large = stream.frame_bytes_max > 0 && bytes > stream.frame_bytes_max as usize;
+    if is_too_large {
+        out.truncate(begin);
+        put_too_large(stream, item, out);
+    }
+    is_too_large
+}
+
+/// What stands in the place of a frame that is too long: a gap, which moves its readers on as the frame would have.
+fn put_too_large(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) {
+    let count = u64::from(item.conflated.max(1));
+    let Some(at) = item.at else {
+        return codec::push(stream.wire, out, &Push::Dropped { selector: &stream.name, count });
+    };
+    if stream.wire == Wire::Sse {
+        sse::put_id(out, at);
+    }
+    let before = (!item.is_snapshot).then(|| item.after.unwrap_or_else(|| item.source.place_before()));
+    let (subject, reason, pattern) = (item.subject, GapReason::TooLarge, stream.pattern());
+    codec::push(stream.wire, out, &Push::Gap { subject, after: before, at, reason, missed: Some(count), pattern });
 }
 
 /// Makes sure that the item's subject has a number whose base time is near. True: its announcement is a new one.
@@ -148,9 +177,12 @@ pub(super) fn append(stream: &mut Stream, next: &mut u32, item: &Item<'_>, arriv
     let buffer = &mut taken;
     buffer.clear();
     let is_anew = renumber(stream, next, item);
-    frame(stream, item, buffer);
+    let is_too_large = frame(stream, item, buffer);
     press.squeeze(stream.window_bits, buffer, 0);
     append_frame(stream, item, arrival, is_anew, buffer);
+    if is_too_large && let Some(window) = &mut stream.window {
+        window.set_last_missing(item.conflated.max(1));
+    }
     press.frame = taken;
 }
 
@@ -189,15 +221,23 @@ fn append_frame(stream: &mut Stream, item: &Item<'_>, arrival: u64, is_anew: boo
     stream.window = Some(window);
 }
 
-/// For one reader outside the window: announces the subject unless `told` knows it, then appends the frame. Returns where
-/// that begins.
+/// What was appended for one reader.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framed {
+    /// Where the frame begins.
+    pub begin: usize,
+    /// What stands there says that the frame is longer than the reader takes.
+    pub is_too_large: bool,
+}
+
+/// For one reader outside the window: announces the subject unless `told` knows it, then appends the frame.
 pub(super) fn private_frame(
     stream: &mut Stream,
     next: &mut u32,
     item: &Item<'_>,
     told: &mut Told,
     out: &mut Vec<u8>,
-) -> usize {
+) -> Framed {
     if stream.wire == Wire::Binary {
         if renumber(stream, next, item)
             && let Some(window) = &mut stream.window
@@ -212,8 +252,8 @@ pub(super) fn private_frame(
         }
     }
     let begin = out.len();
-    frame(stream, item, out);
-    begin
+    let is_too_large = frame(stream, item, out);
+    Framed { begin, is_too_large }
 }
 
 /// What one reader has been told: of a subject's stream the version it knows, of a pattern's the subjects announced in

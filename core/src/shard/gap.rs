@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shard;
-use super::encode::{self, Item, Told};
+use super::encode::{self, Framed, Item, Told};
 use super::mqtt;
 use crate::codec::{self, Wire, sse};
 use crate::command::{GapReason, Push};
@@ -133,11 +133,20 @@ impl Shard {
         let head = node.head(log);
         let (at, number) = if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
         let missed = missing.missed_to(number);
+        let wants_snapshot = !from_oldest && missed != Some(0);
+        let (mut mended, mut snapshot) = (None, Vec::new());
+        if wants_snapshot {
+            mended = self.put_snapshot(id, log, subject, node, &mut snapshot);
+        }
+        if let Some(framed) = mended.take_if(|framed| framed.is_too_large) {
+            // The gap alone says it: the client stands where the snapshot would have brought it. What was announced stays announced.
+            snapshot.truncate(framed.begin);
+        }
+        let cursor = self.cursors.get(id)?;
         let stream = self.streams.get(stream_id)?;
         let gap =
             Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };
-        let is_mended = !from_oldest && missed != Some(0) && node.snapshot(log, self.now).is_some();
-        if stream.wire == Wire::Sse && !is_mended {
+        if stream.wire == Wire::Sse && mended.is_none() {
             // With the snapshot behind it, the client stands there only once it has that.
             sse::put_id(out, at);
         }
@@ -148,9 +157,8 @@ impl Shard {
         if from_oldest {
             return Some(missing.oldest_arrival);
         }
-        if missed != Some(0) {
-            self.write_snapshot(id, log, subject, node, out);
-        }
+        self.count_told(id, usize::from(mended.is_some()), 0);
+        out.append(&mut snapshot);
         None
     }
 
@@ -162,7 +170,7 @@ impl Shard {
         }
     }
 
-    /// Writes a subject's snapshot, if it has one; true when it had.
+    /// Writes a subject's snapshot, if it has one, or the gap in its place; true when it had.
     pub(super) fn write_snapshot(
         &mut self,
         id: u32,
@@ -171,9 +179,23 @@ impl Shard {
         node: &mut Node,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(snapshot) = node.snapshot(log, self.now) else { return false };
-        let Some(cursor) = self.cursors.get_mut(id) else { return false };
-        let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return false };
+        let Some(framed) = self.put_snapshot(id, log, subject, node, out) else { return false };
+        self.count_told(id, usize::from(!framed.is_too_large), usize::from(framed.is_too_large));
+        true
+    }
+
+    /// Appends a subject's snapshot, if it has one.
+    fn put_snapshot(
+        &mut self,
+        id: u32,
+        log: LogId,
+        subject: &Arc<str>,
+        node: &mut Node,
+        out: &mut Vec<u8>,
+    ) -> Option<Framed> {
+        let snapshot = node.snapshot(log, self.now)?;
+        let cursor = self.cursors.get_mut(id)?;
+        let (stream, next_number) = self.streams.get_with_number(cursor.stream)?;
         let item = Item {
             subject,
             log,
@@ -189,12 +211,11 @@ impl Shard {
             source: &snapshot.last,
         };
         let mut told = Told::version(cursor.announced);
-        encode::private_frame(stream, next_number, &item, &mut told, out);
+        let framed = encode::private_frame(stream, next_number, &item, &mut told, out);
         if let Source::Subject(_) = stream.source {
             cursor.announced = told.version;
         }
-        self.count_told(id, 1);
-        true
+        Some(framed)
     }
 
     /// Standard messages that a slow consumer lost.
@@ -225,11 +246,12 @@ impl Shard {
         self.tell(id, &bytes);
     }
 
-    /// Counts messages written among a connection's private bytes.
-    pub(super) fn count_told(&mut self, id: u32, messages: usize) {
+    /// Counts messages written among a connection's private bytes, and gaps in the place of those that are longer than it takes.
+    pub(super) fn count_told(&mut self, id: u32, messages: usize, too_large: usize) {
         let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
         if let Some(connection) = connection {
             self.counters.of(connection).messages_out += messages as u64;
+            self.counters.count_too_large(connection, too_large as u64, 0);
         }
     }
 

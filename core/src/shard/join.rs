@@ -195,12 +195,14 @@ impl Shard {
         }
         let Some(cursor) = self.cursors.get(id) else { return };
         let mut told = Told::version(cursor.announced);
+        let mut too_large = 0;
         if let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) {
             for message in &messages {
-                encode::private_frame(stream, next_number, &Item::message(message), &mut told, out);
+                let framed = encode::private_frame(stream, next_number, &Item::message(message), &mut told, out);
+                too_large += usize::from(framed.is_too_large);
             }
         }
-        self.count_told(id, messages.len());
+        self.count_told(id, messages.len() - too_large, too_large);
         let is_done = read.reached >= bound;
         if let Some(join) = self.join(id) {
             advance(join, (!is_done).then_some(read.reached));

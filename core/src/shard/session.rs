@@ -6,7 +6,7 @@ use super::Shard;
 use super::access::ReplyRight;
 use super::connection::{Connection, Phase, session_name};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
+use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Reply};
 use crate::journal::AccessKind;
 use crate::limits;
 use crate::message::Draft;
@@ -30,9 +30,9 @@ pub(super) enum Step {
 
 impl Shard {
     pub(super) fn execute(&mut self, socket: u32, id: &Id, command: &Command<'_>) -> Result<Step, Refusal> {
-        if let Command::Connect { token, client } = command {
+        if let Command::Connect(connect) = command {
             self.commit();
-            return self.connect(socket, id, token.as_deref(), client.as_deref());
+            return self.connect(socket, id, connect);
         }
         if self.connections.get(socket).is_none_or(|c| c.access.is_none()) {
             self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
@@ -77,7 +77,7 @@ impl Shard {
             }
             Command::Watch { pattern } => self.watch(socket, id, pattern),
             Command::Unwatch { pattern } => self.unwatch(socket, id, pattern),
-            Command::Connect { .. } => Ok(Step::Done),
+            Command::Connect(_) => Ok(Step::Done),
         }
     }
 
@@ -89,14 +89,14 @@ impl Shard {
     }
 
     /// `connect`: who it is. A token is judged by the server; without one the client is anonymous, where that is allowed.
-    pub(super) fn connect(
-        &mut self,
-        socket: u32,
-        id: &Id,
-        token: Option<&str>,
-        client: Option<&str>,
-    ) -> Result<Step, Refusal> {
+    pub(super) fn connect(&mut self, socket: u32, id: &Id, command: &Connect<'_>) -> Result<Step, Refusal> {
+        let (token, client) = (command.token.as_deref(), command.client.as_deref());
         let is_asked = self.is_asked(socket, token.is_some());
+        if let Some(connection) = self.connections.get_mut(socket)
+            && command.frame_bytes_max.is_some()
+        {
+            connection.papers().frame_bytes_max = command.frame_bytes_max;
+        }
         if let Some(name) = client {
             let name = self.intern(name);
             if let Some(connection) = self.connections.get_mut(socket) {

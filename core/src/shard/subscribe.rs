@@ -62,7 +62,8 @@ impl Shard {
     fn variant(&self, socket: u32, command: &Subscribe<'_>) -> Option<Variant> {
         let connection = self.connections.get(socket)?;
         let conflate_ms = self.conflate_ms(command.conflate_ms);
-        Some(Variant { wire: connection.wire, conflate_ms, window_bits: connection.window_bits })
+        let frame_bytes_max = connection.frame_bytes_max();
+        Some(Variant { wire: connection.wire, conflate_ms, window_bits: connection.window_bits, frame_bytes_max })
     }
 
     fn join_subject_stream(

@@ -1,6 +1,26 @@
 //! How many messages lie between two places: frames, but for resume tokens, and what frames were merged of.
 use super::{Segment, Window};
 
+/// Frames that say in a message's place that it is missing, and what they stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Those of messages with a place of their own, and how many messages.
+    pub frames: u64,
+    pub messages: u64,
+    /// Those of standard messages, and how many of these.
+    pub standard_frames: u64,
+    pub standards: u64,
+}
+
+/// What a reader is given: messages with a place of their own, how many more they were made of, what is missing, and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handed {
+    pub messages: u64,
+    pub merged: u64,
+    pub missing: Missing,
+    pub bytes: u64,
+}
+
 impl Window {
     /// Says of the frame that was appended last that it is `count` messages in one.
     pub fn merge_last(&mut self, count: u32) {
@@ -16,6 +36,32 @@ impl Window {
         if let Some(segment) = self.segments.back_mut() {
             segment.standards.push(segment.frames.len() as u32 - 1);
         }
+    }
+
+    /// Says of the frame that was appended last that it stands for `count` messages which are missing.
+    pub fn set_last_missing(&mut self, count: u32) {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.missing.push((segment.frames.len() as u32 - 1, count));
+        }
+    }
+
+    /// What frames that begin there say to be missing.
+    #[inline]
+    pub fn missing(&self, from: u64, to: u64) -> Missing {
+        let mut found = Missing::default();
+        if self.segments.iter().all(|segment| segment.missing.is_empty()) {
+            return found;
+        }
+        let Some((segment, frames)) = self.between_places(from, to) else { return found };
+        for (frame, count) in segment.missing.iter().filter(|(frame, _)| frames.contains(frame)) {
+            let (of_frames, of_messages) = match segment.standards.binary_search(frame) {
+                Ok(_) => (&mut found.standard_frames, &mut found.standards),
+                Err(_) => (&mut found.frames, &mut found.messages),
+            };
+            *of_frames += 1;
+            *of_messages += u64::from(*count);
+        }
+        found
     }
 
     /// How many frames that begin there are standard messages.
@@ -47,27 +93,40 @@ impl Window {
         segment.merged.iter().filter(|(frame, _)| frames.contains(frame)).map(|(_, more)| u64::from(*more)).sum()
     }
 
+    /// What a reader is given with the frames that begin there.
+    #[inline]
+    pub fn handed(&self, from: u64, to: u64) -> Handed {
+        let missing = self.missing(from, to);
+        let messages = self.messages(from, to) - self.standards(from, to) - missing.frames;
+        let merged = self.merged(from, to) - (missing.messages - missing.frames);
+        Handed { messages, merged, missing, bytes: to.saturating_sub(from) }
+    }
+
     /// Messages with a place of their own that those frames were made of.
     pub fn placed(&self, from: u64, to: u64) -> u64 {
         self.messages(from, to) - self.standards(from, to) + self.merged(from, to)
     }
 
-    /// What lies between where a reader at `place` surely stands (`settled`) and that place: messages, how many more they were made
-    /// of, and bytes.
-    pub fn unsettled(&self, place: u64) -> (u64, u64, u64) {
-        let (Some((before, _)), Some(settled)) = (self.around(place), self.settled(place)) else { return (0, 0, 0) };
+    /// What lies between where a reader at `place` surely stands (`settled`) and that place.
+    pub fn unsettled(&self, place: u64) -> Handed {
+        let (Some((before, _)), Some(settled)) = (self.around(place), self.settled(place)) else {
+            return Handed::default();
+        };
         let begin = self.place_after(settled.arrival).map_or(self.front.place, |found| found.place);
-        let (mut messages, mut merged) = (0, 0);
+        let mut all = Handed { bytes: before.place.saturating_sub(begin), ..Handed::default() };
         self.each_frame(begin, |bytes, here| {
             let end = here.place + bytes.len() as u64;
             if end > before.place {
                 return false;
             }
-            messages += self.messages(here.place, end) - self.standards(here.place, end);
-            merged += self.merged(here.place, end);
+            let of = self.handed(here.place, end);
+            all.messages += of.messages;
+            all.merged += of.merged;
+            all.missing.frames += of.missing.frames;
+            all.missing.messages += of.missing.messages;
             true
         });
-        (messages, merged, before.place.saturating_sub(begin))
+        all
     }
 
     /// Which frames of its segment begin between the boundary `from` and the place `to` of the same.

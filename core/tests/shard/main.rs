@@ -6,6 +6,7 @@ mod conflation;
 mod counters;
 mod deflate;
 mod failed_sends;
+mod frames;
 mod history;
 mod http;
 mod joins;

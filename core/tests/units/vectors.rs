@@ -96,8 +96,8 @@ impl<'a> Object<'a> {
 }
 
 fn reason(name: &str) -> GapReason {
-    use GapReason::{Ahead, Epoch, Expired, Overrun, Unknown};
-    let all = [Expired, Overrun, Epoch, Ahead, Unknown];
+    use GapReason::{Ahead, Epoch, Expired, Overrun, TooLarge, Unknown};
+    let all = [Expired, Overrun, Epoch, Ahead, Unknown, TooLarge];
     *all.iter().find(|reason| reason.name() == name).unwrap_or_else(|| panic!("{name}"))
 }
 

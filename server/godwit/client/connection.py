@@ -22,6 +22,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.frames import CloseCode
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
@@ -48,6 +49,7 @@ class Loss:
 
     code: int | None
     reason: str
+    is_too_large: bool = False  # a frame was longer than the client takes
 
 
 def now_ms() -> int:
@@ -170,7 +172,9 @@ class Connection:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return next(task for task in tasks if task in done).result()
         except ConnectionClosed as closed:
-            received = closed.rcvd
+            received, sent = closed.rcvd, closed.sent
+            if sent is not None and sent.code == CloseCode.MESSAGE_TOO_BIG and not closed.rcvd_then_sent:
+                return Loss(None, sent.reason, is_too_large=True)
             return Loss(received.code, received.reason) if received else Loss(None, "the connection broke")
         except FrameInvalid as error:
             await _close(socket, 1002, str(error)[:120].encode()[:120].decode(errors="ignore"))

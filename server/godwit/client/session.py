@@ -21,7 +21,7 @@ from .backoff import WISH_MS_MAX, Backoff, wish_of, words_of
 from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
 from .codec.push import Ended, Marked, Notice, Told
 from .codec.reply import Refusal, Reply
-from .errors import ClientClosed
+from .errors import ClientClosed, ClientError
 from .items import Dropped
 from .liveness import Health, Liveness
 from .publishing import Pending, PublishQueue, SentFrames, Settle
@@ -72,6 +72,7 @@ class Session:
         self._last_id = 0
         self._now = 0
         self._opened_at = 0
+        self._was_too_large = False  # the last connection was lost by a frame that is too long
         self._leave_at: int | None = None  # when a draining server wants this client gone
 
     # What the user wants
@@ -117,7 +118,7 @@ class Session:
         """Give the server a new token on this connection."""
         self.wants_token = False
         if self.phase in (Phase.LIVE, Phase.DRAINING):
-            self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
+            self._introduce(token)
 
     def hand_over(self, token: str, now: int, settle: Settled) -> None:
         """Another token, for this connection and later ones; `settle` is called when the server has taken it or will not."""
@@ -155,7 +156,7 @@ class Session:
         self.frames.clear()
         self.liveness.hold(now, False)
         self.handover.is_asked = self.handover.is_under_way and token == self.handover.token
-        self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
+        self._introduce(token)
 
     def receive(self, told: list[Told], now: int) -> None:
         """What one frame brought. Lookup by kind, messages first: this runs once per message."""
@@ -191,7 +192,7 @@ class Session:
                 self._command(Ping, _ignored)
         return None
 
-    def lost(self, now: int, code: int | None = None, reason: str = "") -> None:
+    def lost(self, now: int, code: int | None = None, reason: str = "", *, is_too_large: bool = False) -> None:
         """The connection is gone, or could not be made; `code` is the close code, if one was received."""
         if self.phase is Phase.OVER:
             return
@@ -204,6 +205,11 @@ class Session:
         if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not (is_fresh or is_other):
             self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
+        if is_too_large and self._was_too_large:
+            bytes_max = self.settings.frame_bytes_max
+            self.close(ClientError(f"the server twice sent a frame of more than {bytes_max} bytes (frame_bytes_max)"))
+            return
+        self._was_too_large = is_too_large
         wish = 0 if is_other else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
@@ -299,6 +305,10 @@ class Session:
             self.phase = Phase.DRAINING
         if reconnect_after_ms is not None and self.phase is Phase.DRAINING:
             self._leave_at = self._now + min(reconnect_after_ms, WISH_MS_MAX)
+
+    def _introduce(self, token: str | None) -> None:
+        bytes_max = self.settings.frame_bytes_max
+        self._command(lambda id: Connect(id, token, CLIENT_NAME, bytes_max), self._connected)
 
     def _connected(self, answer: Reply | Refusal) -> None:
         if isinstance(answer, Refusal):

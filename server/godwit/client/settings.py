@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..limits import FRAME_BYTES_MIN, FRAME_BYTES_TOP
 from .arguments import NEVER_MS
 
 
@@ -18,7 +19,9 @@ class Settings:
     publish_queue_bytes_max: int = 16 << 20  # and their bytes
     publish_in_flight_max: int = 500  # of these on the wire; the server allows 1,000 commands
     subjects_max: int = 4_000  # positions kept of one pattern, beside its resume token
-    frame_bytes_max: int = 2 << 20  # of one frame received
+    frame_bytes_max: int = (
+        16 << 20
+    )  # of one frame received; the server is told, and sends a gap in place of a longer one
     connect_timeout_ms: int = 10_000  # to open a connection and be answered
     answer_timeout_ms: int = 10_000  # to answer a ping, else the peer is dead
     ping_interval_ms: int = 25_000  # silence before a ping, where the server names none
@@ -34,3 +37,7 @@ class Settings:
                 raise ValueError(f"{name} is {value!r}; it must be a {'' if is_time else 'whole '}number from 1 up")
             if is_time:  # one so long that it never ends, such as infinity, is that long a whole number
                 object.__setattr__(self, name, NEVER_MS if value >= NEVER_MS else int(value))
+        if not FRAME_BYTES_MIN <= self.frame_bytes_max <= FRAME_BYTES_TOP:
+            raise ValueError(
+                f"frame_bytes_max is {self.frame_bytes_max}; it must be from {FRAME_BYTES_MIN} to {FRAME_BYTES_TOP}"
+            )

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from godwit.client import Client, Settings, Unauthorized
+from godwit.client import Client, ClientError, Settings, Unauthorized
 from godwit.client.tokens import source
 from tests.unit.client.peer import Peer
+from tests.waiting import until
 
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20)
 
@@ -78,3 +79,16 @@ async def test_function_that_closes_its_client_closes_it() -> None:
         async with client:
             with pytest.raises(Exception, match="closed"):
                 await client.connected()
+
+
+async def test_server_that_sends_a_frame_too_long_twice_is_not_asked_a_third_time() -> None:
+    few = Settings(reconnect_first_ms=5, reconnect_max_ms=20, frame_bytes_max=8_192)
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=few) as client:
+        for _ in range(2):
+            await client.connected()
+            await peer.say({"message": "/a", "text": "x" * 8_192})
+            await until(lambda: not client.is_connected)
+        with pytest.raises(ClientError, match="8192 bytes"):
+            await client.publish("/a", 1)
+        commands = [command["connect"]["frame_bytes_max"] for command in peer.heard if "connect" in command]
+        assert commands == [8_192, 8_192]

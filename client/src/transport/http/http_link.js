@@ -10,6 +10,7 @@ import { Code } from "../../codes.js";
 import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
 import { Refused, refusedOf } from "./answer.js";
+import { EventTooBig } from "./events.js";
 import { Polling } from "./polling.js";
 import { Portion } from "./portion.js";
 import { Poster } from "./poster.js";
@@ -212,6 +213,7 @@ export class HttpLink {
    */
   fail(error, isLate = false) {
     if (error instanceof Refused) this.end(error.end);
+    else if (error instanceof EventTooBig) this.end({ code: null, reason: told(error), isTooLarge: true });
     else this.end({ code: null, reason: told(error), isUnusable: isLate && !this.#hasWorked });
   }
 

@@ -170,7 +170,7 @@ export class Polling {
   async #ask(query, signal) {
     const { portion } = this.#host;
     try {
-      const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}`, signal ? { signal } : {});
+      const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}&frame_bytes_max=${this.#host.frameBytesMax}`, signal ? { signal } : {});
       const place = answer.headers.get("godwit-position");
       if (place === null) throw new Error("an answer without a place");
       const text = await this.#host.read(answer);
@@ -191,8 +191,9 @@ export class Polling {
  * @param {boolean} hadPlace
  */
 function replyOf(each, pushes, hadPlace) {
-  const hasGap = pushes.some(({ gap }) => gap !== undefined);
-  const count = pushes.filter(({ message, at }) => message !== undefined && at !== undefined).length;
+  const isTooLarge = (/** @type {Push} */ { gap, reason }) => gap !== undefined && reason === "too_large";
+  const hasGap = pushes.some((push) => push.gap !== undefined && !isTooLarge(push));
+  const count = pushes.filter((push) => (push.message !== undefined && push.at !== undefined) || isTooLarge(push)).length;
   const begun = each.command.last !== undefined ? "history" : "snapshot";
   const outcome = hasGap ? "resync" : hadPlace ? "recovered" : count > 0 ? begun : "live";
   const reply = { id: each.id, ok: "subscribed", subject: each.selector, outcome };

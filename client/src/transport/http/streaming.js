@@ -132,7 +132,7 @@ export class Streaming {
     const timer = after(this.#host.streamTimeoutMs, () => this.#late(stream));
     const patience = setTimeout(() => this.#stream === stream && this.#letGo(), HOLD_MS_MAX);
     try {
-      const answer = await this.#host.ask(`/v1/stream?${pathOf(wanted)}`, { signal: ending.signal });
+      const answer = await this.#host.ask(`/v1/stream?${pathOf(wanted)}&frame_bytes_max=${this.#host.frameBytesMax}`, { signal: ending.signal });
       clearTimeout(patience);
       if (this.#stream !== stream) return;
       this.#letGo();

@@ -17,7 +17,7 @@ import { isPattern } from "../../subject.js";
  * @property {number} [conflate_ms]
  */
 
-/** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, resume_token?: string }} Push as far as places go */
+/** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, reason?: string, resumeToken?: string }} Push as far as places go */
 
 const QUERY_CHARACTERS_MAX = 12_000; // of a node's 16,384 for the whole head
 

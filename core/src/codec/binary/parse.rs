@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::kind;
 use super::varint::Values;
-use crate::codec::json::{check_connect, check_key, parse_resume_token};
+use crate::codec::json::{check_connect, check_frame_bytes, check_key, parse_resume_token};
 use crate::codec::{Bounds, too_many};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Id, Publish, Refusal, Subscribe};
+use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Subscribe};
 use crate::json::{self, JsonFault};
 use crate::limits::Limits;
 use crate::message::Kind;
@@ -101,11 +101,13 @@ fn flags(values: &mut Values<'_>, known: u8) -> Result<u8, Refusal> {
 }
 
 fn connect<'a>(values: &mut Values<'a>) -> Parsed<'a> {
-    let flags = flags(values, 0x03)?;
+    let flags = flags(values, 0x07)?;
     let token = string_if(flags & 1 != 0, values)?;
     let client = string_if(flags & 2 != 0, values)?;
+    let number = if flags & 4 == 0 { None } else { Some(values.varint().ok_or_else(malformed)?) };
     check_connect(token.as_deref(), client.as_deref())?;
-    Ok(Command::Connect { token, client })
+    let frame_bytes_max = number.map(check_frame_bytes).transpose()?;
+    Ok(Command::Connect(Connect { token, client, frame_bytes_max }))
 }
 
 fn subscribe<'a>(values: &mut Values<'a>, bounds: Bounds) -> Result<Subscribe<'a>, Refusal> {

@@ -81,6 +81,7 @@ fn reason_number(reason: GapReason) -> u8 {
         GapReason::Epoch => 2,
         GapReason::Ahead => 3,
         GapReason::Unknown => 4,
+        GapReason::TooLarge => 5,
     }
 }
 

@@ -8,9 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use super::fields::{Field, Fields, Verb, cut, refuse_json, wrong_type};
 use crate::codec::{Bounds, too_many};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Id, Publish, Refusal, Subscribe};
+use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Subscribe};
 use crate::json::{self, Elements, Members};
-use crate::limits::{CLIENT_BYTES_MAX, ID_BYTES_MAX, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX};
+use crate::limits::{
+    CLIENT_BYTES_MAX, FRAME_BYTES_MIN, FRAME_BYTES_TOP, ID_BYTES_MAX, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX,
+    TOKEN_BYTES_MAX,
+};
 use crate::message::Kind;
 use crate::position::{Position, ResumeToken};
 
@@ -99,28 +102,41 @@ fn command<'a>(fields: &Fields<'a>, bounds: Bounds) -> Parsed<'a> {
 }
 
 fn connect(value: &str) -> Parsed<'_> {
-    let mut token = None;
-    let mut client = None;
+    let (mut token, mut client, mut frame_bytes_max) = (None, None, None);
     if !value.starts_with('{') {
         return Err(wrong_type("connect", "an object"));
     }
     for member in Members::new(value, usize::MAX) {
         let (raw, value) = member.map_err(refuse_json)?;
         let text = json::string(value);
-        let slot = match &*json::unescape(raw) {
-            "token" => &mut token,
-            "client" => &mut client,
+        let is_repeated = match &*json::unescape(raw) {
+            "token" => token.replace(text.ok_or_else(|| wrong_type("token", "a string"))?).is_some(),
+            "client" => client.replace(text.ok_or_else(|| wrong_type("client", "a string"))?).is_some(),
+            "frame_bytes_max" => frame_bytes_max.replace(frame_bytes(value)?).is_some(),
             other => {
                 return Err(Refusal::new(Code::FieldUnknown, format!("connect has no field {}", cut(other))));
             }
         };
-        let text = text.ok_or_else(|| wrong_type(if raw == "token" { "token" } else { "client" }, "a string"))?;
-        if slot.replace(text).is_some() {
+        if is_repeated {
             return Err(Refusal::new(Code::CommandMalformed, format!("the key {} is repeated", cut(raw))));
         }
     }
     check_connect(token.as_deref(), client.as_deref())?;
-    Ok(Command::Connect { token, client })
+    Ok(Command::Connect(Connect { token, client, frame_bytes_max }))
+}
+
+fn frame_bytes(raw: &str) -> Result<u32, Refusal> {
+    let is_plain = raw.bytes().all(|byte| byte.is_ascii_digit());
+    check_frame_bytes(raw.parse().ok().filter(|_| is_plain).unwrap_or(u64::MAX))
+}
+
+/// What both wires hold the longest frame to that a client takes.
+pub(in crate::codec) fn check_frame_bytes(bytes: u64) -> Result<u32, Refusal> {
+    let (least, most) = (FRAME_BYTES_MIN as u64, FRAME_BYTES_TOP as u64);
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| (least..=most).contains(&bytes))
+        .ok_or_else(|| Refusal::new(Code::FieldInvalid, format!("frame_bytes_max is a number from {least} to {most}")))
 }
 
 /// What both wires hold a `connect` to.

@@ -233,13 +233,15 @@ impl Shard {
         self.counters.catch_up_messages += messages.len() as u64;
         let mut told = Told::version(cursor.announced);
         for message in messages {
-            encode::private_frame(stream, next_number, &Item::message(message), &mut told, &mut frames.bytes);
+            let item = Item::message(message);
+            let framed = encode::private_frame(stream, next_number, &item, &mut told, &mut frames.bytes);
             frames.notes.push(Note {
                 end: frames.bytes.len(),
                 cursor: id,
                 before: CursorState::Reading(message.arrival.saturating_sub(1)),
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: false,
+                is_too_large: framed.is_too_large,
                 is_tracked: false,
                 messages: 1,
             });

@@ -27,11 +27,13 @@ pub(in crate::shard) struct Poll {
     limit: usize,
     /// When it is given with what there is (monotonic ms).
     deadline_ms: u64,
+    /// The longest element there may be, beyond what one answer holds.
+    frame_bytes_max: usize,
 }
 
 impl Poll {
-    pub(super) fn new(limit: usize, deadline_ms: u64) -> Self {
-        Self { body: Vec::new(), count: 0, limit, deadline_ms }
+    pub(super) fn new(limit: usize, deadline_ms: u64, frame_bytes_max: usize) -> Self {
+        Self { body: Vec::new(), count: 0, limit, deadline_ms, frame_bytes_max }
     }
 }
 
@@ -52,6 +54,10 @@ impl Shard {
     pub(in crate::shard) fn collect(&mut self, socket: u32, frames: &Frames) {
         if let Some(ledger) = &mut self.written.ledger {
             ledger.frames(frames, frames.bytes.len());
+        }
+        if let Some(connection) = self.connections.get(socket) {
+            let (gaps, dropped) = frames.too_large_within(frames.bytes.len());
+            self.counters.count_too_large(connection, gaps, dropped);
         }
         if let Some(poll) = self.poll_mut(socket) {
             poll.body.extend_from_slice(&frames.bytes);
@@ -78,13 +84,16 @@ impl Shard {
             let mut frames = Frames::default();
             if let Some((stream, next_number)) = self.streams.get_with_number(stream_id) {
                 cursor.standard = stream.standard;
-                encode::private_frame(
+                let framed = encode::private_frame(
                     stream,
                     next_number,
                     &Item::message(message),
                     &mut Told::default(),
                     &mut frames.bytes,
                 );
+                if let Some(connection) = self.connections.get(socket).filter(|_| framed.is_too_large) {
+                    self.counters.count_too_large(connection, 0, 1);
+                }
             }
             self.collect(socket, &frames);
         }
@@ -111,7 +120,7 @@ impl Shard {
         poll.body.extend_from_slice(&private);
         let is_full = poll.count >= poll.limit || poll.body.len() >= GATHER_BYTES;
         let is_over = now_ms >= poll.deadline_ms || !poll.body.is_empty();
-        if poll.body.len() > BODY_BYTES_MAX {
+        if poll.body.len() > BODY_BYTES_MAX + poll.frame_bytes_max {
             let refused = http::refuse(Code::BodyTooBig, "this is too much for one answer: take /v1/stream");
             self.leave_poll(socket);
             self.answer_refusal(socket, &refused);

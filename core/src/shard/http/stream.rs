@@ -7,6 +7,7 @@ use super::event_ids::EventIds;
 use crate::codec::Wire;
 use crate::command::Id;
 use crate::http::{self, Answer, Head, Listen, Method, Refused, Way};
+use crate::limits::FRAME_BYTES_DEFAULT;
 use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::session::Step;
@@ -55,6 +56,10 @@ impl Shard {
         let deadline_ms = self.now.mono_ms + listen.wait_ms;
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         connection.phase = Phase::Open;
+        if listen.frame_bytes_max.is_some() || connection.papers.is_some() {
+            connection.papers().frame_bytes_max = listen.frame_bytes_max;
+        }
+        let frame_bytes_max = listen.frame_bytes_max.unwrap_or(FRAME_BYTES_DEFAULT as u32) as usize;
         connection.wire = wire;
         if wire != Wire::Poll {
             self.counters.count_opened(connection, wire);
@@ -64,7 +69,7 @@ impl Shard {
         let names: Vec<&str> = selectors.iter().map(Selector::text).collect();
         let exchange = connection.exchange();
         exchange.event_ids = Some(Box::new(EventIds::new(&names, wire == Wire::SseMany)));
-        exchange.poll = (wire == Wire::Poll).then(|| Box::new(Poll::new(listen.limit, deadline_ms)));
+        exchange.poll = (wire == Wire::Poll).then(|| Box::new(Poll::new(listen.limit, deadline_ms, frame_bytes_max)));
         for (subscribe, selector) in listen.subscribes.iter().zip(selectors) {
             if let Err(refusal) = self.subscribe(socket, &Id::None, subscribe, selector) {
                 self.leave_all(socket);

@@ -1,6 +1,8 @@
 //! The step from HTTP to WebSocket.
+use std::borrow::Cow;
+
 use super::Taken;
-use crate::command::Id;
+use crate::command::{Connect, Id};
 use crate::http::{self, Head};
 use crate::shard::connection::Phase;
 use crate::shard::mqtt::Mqtt;
@@ -33,7 +35,8 @@ impl Shard {
         }
         self.make_ready(socket);
         if upgrade.token.is_some() || !upgrade.wire.is_mqtt() && self.is_known_by_certificate(socket) {
-            let step = self.connect(socket, &Id::None, upgrade.token.as_deref(), None);
+            let token = upgrade.token.as_deref().map(Cow::Borrowed);
+            let step = self.connect(socket, &Id::None, &Connect { token, client: None, frame_bytes_max: None });
             self.after_step(socket, step, &[], 0);
         }
         if !behind.is_empty() {

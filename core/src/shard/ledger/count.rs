@@ -6,12 +6,16 @@ use crate::journal::{LATENCY_BUCKETS, latency_bucket};
 use crate::shard::outbound::{Frames, Note, Passed};
 use crate::shard::{Outlet, Shard};
 use crate::stream::Source;
+use crate::window::Handed;
 
 impl Ledger {
     /// Frames of a stream's window left for a cursor.
-    pub(in crate::shard) fn slice(&mut self, cursor: u32, messages: u64, merged: u64, bytes: usize) {
+    pub(in crate::shard) fn slice(&mut self, cursor: u32, handed: &Handed) {
         if self.keeps_deliveries {
-            self.grow(cursor, messages, bytes as u64).conflated += merged;
+            let range = self.grow(cursor, handed.messages, handed.bytes);
+            range.conflated += handed.merged;
+            range.gaps += handed.missing.frames;
+            range.gap_count += handed.missing.messages;
         }
     }
 
@@ -41,8 +45,16 @@ impl Ledger {
                 start = note.end;
                 continue;
             }
-            let range = self.grow(note.cursor, u64::from(note.messages.min(1)), (note.end - start) as u64);
-            range.conflated += u64::from(note.messages.saturating_sub(1));
+            let bytes = (note.end - start) as u64;
+            if note.is_too_large {
+                let range = self.grow(note.cursor, 0, bytes);
+                range.gaps += u64::from(note.messages.min(1));
+                range.gap_count += u64::from(note.messages);
+            } else {
+                let range = self.grow(note.cursor, u64::from(note.messages.min(1)), bytes);
+                range.conflated += u64::from(note.messages.saturating_sub(1));
+            }
+            let range = self.at(note.cursor);
             if matches!(note.before, CursorState::Behind(_) | CursorState::Reading(_)) && note.messages > 0 {
                 range.to = range.to.max(note.sequence + u64::from(note.messages));
             }
@@ -145,12 +157,14 @@ impl Shard {
         if stream.conflate_ms == 0 || !matches!(stream.source, Source::Pattern(_)) {
             return;
         }
-        let (messages, merged, bytes) = window.unsettled(place);
+        let handed = window.unsettled(place);
         if let Some(ledger) = &mut self.written.ledger {
             let range = ledger.at(id);
-            range.count = range.count.saturating_sub(messages);
-            range.conflated = range.conflated.saturating_sub(merged);
-            range.bytes = range.bytes.saturating_sub(bytes);
+            range.count = range.count.saturating_sub(handed.messages);
+            range.conflated = range.conflated.saturating_sub(handed.merged);
+            range.gaps = range.gaps.saturating_sub(handed.missing.frames);
+            range.gap_count = range.gap_count.saturating_sub(handed.missing.messages);
+            range.bytes = range.bytes.saturating_sub(handed.bytes);
         }
     }
 

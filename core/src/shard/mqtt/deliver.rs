@@ -216,6 +216,7 @@ impl Shard {
                     before,
                     sequence: 0,
                     is_standard: false,
+                    is_too_large: false,
                     is_tracked,
                     messages,
                 });
@@ -278,6 +279,7 @@ impl Shard {
                 before: CursorState::Behind(message.arrival - 1),
                 sequence: message.sequence.saturating_sub(1),
                 is_standard: message.sequence == 0,
+                is_too_large: false,
                 is_tracked,
                 messages: u32::from(message.sequence > 0),
             });

@@ -55,11 +55,15 @@ impl Shard {
         if let Some(window) = &stream.window
             && let Some(connection) = self.connections.get(cursor.connection)
         {
-            let messages = window.messages(from, from + count as u64);
-            self.counters.of(connection).messages_out += messages;
+            let to = from + count as u64;
+            let missing = window.missing(from, to);
+            let too_large = missing.frames + missing.standard_frames;
+            self.counters.of(connection).messages_out += window.messages(from, to) - too_large;
+            if too_large > 0 {
+                self.counters.count_too_large(connection, missing.frames, missing.standards);
+            }
             if let Some(ledger) = &mut self.written.ledger {
-                let placed = messages - window.standards(from, from + count as u64);
-                ledger.slice(cursor_id, placed, window.merged(from, from + count as u64), count);
+                ledger.slice(cursor_id, &window.handed(from, to));
                 if count == bytes {
                     ledger.time(cursor.stream, stream.fresh_us, out);
                 }
@@ -91,6 +95,8 @@ impl Shard {
         self.note_frames(&frames, count, out);
         if let Some(connection) = self.connections.get(socket) {
             self.counters.of(connection).messages_out += frames.messages_within(count);
+            let (gaps, dropped) = frames.too_large_within(count);
+            self.counters.count_too_large(connection, gaps, dropped);
         }
         if count < frames.bytes.len() {
             self.keep_rest(socket, &mut frames, count);

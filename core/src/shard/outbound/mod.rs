@@ -1,17 +1,19 @@
 //! From streams to sockets: walks the cursors of the streams that grew and hands the kernel one slice for each connection.
 //! Owns what is in flight, and that a connection has at most one send in flight; what became of a send is `land`'s.
+mod frames;
 mod land;
 mod rest;
 mod singles;
 
+pub(super) use frames::{Frames, Note, Passed};
 pub(super) use rest::Rest;
 
 use super::connection::Phase;
 use super::{Outlet, Sending, Shard};
 use crate::codec::Wire;
 use crate::codes::Code;
-use crate::conflation::Part;
 use crate::cursor::{CursorState, NONE};
+use crate::window::Missing;
 
 /// Most bytes gathered for one connection at a time.
 pub(super) const GATHER_BYTES: usize = 64 * 1024;
@@ -43,65 +45,6 @@ pub(super) enum Load {
     /// What is left of a large frame.
     Rest(Rest),
     Answered,
-}
-
-/// Frames made for one connection: its private bytes first, then frames of its cursors.
-#[derive(Debug, Default)]
-pub(super) struct Frames {
-    pub bytes: Vec<u8>,
-    /// How many of the bytes are private.
-    pub private: usize,
-    pub notes: Vec<Note>,
-    /// Messages that cursors pass over with these frames: their clients have them, or do not want them.
-    pub passed: Vec<Passed>,
-    /// What the noted frames were merged from, one for each; empty where they are single messages.
-    pub merged: Vec<Part>,
-}
-
-/// One message that a cursor passes over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
-    pub cursor: u32,
-    pub arrival: u64,
-    /// Of a subject's stream: its number in the log; else 0.
-    pub sequence: u64,
-}
-
-impl Frames {
-    /// Where the cursor of merged frames stands that were cut at `count` bytes: before the first message that was not sent, and in the midst
-    /// of no frame's messages. None where all were sent, or they were not merged.
-    pub(super) fn merged_before(&self, count: usize) -> Option<u64> {
-        let begins = std::iter::once(self.private).chain(self.notes.iter().map(|note| note.end));
-        let unsent =
-            begins.zip(&self.merged).filter(|(start, _)| *start >= count).map(|(_, part)| part.first - 1).min()?;
-        // In order of their last message.
-        let straddles =
-            |before: u64, part: &Part| if part.message.arrival > before { before.min(part.first - 1) } else { before };
-        Some(self.merged.iter().rev().fold(unsent, straddles))
-    }
-
-    /// Messages of which the first `count` bytes hold something; what is private has been counted where it was written.
-    pub(super) fn messages_within(&self, count: usize) -> u64 {
-        if count <= self.private {
-            return 0;
-        }
-        (self.notes.partition_point(|note| note.end < count) + 1).min(self.notes.len()) as u64
-    }
-}
-
-/// One frame of a buffer, and where its cursor stands if the frame is not sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Note {
-    pub end: usize,
-    pub cursor: u32,
-    pub before: CursorState,
-    /// Of a subject's stream: the last sequence before the frame; 0 not known.
-    pub sequence: u64,
-    pub is_standard: bool,
-    /// MQTT: the client has yet to settle it.
-    pub is_tracked: bool,
-    /// How many messages with a place of their own the frame is; 0 of a standard one, and of a resume token.
-    pub messages: u32,
 }
 
 impl Shard {
@@ -365,6 +308,7 @@ impl Shard {
                     before: CursorState::Live(before.place),
                     sequence: 0,
                     is_standard: false,
+                    is_too_large: window.missing(before.place, place) != Missing::default(),
                     is_tracked: false,
                     messages: window.placed(before.place, place) as u32,
                 };

@@ -57,8 +57,8 @@ impl Shard {
             return;
         }
         let Some((stream, next_number)) = self.streams.get_with_number(cursor.stream) else { return };
-        let begin = encode::private_frame(stream, next_number, &Item::message(message), told, &mut frames.bytes);
-        self.press.squeeze(stream.window_bits, &mut frames.bytes, begin);
+        let framed = encode::private_frame(stream, next_number, &Item::message(message), told, &mut frames.bytes);
+        self.press.squeeze(stream.window_bits, &mut frames.bytes, framed.begin);
         if let Source::Subject(_) = stream.source {
             cursor.announced = told.version;
         }
@@ -68,6 +68,7 @@ impl Shard {
             before: CursorState::Behind(message.arrival - 1),
             sequence: message.sequence.saturating_sub(1),
             is_standard: message.sequence == 0,
+            is_too_large: framed.is_too_large,
             is_tracked: false,
             messages: u32::from(message.sequence > 0),
         });

@@ -120,7 +120,7 @@ impl Numbers {
 
 fn gap(found: &mut Map<String, Value>, mut bytes: Bytes<'_>) {
     let flags = bytes.byte();
-    let reason = ["expired", "overrun", "epoch", "ahead", "unknown"][usize::from(bytes.byte())];
+    let reason = ["expired", "overrun", "epoch", "ahead", "unknown", "too_large"][usize::from(bytes.byte())];
     found.insert("reason".into(), json!(reason));
     found.insert("gap".into(), json!(bytes.string()));
     for (flag, name) in [(1, "after"), (2, "at")] {

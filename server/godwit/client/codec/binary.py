@@ -20,7 +20,14 @@ from .values import Reader, Writer
 
 KINDS = (Kind.JSON, Kind.TEXT, Kind.BYTES)
 OUTCOMES = (Outcome.SNAPSHOT, Outcome.RECOVERED, Outcome.HISTORY, Outcome.LIVE, Outcome.RESYNC)
-REASONS = (GapReason.EXPIRED, GapReason.OVERRUN, GapReason.EPOCH, GapReason.AHEAD, GapReason.UNKNOWN)
+REASONS = (
+    GapReason.EXPIRED,
+    GapReason.OVERRUN,
+    GapReason.EPOCH,
+    GapReason.AHEAD,
+    GapReason.UNKNOWN,
+    GapReason.TOO_LARGE,
+)
 RETAIN = {None: 0, True: 1, False: 2}
 ACKS = {None: 0, Ack.CACHED: 0, Ack.REPLICATED: 4, Ack.DISK: 8}
 
@@ -105,12 +112,14 @@ def _after_type(frame: bytes) -> Reader:
 
 def _written(command: Command) -> bytes:
     match command:
-        case Connect(id, token, client):
+        case Connect(id, token, client, frame_bytes_max):
             writer = _begun(0x40, id)
-            writer.byte(0x02 if token is None else 0x03)
+            writer.byte(0x02 | (0 if token is None else 0x01) | (0 if frame_bytes_max is None else 0x04))
             if token is not None:
                 writer.string(token)
             writer.string(client)
+            if frame_bytes_max is not None:
+                writer.varint(frame_bytes_max)
         case Subscribe():
             writer = _subscribe(command)
         case Unsubscribe(id, selector):

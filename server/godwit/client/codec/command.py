@@ -18,6 +18,7 @@ class Connect:
     id: int
     token: str | None
     client: str
+    frame_bytes_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,9 @@ class JsonEncoding:
 
 def _written(command: Connect | Subscribe | Unsubscribe | Ping | Watch | Unwatch) -> bytes:
     match command:
-        case Connect(id, token, client):
-            return _to_json({"id": id, "connect": {"client": client} | ({} if token is None else {"token": token})})
+        case Connect(id, token, client, frame_bytes_max):
+            fields = {"client": client, "token": token, "frame_bytes_max": frame_bytes_max}
+            return _to_json({"id": id, "connect": {name: value for name, value in fields.items() if value is not None}})
         case Subscribe():
             return _to_json(_subscribe(command))
         case Unsubscribe(id, selector):
