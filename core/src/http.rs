@@ -5,6 +5,7 @@
 
 mod answer;
 mod chunked;
+mod commands;
 mod content;
 mod extensions;
 mod head;
@@ -14,6 +15,7 @@ mod upgrade;
 
 pub use answer::{Answer, Cors, Refused, Shape, refuse};
 pub use chunked::Chunked;
+pub use commands::{Asked, ListenMany, Wish, read_commands};
 pub use content::{check_publishes, media_of};
 pub use head::{Framing, Head, Method, read_head};
 pub use query::{Listen, Way, find_token, has_subject, read_listen, read_produce, read_subject};

@@ -102,8 +102,8 @@ pub fn reply(wire: Wire, out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>) {
     match wire {
         Wire::Json => json::put_reply(out, id, reply),
         Wire::Binary => binary::put_reply(out, id, reply),
-        Wire::Sse => sse::put_reply(out, reply, true),
-        Wire::SseMany => sse::put_reply(out, reply, false),
+        Wire::Sse => sse::put_reply(out, id, reply, true),
+        Wire::SseMany => sse::put_reply(out, id, reply, false),
         // What an HTTP request is answered is the exchange's.
         Wire::Poll => {}
         Wire::Mqtt(_) | Wire::MqttParts | Wire::MqttShared(_) => {}

@@ -50,19 +50,25 @@ const fn name(push: &Push<'_>) -> &'static str {
     }
 }
 
-/// Appends `subscribed`, the first event of each subscription. Its id is where a client stands that gets nothing before
+/// Appends the answer to a command of a stream: `subscribed`, the first event of each subscription, `watching`, or `refused`. Its id is where a client stands that gets nothing before
 /// what comes live.
-pub(super) fn put_reply(out: &mut Vec<u8>, reply: &Reply<'_>, has_ids: bool) {
-    let Reply::Subscribed { at, outcome, count, .. } = reply else { return };
-    if has_ids
-        && *outcome != Outcome::Resync
-        && *count == Some(0)
-        && let Some(at) = *at
-    {
-        put_id(out, at);
+pub(super) fn put_reply(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>, has_ids: bool) {
+    match reply {
+        Reply::Subscribed { at, outcome, count, .. } => {
+            if has_ids
+                && *outcome != Outcome::Resync
+                && *count == Some(0)
+                && let Some(at) = *at
+            {
+                put_id(out, at);
+            }
+            put(out, "event: subscribed\n");
+        }
+        Reply::Watching { .. } => put(out, "event: watching\n"),
+        Reply::Error { .. } => put(out, "event: refused\n"),
+        _ => return,
     }
-    put(out, "event: subscribed\n");
-    put_data(out, |out| put_reply_object(out, &Id::None, reply));
+    put_data(out, |out| put_reply_object(out, id, reply));
 }
 
 /// The longest line with an id of several subscriptions: name, resume token, digest, end.

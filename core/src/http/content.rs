@@ -93,7 +93,6 @@ pub const fn media_of(kind: Kind) -> &'static str {
 /// # Errors
 /// What it is instead.
 pub fn check_publishes(head: &Head<'_>, body: &[u8]) -> Result<(), Refusal> {
-    check_coding(head)?;
     if head.query.split('&').any(|pair| !pair.is_empty() && !pair.starts_with("token=")) {
         return Err(Refusal::new(
             Code::FieldUnknown,
@@ -103,14 +102,17 @@ pub fn check_publishes(head: &Head<'_>, body: &[u8]) -> Result<(), Refusal> {
     if head.idempotency_key.is_some() {
         return Err(Refusal::new(Code::KeyInvalid, "without a subject in the query, each publish names its own key"));
     }
+    check_array(head, body, "without a subject in the query, the body is an array of publishes in application/json")
+}
+
+/// That a body is an array of commands; `sentence` says so to who sent another.
+pub(super) fn check_array(head: &Head<'_>, body: &[u8], sentence: &str) -> Result<(), Refusal> {
+    check_coding(head)?;
     if kind_of(head.content_type)? != Kind::Json {
-        return Err(Refusal::new(Code::MediaUnsupported, "several publishes are an array in application/json"));
+        return Err(Refusal::new(Code::MediaUnsupported, sentence));
     }
     if body.trim_ascii_start().first() != Some(&b'[') {
-        return Err(Refusal::new(
-            Code::CommandMalformed,
-            "without a subject in the query, the body is an array of publishes",
-        ));
+        return Err(Refusal::new(Code::CommandMalformed, sentence));
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub enum Way {
 type Pair<'a> = (&'a str, Cow<'a, str>);
 
 /// The parameters in their order, decoded; `token` is left out.
-fn pairs<'a>(query: &'a str) -> impl Iterator<Item = Result<Pair<'a>, Refusal>> {
+pub(super) fn pairs<'a>(query: &'a str) -> impl Iterator<Item = Result<Pair<'a>, Refusal>> {
     query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("token=")).map(|pair| {
         let (name, raw) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decode(raw).ok_or_else(|| invalid(format!("{} does not decode to text", cut(name))))?;
@@ -55,7 +55,7 @@ fn invalid(reason: impl Into<String>) -> Refusal {
     Refusal::new(Code::FieldInvalid, reason)
 }
 
-fn unknown(name: &str) -> Refusal {
+pub(super) fn unknown(name: &str) -> Refusal {
     Refusal::new(Code::FieldUnknown, format!("there is no parameter {}", cut(name)))
 }
 
@@ -64,7 +64,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// Puts a parameter's value in its place, once.
-fn set<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Refusal> {
+pub(super) fn set<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Refusal> {
     if slot.replace(value).is_some() { Err(invalid(format!("{name} is repeated"))) } else { Ok(()) }
 }
 
@@ -252,13 +252,16 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
         subscribe.gap_from_oldest = on_gap.unwrap_or(false);
         subscribe.conflate_ms = conflate_ms.unwrap_or(0);
     }
-    // The field is newer than the URL: a browser repeats the URL and adds the field.
-    let last_id = head.last_event_id.or(last_id.as_ref().map(|id| id.as_bytes())).filter(|id| !id.is_empty());
-    if let Some(id) = last_id {
-        resume(&mut subscribes, id);
+    if let Some(id) = last_event_id(head, last_id.as_deref()) {
+        resume(subscribes.iter_mut().collect(), id);
     }
     let wait_ms = wait.unwrap_or(0).saturating_mul(1000).min(limits.poll_ms_max);
     Ok(Listen { subscribes, limit, wait_ms, frame_bytes_max: frame_bytes })
+}
+
+/// The id that a stream is resumed from: the field is newer than the URL, since a browser repeats the URL and adds the field.
+pub(super) fn last_event_id<'a>(head: &Head<'a>, parameter: Option<&'a str>) -> Option<&'a [u8]> {
+    head.last_event_id.or(parameter.map(str::as_bytes)).filter(|id| !id.is_empty())
 }
 
 fn subscribe(selector: Cow<'_, str>) -> Subscribe<'_> {
@@ -275,7 +278,7 @@ fn subscribe(selector: Cow<'_, str>) -> Subscribe<'_> {
 }
 
 /// The longest event or element that a client takes, cut to what may be said.
-fn frame_bytes_max(name: &str, value: &str) -> Result<u32, Refusal> {
+pub(super) fn frame_bytes_max(name: &str, value: &str) -> Result<u32, Refusal> {
     let bytes = number(name, value)?.clamp(FRAME_BYTES_MIN as u64, FRAME_BYTES_TOP as u64);
     Ok(bytes as u32)
 }
@@ -321,9 +324,9 @@ const NOWHERE: ResumeToken = ResumeToken { run: 0, arrival: 0, time_ms: 0 };
 
 /// Places subscriptions where the last event's id says. One that is none of ours places all of them nowhere: the client is
 /// told that it was not recovered, never given what it cannot have missed.
-fn resume(subscribes: &mut [Subscribe<'_>], id: &[u8]) {
+pub(super) fn resume(mut subscribes: Vec<&mut Subscribe<'_>>, id: &[u8]) {
     let text = std::str::from_utf8(id).ok().filter(|text| text.len() <= RESUME_TOKEN_BYTES_MAX);
-    if let ([only], Some(at)) = (&mut *subscribes, text.and_then(Position::parse))
+    if let ([only], Some(at)) = (subscribes.as_mut_slice(), text.and_then(Position::parse))
         && matches!(Selector::parse(&only.selector), Ok(Selector::Subject(_)))
     {
         (only.after, only.since) = (Some(at), None);

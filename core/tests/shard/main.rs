@@ -22,6 +22,7 @@ mod rights;
 mod runs;
 mod sessions;
 mod standard;
+mod streams;
 mod unread;
 mod visible;
 mod world;

@@ -6,6 +6,7 @@ mod body;
 mod consume;
 mod end;
 mod event_ids;
+mod many;
 mod pages;
 mod produce;
 mod route;
@@ -231,7 +232,7 @@ impl Shard {
 
     /// A listener's first bytes must not fall among an earlier answer's: it begins when those have left.
     fn must_wait(&mut self, socket: u32, head: &Head<'_>) -> bool {
-        let listens = matches!(head.path, "/v1/messages" | "/v1/stream") && head.method != Method::Post;
+        let listens = head.path == "/v1/stream" || head.path == "/v1/messages" && head.method != Method::Post;
         if listens {
             self.commit();
         }

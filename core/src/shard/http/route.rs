@@ -41,7 +41,7 @@ impl Path {
     const fn allow(self) -> &'static str {
         match self {
             Self::Live => "Allow: GET, OPTIONS\r\n",
-            Self::Messages | Self::Server => "Allow: GET, HEAD, POST, OPTIONS\r\n",
+            Self::Messages | Self::Stream | Self::Server => "Allow: GET, HEAD, POST, OPTIONS\r\n",
             _ => "Allow: GET, HEAD, OPTIONS\r\n",
         }
     }
@@ -49,7 +49,7 @@ impl Path {
     /// The same with what a page is told before it asks.
     const fn allow_pages(self) -> &'static str {
         match self {
-            Self::Messages | Self::Server => PAGES_MAY_POST,
+            Self::Messages | Self::Stream | Self::Server => PAGES_MAY_POST,
             _ => PAGES_MAY_GET,
         }
     }
@@ -71,8 +71,8 @@ impl Shard {
                 self.answer(socket, &Answer { status: 204, lines, ..Answer::default() });
                 return Ok(Step::Done);
             }
-            (Path::Messages, Method::Post | Method::Get | Method::Head) => {}
-            (Path::Index | Path::OpenApi | Path::Snapshot | Path::Stream, Method::Get | Method::Head) => {}
+            (Path::Messages | Path::Stream, Method::Post | Method::Get | Method::Head) => {}
+            (Path::Index | Path::OpenApi | Path::Snapshot, Method::Get | Method::Head) => {}
             _ => {
                 return Err(Refused {
                     code: Code::MethodForbidden,
@@ -119,6 +119,7 @@ impl Shard {
             }
             Path::Messages if head.method == Method::Post => self.produce_many(socket, head, body, done),
             Path::Snapshot => self.show_snapshot(socket, head),
+            Path::Stream if head.method == Method::Post => self.listen_many(socket, head, body),
             Path::Stream => self.listen(socket, head, Way::Stream),
             _ => self.listen(socket, head, Way::Consume),
         }

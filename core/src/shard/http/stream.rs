@@ -48,27 +48,32 @@ impl Shard {
         self.answer(socket, &Answer { status: 200, media: "text/event-stream", lines: STREAM_LINES, body: &[] });
     }
 
-    fn seat(&mut self, socket: u32, listen: &Listen<'_>, selectors: &[Selector], wire: Wire) -> Result<Step, Refused> {
+    /// Makes a connection that asks for requests one that listens: nothing of what it listens to has begun.
+    pub(super) fn open_stream(&mut self, socket: u32, wire: Wire, frame_bytes_max: Option<u32>, event_ids: EventIds) {
         self.commit();
         if wire != Wire::Poll {
             self.begin_stream(socket);
         }
-        let deadline_ms = self.now.mono_ms + listen.wait_ms;
-        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.phase = Phase::Open;
-        if listen.frame_bytes_max.is_some() || connection.papers.is_some() {
-            connection.papers().frame_bytes_max = listen.frame_bytes_max;
+        if frame_bytes_max.is_some() || connection.papers.is_some() {
+            connection.papers().frame_bytes_max = frame_bytes_max;
         }
-        let frame_bytes_max = listen.frame_bytes_max.unwrap_or(FRAME_BYTES_DEFAULT as u32) as usize;
         connection.wire = wire;
         if wire != Wire::Poll {
             self.counters.count_opened(connection, wire);
         }
+        connection.exchange().event_ids = Some(Box::new(event_ids));
         self.announce_connection(socket);
-        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+    }
+
+    fn seat(&mut self, socket: u32, listen: &Listen<'_>, selectors: &[Selector], wire: Wire) -> Result<Step, Refused> {
         let names: Vec<&str> = selectors.iter().map(Selector::text).collect();
+        self.open_stream(socket, wire, listen.frame_bytes_max, EventIds::new(&names, wire == Wire::SseMany));
+        let deadline_ms = self.now.mono_ms + listen.wait_ms;
+        let frame_bytes_max = listen.frame_bytes_max.unwrap_or(FRAME_BYTES_DEFAULT as u32) as usize;
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         let exchange = connection.exchange();
-        exchange.event_ids = Some(Box::new(EventIds::new(&names, wire == Wire::SseMany)));
         exchange.poll = (wire == Wire::Poll).then(|| Box::new(Poll::new(listen.limit, deadline_ms, frame_bytes_max)));
         for (subscribe, selector) in listen.subscribes.iter().zip(selectors) {
             if let Err(refusal) = self.subscribe(socket, &Id::None, subscribe, selector) {
