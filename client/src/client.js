@@ -52,6 +52,7 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {PositionStore} [positions] from which subscriptions start, and to which their stands are saved
  * @property {number | null} [pauseHiddenMs] leave the server when the page was hidden so long, and come back when it is
  *   looked at; null, the default: stay
+ * @property {"poll" | "stay"} [whenHidden] over HTTP/1.1: a hidden page asks every 5 s, the default, or keeps its connection
  * @property {Partial<Settings>} [settings]
  * @property {Log} [log] where gaps and lost connections are told; the console by default
  * @property {WayName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
@@ -123,7 +124,7 @@ export class Client {
     newEncoding(encoding); // an unknown one is told at once
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function");
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
-    this.#ways = new Ways(options.transport ?? "auto", encoding, platform, this.#session.settings);
+    this.#ways = new Ways(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,
@@ -214,7 +215,7 @@ export class Client {
     checkSubject(subject);
     checkPublish(options);
     const { once = true, signal, ...fields } = options;
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason ?? new ClientError("the publish was aborted");
     const key = fields.key ?? (once ? this.#nextKey() : null);
     const { kind, written } = contentOf(content);
     const draft = new Draft(subject, kind, written, { ...fields, key });

@@ -17,18 +17,10 @@
 //         └── ClientClosed        the client was closed by its own side
 
 /** The root: `error instanceof GodwitError` is everything that Godwit raises on purpose. */
-export class GodwitError extends Error {
-  static {
-    this.prototype.name = "GodwitError";
-  }
-}
+export class GodwitError extends Error {}
 
 /** A subject or pattern that the contract does not allow, and which of its rules it breaks. */
 export class SubjectInvalid extends GodwitError {
-  static {
-    this.prototype.name = "SubjectInvalid";
-  }
-
   /**
    * @param {string} subject
    * @param {string} reason
@@ -42,10 +34,6 @@ export class SubjectInvalid extends GodwitError {
 
 /** A text that is no position `EPOCH.SEQUENCE`, or a saved place that is none. */
 export class PositionInvalid extends GodwitError {
-  static {
-    this.prototype.name = "PositionInvalid";
-  }
-
   /** @param {string} text */
   constructor(text) {
     super(
@@ -76,10 +64,6 @@ export class PositionFileHeld extends GodwitError {
 
 /** A file that holds no saved positions. It is left as it is: what it was may matter more than a fresh start. */
 export class PositionFileInvalid extends GodwitError {
-  static {
-    this.prototype.name = "PositionFileInvalid";
-  }
-
   /**
    * @param {string} path
    * @param {string} why
@@ -93,10 +77,6 @@ export class PositionFileInvalid extends GodwitError {
 
 /** The node refused one command: `code`, its word `codeName`, and `retry`: may the same command succeed later. */
 export class CommandRefused extends GodwitError {
-  static {
-    this.prototype.name = "CommandRefused";
-  }
-
   /**
    * @param {number} code
    * @param {string} codeName
@@ -122,10 +102,6 @@ export class CommandRefused extends GodwitError {
 
 /** The session is over, by this closing code, and the client does not come back. */
 export class SessionClosed extends GodwitError {
-  static {
-    this.prototype.name = "SessionClosed";
-  }
-
   /**
    * @param {number} code
    * @param {string} reason
@@ -138,25 +114,13 @@ export class SessionClosed extends GodwitError {
 }
 
 /** The root of what only the client raises. */
-export class ClientError extends GodwitError {
-  static {
-    this.prototype.name = "ClientError";
-  }
-}
+export class ClientError extends GodwitError {}
 
 /** The peer broke the protocol; the sentence shows the frame's beginning. */
-export class FrameInvalid extends ClientError {
-  static {
-    this.prototype.name = "FrameInvalid";
-  }
-}
+export class FrameInvalid extends ClientError {}
 
 /** One client has one subscription per selector. */
 export class SubscriptionExists extends ClientError {
-  static {
-    this.prototype.name = "SubscriptionExists";
-  }
-
   /** @param {string} selector */
   constructor(selector) {
     super(`${selector} is subscribed or watched already; close that first, or use a second Client`);
@@ -166,10 +130,6 @@ export class SubscriptionExists extends ClientError {
 
 /** A limit on unanswered publishes was met; nothing of the refused one was kept. */
 export class PublishQueueFull extends ClientError {
-  static {
-    this.prototype.name = "PublishQueueFull";
-  }
-
   /**
    * @param {string} limit
    * @param {number} value
@@ -182,10 +142,6 @@ export class PublishQueueFull extends ClientError {
 
 /** Nobody knows whether the server took the message. */
 export class AnswerLost extends ClientError {
-  static {
-    this.prototype.name = "AnswerLost";
-  }
-
   /** @param {string} subject */
   constructor(subject) {
     super(`the connection ended before ${subject} was acknowledged, and it is not sent again: it has no key, or another token was set meanwhile`);
@@ -195,10 +151,6 @@ export class AnswerLost extends ClientError {
 
 /** A request was published, and no reply came. */
 export class ReplyTimeout extends ClientError {
-  static {
-    this.prototype.name = "ReplyTimeout";
-  }
-
   /**
    * @param {string} subject
    * @param {number} timeoutMs
@@ -211,10 +163,6 @@ export class ReplyTimeout extends ClientError {
 
 /** Nothing can be asked of a closed client. */
 export class ClientClosed extends ClientError {
-  static {
-    this.prototype.name = "ClientClosed";
-  }
-
   /** @param {string} [what] the client, or one subscription of it */
   constructor(what = "the client") {
     super(`${what} is closed`);
@@ -222,8 +170,23 @@ export class ClientClosed extends ClientError {
 }
 
 /** Throw it in a token function to end the client, because no token will come; any other error is tried again. */
-export class Unauthorized extends ClientError {
-  static {
-    this.prototype.name = "Unauthorized";
-  }
-}
+export class Unauthorized extends ClientError {}
+
+// A class that is minified keeps its name here; a static block would leave out browsers that work otherwise.
+const NAMES = {
+  GodwitError,
+  SubjectInvalid,
+  PositionInvalid,
+  PositionFileInvalid,
+  CommandRefused,
+  SessionClosed,
+  ClientError,
+  FrameInvalid,
+  SubscriptionExists,
+  PublishQueueFull,
+  AnswerLost,
+  ReplyTimeout,
+  ClientClosed,
+  Unauthorized,
+};
+for (const [name, { prototype }] of Object.entries(NAMES)) prototype.name = name;

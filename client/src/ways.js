@@ -40,7 +40,7 @@ export class Ways {
   /**
    * @param {WayName | "auto" | Transport} choice
    * @param {EncodingName} encoding
-   * @param {Platform} platform
+   * @param {Platform & { whenHidden?: "poll" | "stay" | undefined }} platform
    * @param {Readonly<Settings>} settings
    */
   constructor(choice, encoding, platform, settings) {
@@ -171,11 +171,14 @@ function release(timer) {
 /**
  * @param {WayName | "auto" | Transport} choice
  * @param {EncodingName} encoding
- * @param {Platform} platform
+ * @param {Platform & { whenHidden?: "poll" | "stay" | undefined }} platform
  * @param {number} connectTimeoutMs
  * @returns {Way[]}
  */
 function waysOf(choice, encoding, platform, connectTimeoutMs) {
+  if (![undefined, "poll", "stay"].includes(platform.whenHidden)) {
+    throw new TypeError(`${JSON.stringify(platform.whenHidden)} is not a valid whenHidden: expected "poll" or "stay"`);
+  }
   if (typeof choice === "function") return [{ name: "custom", open: choice, encoding, connectTimeoutMs }];
   /** @type {(name: "sse" | "poll") => Way} */
   const http = (name) => ({ name, open: httpTransport(name, platform), encoding: "json", connectTimeoutMs });

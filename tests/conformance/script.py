@@ -28,9 +28,14 @@ class Stream:
         self._session, self._answer = session, answer
 
     @classmethod
-    async def open(cls, url: str, last_id: str) -> Stream:
+    async def open(cls, url: str, last_id: str, commands: str | None = None) -> Stream:
         session = aiohttp.ClientSession()
-        answer = await session.get(url, headers={"Last-Event-ID": last_id} if last_id else {})
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        if commands is None:
+            answer = await session.get(url, headers=headers)
+        else:
+            headers["Content-Type"] = "application/json"
+            answer = await session.post(url, headers=headers, data=commands.encode())
         assert answer.status == 200, await answer.text()
         return cls(session, answer)
 
@@ -74,8 +79,8 @@ class Stage:
                 continue
             while unordered:
                 await self.hear_all(*unordered.popitem())
-            if way == "?":
-                await self.open(name, self.fill(text))
+            if way in "?!":
+                await self.open(name, way, self.fill(text))
             elif way == ">":
                 await (await self.client(name)).socket.send(self.fill(text))
             elif way == "<":
@@ -89,12 +94,16 @@ class Stage:
     def fill(self, text: str) -> str:
         return HOLE.sub(lambda hole: self.names[hole[1]], text)
 
-    async def open(self, name: str, text: str) -> None:
+    async def open(self, name: str, way: str, text: str) -> None:
         """A client's stream of events; the one before is closed."""
         if name in self.streams:
             await self.streams.pop(name).close()
         target, _, last_id = text.partition(" @ ")
-        self.streams[name] = await Stream.open(self.url.replace("ws://", "http://") + target, last_id)
+        server = self.url.replace("ws://", "http://")
+        if way == "?":
+            self.streams[name] = await Stream.open(server + target, last_id)
+        else:
+            self.streams[name] = await Stream.open(f"{server}/v1/stream", last_id, target)
         self._open.push_async_callback(self.streams[name].close)
 
     async def next(self, name: str, question: str = "", *, wants_resume_token: bool) -> dict[str, Any]:

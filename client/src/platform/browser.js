@@ -103,6 +103,46 @@ function watchPage(events) {
   return () => ending.abort();
 }
 
+const MULTIPLEXED = ["h2", "h3"]; // as a browser calls what its requests go by
+/** @type {Map<string, string>} what the last request to each place went by; empty where the place does not say */
+const protocols = new Map();
+
+/** Requests say how they went only to who looks: from the first one on. */
+function observeRequests() {
+  if (typeof PerformanceObserver === "undefined") return;
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of /** @type {PerformanceResourceTiming[]} */ (list.getEntries())) {
+      if (entry.nextHopProtocol) protocols.set(new URL(entry.name).origin, entry.nextHopProtocol);
+    }
+  });
+  observer.observe({ type: "resource", buffered: true });
+}
+
+/** @type {import("../transport/http/crowd.js").Page["join"]} */
+function join(name, heard) {
+  if (typeof BroadcastChannel === "undefined") return { say: () => {}, close: () => {} }; // each page counts itself alone
+  const channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data }) => heard(data);
+  return { say: (word) => channel.postMessage(word), close: () => channel.close() };
+}
+
+/** @returns {import("../transport/http/crowd.js").Page} */
+function newPage() {
+  const page = globalThis.document;
+  return {
+    id: browser.randomText(8),
+    join,
+    watch: (changed) => {
+      page?.addEventListener("visibilitychange", changed);
+      return () => page?.removeEventListener("visibilitychange", changed);
+    },
+    isHidden: () => page?.visibilityState === "hidden",
+    isMultiplexed: (base) => MULTIPLEXED.includes(protocols.get(new URL(base).origin) ?? ""),
+  };
+}
+
+observeRequests();
+
 /** @type {import("./platform.js").Platform} */
 export const browser = {
   open: (url, options, events) => new BrowserLink(url, options, events),
@@ -110,6 +150,7 @@ export const browser = {
   now: () => performance.now(),
   randomText: (bytes) => hexadecimal(crypto.getRandomValues(new Uint8Array(bytes))),
   watchPage,
+  newPage,
 };
 
 /** The page's own storage, or null where it is forbidden or absent. */

@@ -14,6 +14,7 @@
  * @property {import("../transport/http/answer.js").Ask} ask one request over HTTP, whose answer may be read as it comes
  * @property {() => number} now milliseconds of a clock that never runs backwards
  * @property {(bytes: number) => string} randomText so many unguessable bytes, as hexadecimal digits
+ * @property {(() => import("../transport/http/crowd.js").Page)} [newPage] what a client's connection knows of its page; none outside of browsers
  * @property {(events: PageEvents) => () => void} watchPage returns how to stop; does nothing where there is no page
  */
 

@@ -122,7 +122,7 @@ export class ItemQueue {
    * @param {Item | Marked} entry
    */
   #folded(entry) {
-    const last = this.#entries.at(-1);
+    const last = this.#entries[this.#entries.length - 1];
     if (entry.type === "marked" && last?.type === "marked") {
       this.#entries.pop();
     } else if (entry.type === "status" && last?.type === "status") {

@@ -36,7 +36,7 @@ function hear(text, wanted) {
     const bytes = new TextEncoder().encode(text);
     const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, n) => bytes.subarray(n * 7, n * 7 + 7));
     const host = {
-      ...{ frameBytesMax: 10_000, streamTimeoutMs: 60_000, isEnded: false, isPaused: false, now: () => 0 },
+      ...{ frameBytesMax: 10_000, streamTimeoutMs: 60_000, isEnded: false, isPaused: false, pace: null, now: () => 0 },
       ask: async () => new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream" } }),
       tell: (text) => told.push(JSON.parse(text)),
       fail: () => resolve(told),

@@ -173,13 +173,60 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       await slow.close();
     });
 
-    if (transport !== "websocket") {
-      test("a watch is refused, with the reason", async () => {
-        const watch = client.watch("/a/**");
+    test("a subscription that is closed and begun again at once goes on", async () => {
+      const subject = fresh();
+      for (const opened of numbers(3)) {
+        const first = client.subscribe(subject, { snapshot: false });
+        if (opened > 0) await first.joined();
+        first.close();
+        const again = client.subscribe(subject, { snapshot: false });
+        await again.joined();
+        await client.publish(subject, opened);
+        assert.deepEqual(values(await take(again, 1)), [opened]);
+        again.close();
+      }
+    });
+
+    if (transport === "poll") {
+      test("watches and conflation are refused, with the reason", async () => {
+        const items = client.watch("/a/**")[Symbol.asyncIterator]();
+        const isReason = (error) => error instanceof CommandRefused && /by long poll/.test(error.message);
+        await assert.rejects(items.next(), isReason);
+        const merged = client.subscribe(fresh(), { conflateMs: 100 });
+        await assert.rejects(merged.joined(), isReason);
+      });
+    } else {
+      test("a watch says who comes and goes, beside subscriptions that come and go", async () => {
+        const [subject, other] = [fresh(), fresh()];
+        const watch = client.watch(subject);
         const items = watch[Symbol.asyncIterator]();
-        await assert.rejects(items.next(), (error) => error instanceof CommandRefused && /needs a WebSocket/.test(error.message));
+        const listening = client.subscribe(subject);
+        await listening.joined();
+        assert.deepEqual({ ...(await items.next()).value }, { type: "interest", subject, hasSubscribers: true });
+        const more = client.subscribe(other);
+        await more.joined();
+        listening.close();
+        assert.deepEqual({ ...(await items.next()).value }, { type: "interest", subject, hasSubscribers: false });
+        watch.close();
+        more.close();
       });
 
+      test("messages are merged, beside a subscription that has all", async () => {
+        const subject = fresh();
+        const [merged, whole] = [client.subscribe(subject, { conflateMs: 300, snapshot: false }), client.subscribe(`${subject}/**`, { snapshot: false })];
+        await Promise.all([merged.joined(), whole.joined()]);
+        await Promise.all(numbers(5).map((n) => client.publish(subject, n)));
+        assert.deepEqual(values(await take(whole, 5)), numbers(5));
+        let count = 0;
+        for await (const message of merged) {
+          count += Math.max(message.conflated, 1);
+          if (message.json() === 4) break;
+        }
+        assert.equal(count, 5);
+      });
+    }
+
+    if (transport !== "websocket") {
       test("the binary wire is refused at once", () => {
         assert.throws(() => open(node.url, { transport, encoding: "binary" }), /the binary encoding needs a WebSocket/);
       });

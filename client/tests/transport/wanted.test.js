@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Wanted, gapOf, isRoomFor, resumeTokenOf, queryOf } from "../../src/transport/http/wanted.js";
+import { Watched } from "../../src/transport/http/watched.js";
+import { Wanted, bodyOf, gapOf, isRoomFor, resumeTokenOf, queryOf } from "../../src/transport/http/wanted.js";
 
 const RESUME_TOKEN = "a1.7.99";
 const want = (subscribe, rest = {}) => new Wanted({ id: 1, subscribe, ...rest });
@@ -52,10 +53,25 @@ test("an id of several subscriptions holds a resume token, one of a subject does
   for (const id of [null, "", "7.42", RESUME_TOKEN, `${RESUME_TOKEN}.a.b`]) assert.equal(resumeTokenOf(id), null);
 });
 
-test("subscriptions share a stream where they are served alike, and join together where they begin alike", () => {
-  assert.equal(want("/a").groupKey, want("/b").groupKey);
-  assert.notEqual(want("/a").groupKey, want("/b", { conflate_ms: 100 }).groupKey);
+test("subscriptions share a long poll where gaps are mended alike", () => {
+  assert.equal(want("/a", { last: 3 }).groupKey, want("/b").groupKey);
   assert.notEqual(want("/a").groupKey, want("/b", { on_gap: "oldest" }).groupKey);
-  assert.notEqual(want("/a").joinKey, want("/b", { last: 3 }).joinKey);
-  assert.notEqual(want("/a").joinKey, want("/b", { snapshot: false }).joinKey);
+});
+
+test("a stream is asked with each command as it was given, and later from its place", () => {
+  const subject = want("/a", { last: 3, on_gap: "oldest", conflate_ms: 100 });
+  const pattern = want("/b/*", { after: { "/b/x": "7.1" }, snapshot: false });
+  const written = () => JSON.parse(bodyOf([subject, pattern], [new Watched({ id: 9, watch: "/c" })]));
+  const watch = { id: 9, watch: "/c" };
+  assert.deepEqual(written(), [subject.command, pattern.command, watch]);
+  for (const [each, place] of [[subject, "7.4"], [pattern, RESUME_TOKEN]]) [each.isServed, each.place] = [true, place];
+  const common = { id: 1, subscribe: "/a", on_gap: "oldest", conflate_ms: 100, after: "7.4" };
+  assert.deepEqual(written(), [common, { id: 1, subscribe: "/b/*", since: RESUME_TOKEN }, watch]);
+});
+
+test("a body that is too long leaves the maps out, and owes a gap", () => {
+  const places = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`/long/subject/${n}`, "7.1"]));
+  const pattern = want("/long/**", { after: places });
+  assert.deepEqual(JSON.parse(bodyOf([pattern], [])), [{ id: 1, subscribe: "/long/**" }]);
+  assert.equal(pattern.isCut, true);
 });

@@ -107,7 +107,11 @@ impl Shape {
         if self.cors != Cors::Any {
             put(out, "\r\nVary: Origin");
         }
-        put(out, "\r\nAccess-Control-Expose-Headers: Godwit-Position, Godwit-Duplicate, Retry-After");
+        put(
+            out,
+            "\r\nAccess-Control-Expose-Headers: Godwit-Position, Godwit-Duplicate, Retry-After\r\nTiming-Allow-Origin: ",
+        );
+        put(out, origin);
     }
 
     /// Appends a refusal.

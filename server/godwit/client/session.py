@@ -291,7 +291,7 @@ class Session:
         token = self.handover.token
         if self.phase is Phase.LIVE and self.handover.is_due(self._now):
             self.handover.is_asked = True
-            self._command(lambda id: Connect(id, token, CLIENT_NAME), self._connected)
+            self._introduce(token)
 
     def _noticed(self, notice: Notice) -> None:
         if notice.name == "token_expiring":

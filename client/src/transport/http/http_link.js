@@ -6,7 +6,7 @@
 // request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
 
 import { after } from "../../bell.js";
-import { Code } from "../../codes.js";
+import { CODES, Code } from "../../codes.js";
 import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
 import { Refused, refusedOf } from "./answer.js";
@@ -14,7 +14,9 @@ import { EventTooBig } from "./events.js";
 import { Polling } from "./polling.js";
 import { Portion } from "./portion.js";
 import { Poster } from "./poster.js";
+import { Crowd } from "./crowd.js";
 import { Streaming } from "./streaming.js";
+import { Watched } from "./watched.js";
 import { Wanted, isRoomFor } from "./wanted.js";
 
 /** @typedef {import("../transport.js").Link} Link */
@@ -25,10 +27,12 @@ import { Wanted, isRoomFor } from "./wanted.js";
 /** @typedef {import("./answer.js").Ask} Ask */
 /** @typedef {import("./answer.js").Request} Request */
 /** @typedef {HttpLink} Host what the parts of a link see of it */
-/** @typedef {{ ask: Ask, now: () => number }} HttpMeans */
+/** @typedef {import("./crowd.js").Page} Page */
+/** @typedef {{ ask: Ask, now: () => number, newPage?: () => Page, whenHidden?: "poll" | "stay" | undefined }} HttpMeans */
 
 const LIVE_END = "/v1/live";
-const STREAMS_MAX = 4; // a browser allows six connections to one place
+const BY_POLL = "and this client is connected by long poll";
+const POLLS_MAX = 2; // a browser allows six connections to one place
 
 /**
  * @param {"sse" | "poll"} way
@@ -58,8 +62,11 @@ export class HttpLink {
   #token = null;
   /** @type {Map<string, Wanted>} */
   #wanted = new Map();
+  /** @type {Map<string, Watched>} */
+  #watched = new Map();
   /** @type {(Streaming | Polling)[]} */
   #streams = [];
+  #crowd;
   #poster = new Poster(this);
   #ending = new AbortController();
   #hasWorked = false; // something has come by a stream
@@ -77,7 +84,7 @@ export class HttpLink {
    * @param {HttpMeans} means
    * @param {Portion} portion
    */
-  constructor(base, way, options, events, { ask, now }, portion) {
+  constructor(base, way, options, events, { ask, now, newPage, whenHidden = "poll" }, portion) {
     const { frameBytesMax, streamTimeoutMs = 5_000, pingIntervalMs = 25_000, silenceMs = 40_000 } = options;
     this.frameBytesMax = frameBytesMax;
     this.streamTimeoutMs = streamTimeoutMs;
@@ -89,6 +96,7 @@ export class HttpLink {
     this.#way = way;
     this.#events = events;
     this.#ask = ask;
+    this.#crowd = new Crowd(base, newPage?.(), whenHidden, () => this.#streams.forEach((stream) => stream.paced()));
     this.#poster.isHeld = () => [...this.#wanted.values()].some(({ isServed }) => !isServed);
     queueMicrotask(() => this.isEnded || events.opened()); // there is nothing to open
   }
@@ -180,6 +188,20 @@ export class HttpLink {
     if (!this.isEnded) this.#events.frame(frame);
   }
 
+  /** How long a connection may be had at a time; null: for as long as it lasts. */
+  get pace() {
+    return this.#crowd.pace;
+  }
+
+  /** A publish gets no answer: its place among a browser's connections may be taken by what this client listens to. */
+  letGo() {
+    for (const stream of this.#streams) stream.letGo();
+  }
+
+  takeUp() {
+    for (const stream of this.#streams) stream.takeUp();
+  }
+
   /** Publishes were answered. */
   sent() {
     if (!this.isEnded && this.#poster.characters < SEND_BUFFER_BYTES_MAX) this.#events.drained();
@@ -199,11 +221,12 @@ export class HttpLink {
   }
 
   /**
-   * A subscription was refused, or ended by the node.
-   * @param {Wanted} wanted
+   * A subscription or a watch was refused, or ended by the node.
+   * @param {Wanted | Watched} gone
    */
-  forget(wanted) {
-    if (this.#wanted.get(wanted.selector) === wanted) this.#wanted.delete(wanted.selector);
+  forget(gone) {
+    if (this.#wanted.get(gone.selector) === gone) this.#wanted.delete(gone.selector);
+    if (this.#watched.get(gone.selector) === gone) this.#watched.delete(gone.selector);
     this.settled();
   }
 
@@ -222,7 +245,10 @@ export class HttpLink {
     if (this.isEnded) return;
     this.isEnded = true;
     for (const stream of this.#streams) stream.stop();
+    for (const watched of this.#watched.values()) watched.stop();
     for (const timer of this.#timers) clearTimeout(timer);
+    this.#crowd.leave();
+    this.#poster.stop();
     this.#ending.abort();
     this.resume();
     queueMicrotask(() => this.#events.closed(end));
@@ -241,11 +267,59 @@ export class HttpLink {
       this.#token = command.connect.token ?? null;
       this.#prove({ id, ok: "connected", ping_interval_ms: this.#silenceMs });
     } else if ("ping" in command) this.#prove({ id, ok: "pong" });
-    else {
-      const [verb] = Object.keys(command).filter((key) => key !== "id");
-      const reason = `${verb} needs a WebSocket, and this client is connected over HTTP (${this.#way})`;
-      queueMicrotask(() => this.tell(JSON.stringify({ id, error: Code.CommandUnknown, name: "CommandUnknown", reason, retry: false })));
-    }
+    else if ("unwatch" in command) this.#unwatch(id, command.unwatch);
+    else if ("watch" in command && this.#way === "sse") this.#watch(new Watched(command));
+    else this.#refuse(id, Code.CommandUnknown, `${"watch" in command ? "watch" : "this"} needs a WebSocket or events, ${BY_POLL}`);
+  }
+
+  /**
+   * @param {number} id
+   * @param {number} error
+   * @param {string} reason
+   */
+  #refuse(id, error, reason) {
+    const name = CODES.get(error)?.name;
+    queueMicrotask(() => this.tell(JSON.stringify({ id, error, name, reason, retry: false })));
+  }
+
+  /** @param {Watched} watched */
+  #watch(watched) {
+    const stream = /** @type {Streaming} */ (this.#theStream());
+    this.#watched.get(watched.selector)?.stop();
+    this.#watched.set(watched.selector, watched);
+    stream.watched.set(watched.selector, watched);
+    stream.change();
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} selector
+   */
+  #unwatch(id, selector) {
+    this.#watched.get(selector)?.stop();
+    this.#watched.delete(selector);
+    for (const stream of this.#streams) if (stream instanceof Streaming && stream.watched.delete(selector)) stream.change();
+    queueMicrotask(() => this.tell(JSON.stringify({ id, ok: "unwatched", subject: selector })));
+  }
+
+  /** The one stream of events that carries everything. */
+  #theStream() {
+    if (this.#streams.length === 0) this.#streams.push(new Streaming(this));
+    return this.#streams[0];
+  }
+
+  /**
+   * What is to carry a subscription; undefined where nothing can.
+   * @param {Wanted} wanted
+   */
+  #streamFor(wanted) {
+    if (this.#way === "sse") return this.#theStream();
+    const found = this.#streams.find(({ wanted: others }) => {
+      const [first = wanted] = others.values();
+      return first.groupKey === wanted.groupKey && isRoomFor([...others.values(), wanted]);
+    });
+    if (found === undefined && this.#streams.length < POLLS_MAX) this.#streams.push(new Polling(this));
+    return found ?? this.#streams.find(({ wanted: others }) => others.size === 0);
   }
 
   /**
@@ -266,17 +340,15 @@ export class HttpLink {
   /** @param {Wanted} wanted */
   #subscribe(wanted) {
     this.#leave(wanted.selector);
-    let stream = this.#streams.find(({ wanted: others }) => {
-      const [first = wanted] = others.values();
-      return first.groupKey === wanted.groupKey && isRoomFor([...others.values(), wanted]);
-    });
-    if (stream === undefined && this.#streams.length >= STREAMS_MAX) {
-      const reason = `over HTTP (${this.#way}) no more subscriptions, or ways to conflate them, can be had`;
-      const refusal = { id: wanted.id, error: Code.SubscriptionsTooMany, name: "SubscriptionsTooMany", reason, retry: false };
-      queueMicrotask(() => this.tell(JSON.stringify(refusal)));
+    if (this.#way === "poll" && wanted.command.conflate_ms) {
+      this.#refuse(wanted.id, Code.FieldInvalid, `conflation needs a WebSocket or events, ${BY_POLL}`);
       return;
     }
-    if (stream === undefined) this.#streams.push((stream = this.#way === "sse" ? new Streaming(this) : new Polling(this)));
+    const stream = this.#streamFor(wanted);
+    if (stream === undefined) {
+      this.#refuse(wanted.id, Code.SubscriptionsTooMany, "by long poll no more subscriptions can be had");
+      return;
+    }
     this.#wanted.set(wanted.selector, wanted);
     stream.wanted.set(wanted.selector, wanted);
     stream.change();

@@ -13,6 +13,7 @@ import { gapOf, resumeTokenOf, queryOf } from "./wanted.js";
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 
 const WAIT_S_MAX = 25; // below what those between commonly allow
+const HOLD_MS_MAX = 1_000; // then who joins is perhaps waiting for the place of the request that waits
 
 export class Polling {
   /** @type {Map<string, Wanted>} */
@@ -28,6 +29,9 @@ export class Polling {
   #waiting = null;
   /** @type {Wanted[]} for whom */
   #polled = [];
+  #rested = () => {};
+  /** @type {Promise<void> | null} it waits for no message now */
+  #resting = null;
 
   /** @param {Host} host */
   constructor(host) {
@@ -42,9 +46,35 @@ export class Polling {
 
   renew() {} // each request is waited for so long only
 
+  /** Connections are scarce now, or no more. */
+  paced() {
+    this.takeUp();
+  }
+
+  /** A publish gets no answer: perhaps it waits for this request's place among a browser's connections. */
+  letGo() {
+    this.#rest();
+    this.#waiting?.abort();
+  }
+
+  takeUp() {
+    this.#rested();
+    this.#resting = null;
+  }
+
   stop() {
     this.#isStopped = true;
     this.#waiting?.abort();
+    this.takeUp();
+  }
+
+  /** @param {number} [restMs] not for ever */
+  #rest(restMs) {
+    if (this.#resting !== null) return;
+    this.#resting = new Promise((resolve) => (this.#rested = resolve));
+    if (restMs === undefined) return;
+    const timer = setTimeout(() => this.takeUp(), restMs);
+    this.#resting.then(() => clearTimeout(timer));
   }
 
   #fresh() {
@@ -58,6 +88,7 @@ export class Polling {
   async #joinAll() {
     this.#isJoining = true;
     await Promise.resolve();
+    const patience = setInterval(() => this.#waiting?.abort(), HOLD_MS_MAX);
     try {
       for (let each = this.#fresh(); each && !this.#isStopped && !this.#host.isEnded; each = this.#fresh()) {
         while (this.#host.isPaused) await this.#host.resumed();
@@ -66,6 +97,7 @@ export class Polling {
     } catch (error) {
       this.#host.fail(error);
     }
+    clearInterval(patience);
     this.#isJoining = false;
     if (this.#joined.size > 0) this.#waiting?.abort();
     if (!this.#isRunning) this.#run();
@@ -76,6 +108,7 @@ export class Polling {
     try {
       while (this.#served().length > 0 && !this.#isStopped && !this.#host.isEnded) {
         if (this.#host.isPaused) await this.#host.resumed();
+        else if (this.#resting !== null) await this.#resting;
         else await this.#poll(this.#served());
       }
     } catch (error) {
@@ -120,11 +153,13 @@ export class Polling {
   async #poll(wanted) {
     const ending = (this.#waiting = new AbortController());
     this.#polled = wanted;
-    const waitS = Math.min(WAIT_S_MAX, Math.ceil(this.#host.pingIntervalMs / 1000));
+    const { pace } = this.#host;
+    const waitS = pace === null ? Math.min(WAIT_S_MAX, Math.ceil(this.#host.pingIntervalMs / 1000)) : pace.waitS;
     try {
       const { text, place } = await this.#ask(`${queryOf(wanted)}&snapshot=true&wait=${waitS}`, ending.signal);
       if (ending.signal.aborted) return; // asked again from the same places
       this.#tries = 0;
+      if (pace !== null && pace.restMs > 0) this.#rest(pace.restMs);
       for (const each of wanted) this.#joined.delete(each);
       const byName = new Map(wanted.map((each) => [each.selector, each]));
       for (const push of /** @type {Push[]} */ (JSON.parse(text))) {
@@ -151,7 +186,7 @@ export class Polling {
    */
   async #refused(error, wanted) {
     if (!isOfRoom(error)) throw error;
-    const last = wanted.findLast((each) => this.#joined.has(each));
+    const last = wanted.filter((each) => this.#joined.has(each)).pop();
     const isShared = last === undefined || !error.isOfCommand || (await mayShare(this.#host, queryOf(wanted)));
     if (isShared && (await waitForRoom(this.#tries++))) return;
     if (last === undefined) throw error;

@@ -9,6 +9,7 @@ import { Refused } from "./answer.js";
 /** @typedef {import("./http_link.js").Host} Host */
 /** @typedef {{ id: number, text: string, isAlone: boolean }} Item */
 
+const ANSWER_MS = 2_000; // past it the stream is let go, whose connection the request may be waiting for
 const BATCH_ITEMS_MAX = 500;
 const BATCH_CHARACTERS_MAX = 65_536; // as the connection's own frames, of which one may be larger alone
 
@@ -18,7 +19,10 @@ export class Poster {
   #waiting = [];
   #isPosting = false;
   characters = 0; // not answered yet
-  isHeld = () => false; // while a subscription before them has no answer
+  isHeld = () => false; // while a subscription before them has no answer, for a while
+  #heldSince = -Infinity;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
 
   /** @param {Host} host */
   constructor(host) {
@@ -37,13 +41,24 @@ export class Poster {
 
   /** It may be held no more. */
   stir() {
-    if (!this.#isPosting && this.#waiting.length > 0 && !this.isHeld()) this.#post();
+    if (this.#isPosting || this.#waiting.length === 0) return;
+    if (!this.isHeld()) this.#heldSince = -Infinity;
+    else if (this.#heldSince === -Infinity) this.#heldSince = this.#host.now();
+    const leftMs = this.#heldSince + ANSWER_MS - this.#host.now();
+    clearTimeout(this.#timer);
+    if (leftMs > 0) this.#timer = setTimeout(() => this.stir(), leftMs);
+    else this.#post();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
   }
 
   async #post() {
     this.#isPosting = true;
     await Promise.resolve(); // what comes together goes together
     const batch = this.#take();
+    const letGo = (this.#timer = setTimeout(() => this.#host.letGo(), ANSWER_MS));
     try {
       const answer = await this.#host.ask("/v1/messages", { method: "POST", body: `[${batch.map(({ text }) => text).join()}]` });
       this.#host.tell(await this.#host.read(answer));
@@ -56,6 +71,9 @@ export class Poster {
       const [only] = batch;
       if (batch.length === 1 && only) this.#host.tell(error.told(only.id, sizeOf(only.text)));
       else this.#again(batch);
+    } finally {
+      clearTimeout(letGo);
+      this.#host.takeUp();
     }
     this.#isPosting = false;
     this.#host.sent();

@@ -15,7 +15,20 @@ const CODES = [Code.SubscriptionsTooMany, Code.ConnectsTooMany, Code.Connections
  * @returns {error is Refused}
  */
 export function isOfRoom(error) {
-  return error instanceof Refused && CODES.includes(error.problem.code ?? 0);
+  return error instanceof Refused && isCodeOfRoom(error.problem.code ?? 0);
+}
+
+/** @param {number} code */
+export function isCodeOfRoom(code) {
+  return CODES.includes(code);
+}
+
+/**
+ * Whether it is worth to wait for room once more.
+ * @param {number} tries so far
+ */
+export function isRoomPossible(tries) {
+  return tries < WAITS_MS.length;
 }
 
 /**
@@ -35,17 +48,6 @@ export async function waitForRoom(tries) {
  */
 export async function mayShare(host, query) {
   return !(await isRefused(host.ask(`/v1/stream?${query}`, { method: "HEAD" })));
-}
-
-/**
- * Whether there is room for these beside all there is.
- * @param {Host} host
- * @param {string} query
- */
-export async function hasRoom(host, query) {
-  const asked = host.ask(`/v1/stream?${query}`);
-  asked.then(({ body }) => body?.cancel()).catch(() => {});
-  return !(await isRefused(asked));
 }
 
 /**

@@ -19,6 +19,7 @@ import { isPattern } from "../../subject.js";
 
 /** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, reason?: string, resumeToken?: string }} Push as far as places go */
 
+const BODY_CHARACTERS_MAX = 262_144; // a node takes 1 MiB, unless it was told otherwise
 const QUERY_CHARACTERS_MAX = 12_000; // of a node's 16,384 for the whole head
 
 export class Wanted {
@@ -36,19 +37,28 @@ export class Wanted {
     this.place = this.isPattern ? (command.since ?? null) : typeof command.after === "string" ? command.after : null;
   }
 
-  /** What all subscriptions of one stream have in common. */
+  /** What all subscriptions of one long poll have in common. */
   get groupKey() {
-    return `${this.command.conflate_ms ?? 0} ${this.command.on_gap ?? ""}`;
-  }
-
-  /** What those have in common that can join together. */
-  get joinKey() {
-    return `${this.command.last ?? ""} ${this.command.snapshot ?? ""}`;
+    return this.command.on_gap ?? "";
   }
 
   /** About how much of a request it is. */
   get queryLength() {
     return this.selector.length + 80;
+  }
+
+  /**
+   * Its command as a stream is asked with it: as it was given, or from its place.
+   * @param {boolean} isShort without a map of positions
+   */
+  commandFor(isShort) {
+    const { id, subscribe, on_gap, conflate_ms, after, ...begin } = this.command;
+    const place = this.place === null ? {} : this.isPattern ? { since: this.place } : { after: this.place };
+    const common = { id, subscribe, on_gap, conflate_ms };
+    if (this.isServed) return { ...common, ...place };
+    const map = this.isPattern && after !== undefined && !isShort ? { after } : {};
+    if (isShort && this.isPattern && after !== undefined) this.isCut = this.place === null;
+    return { ...common, ...begin, ...map, ...place };
   }
 
   /**
@@ -86,6 +96,18 @@ export function queryOf(wanted) {
   const query = long.length <= QUERY_CHARACTERS_MAX ? long : wanted.map((each) => each.parameters(true)).join("&");
   const [{ on_gap: onGap } = {}] = wanted.map(({ command }) => command);
   return onGap === undefined ? query : `${query}&on_gap=${encode(onGap)}`;
+}
+
+/**
+ * The commands that a stream is asked with.
+ * @param {readonly Wanted[]} wanted
+ * @param {readonly import("./watched.js").Watched[]} watched
+ */
+export function bodyOf(wanted, watched) {
+  const write = (/** @type {boolean} */ isShort) =>
+    JSON.stringify([...wanted.map((each) => each.commandFor(isShort)), ...watched.map(({ command }) => command)]);
+  const body = write(false);
+  return body.length <= BODY_CHARACTERS_MAX ? body : write(true);
 }
 
 /** @param {readonly Wanted[]} wanted */

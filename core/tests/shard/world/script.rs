@@ -34,7 +34,7 @@ impl Stage {
     }
 
     /// Opens a client's stream of events; the one before is closed.
-    fn open(&mut self, client: &str, text: &str) {
+    fn open(&mut self, client: &str, way: &str, text: &str) {
         if let Some((place, _)) = self.streams.remove(client) {
             self.world.gone(place);
             self.world.turn_all();
@@ -42,7 +42,13 @@ impl Stage {
         let place = self.world.accept((self.clients.len() + self.streams.len()) % 2);
         let (target, id) = text.split_once(" @ ").map_or((text, None), |(target, id)| (target, Some(id)));
         let field = id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        self.world.bytes(place, format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n").as_bytes());
+        let request = if way == "?" {
+            format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n")
+        } else {
+            let fields = format!("{field}Content-Type: application/json\r\nContent-Length: {}", target.len());
+            format!("POST /v1/stream HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n{target}")
+        };
+        self.world.bytes(place, request.as_bytes());
         self.streams.insert(client.to_owned(), (place, Events::default()));
         self.clients.insert(client.to_owned(), (place, Vec::new()));
     }
@@ -84,8 +90,8 @@ impl Stage {
         }
         let (client, rest) = line.split_once(' ').expect("a client");
         let (way, text) = rest.split_once(' ').expect("a way");
-        if way == "?" {
-            self.open(client, &self.fill(text));
+        if way == "?" || way == "!" {
+            self.open(client, way, &self.fill(text));
             return self.listen();
         }
         let place = self.place(client);

@@ -1,0 +1,41 @@
+// How long a stream is had where connections are scarce: a while, and then other pages get its place.
+
+/** @typedef {import("./http_link.js").Host} Host */
+
+const LOOK_MS = 100; // until a stream that may not be let go yet is looked at again
+
+export class Lease {
+  #host;
+  #isBusy;
+  #over;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /**
+   * @param {Host} host
+   * @param {() => boolean} isBusy the stream may not be let go yet
+   * @param {(restMs: number) => void} over
+   */
+  constructor(host, isBusy, over) {
+    this.#host = host;
+    this.#isBusy = isBusy;
+    this.#over = over;
+  }
+
+  begin() {
+    this.stop();
+    const { pace } = this.#host;
+    if (pace !== null) this.#timer = setTimeout(() => this.#look(), pace.leaseMs);
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+  }
+
+  #look() {
+    const { pace } = this.#host;
+    if (pace === null) return;
+    if (this.#isBusy()) this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+    else this.#over(pace.restMs);
+  }
+}
