@@ -52,7 +52,7 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {PositionStore} [positions] from which subscriptions start, and to which their stands are saved
  * @property {number | null} [pauseHiddenMs] leave the server when the page was hidden so long, and come back when it is
  *   looked at; null, the default: stay
- * @property {"poll" | "stay"} [whenHidden] over HTTP/1.1: a hidden page asks every 5 s, the default, or keeps its connection
+ * @property {"poll" | "stay"} [whenHidden] over HTTP/1.1 a hidden page asks every 5 s (the default), or keeps its connection
  * @property {Partial<Settings>} [settings]
  * @property {Log} [log] where gaps and lost connections are told; the console by default
  * @property {WayName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
@@ -203,9 +203,8 @@ export class Client {
 
   /**
    * Publish, and wait for the server's acknowledgement: bytes as bytes, a string as text, anything else as JSON.
-   *
-   * While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotency key, so that
-   * it becomes one message; `once: false` sends it without a key, and throws AnswerLost where that cannot be known.
+   * While disconnected it waits in a queue. It is sent again after a loss under the same idempotency key, as one message;
+   * `once: false` sends it without a key, and throws AnswerLost where that cannot be known.
    * @param {string} subject
    * @param {unknown} content
    * @param {PublishOptions} [options]

@@ -8,14 +8,14 @@
 // `commands()` gives. Times are milliseconds of any clock that never runs backwards.
 
 import { Code } from "../codes.js";
-import { ClientClosed, ClientError, CommandRefused, SessionClosed } from "../errors.js";
+import { ClientClosed, CommandRefused, SessionClosed } from "../errors.js";
 import { Published } from "../model.js";
 import { Asking } from "./asking.js";
 import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
 import { Handover } from "./handover.js";
 import { Liveness } from "./liveness.js";
 import { PublishQueue } from "./publishing.js";
-import { SentFrames } from "./sent_frames.js";
+import { SentFrames, tooLarge } from "./sent_frames.js";
 import { Subscriptions } from "./subscriptions.js";
 import { Watches } from "./watches.js";
 
@@ -243,18 +243,12 @@ export class Session {
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
       return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
-    if (isTooLarge && this.#wasTooLarge) {
-      const { frameBytesMax } = this.settings;
-      this.close(new ClientError(`the server twice sent a frame of more than ${frameBytesMax} bytes (frameBytesMax)`));
-      return;
-    }
+    if (isTooLarge && this.#wasTooLarge) return this.close(tooLarge(this.settings.frameBytesMax));
     this.#wasTooLarge = isTooLarge;
-    let wish = isOther ? 0 : wishOf(reason);
-    if (wish === null && this.#leaveAt !== null) wish = Math.max(0, this.#leaveAt - now);
+    const wish = isOther ? 0 : (wishOf(reason) ?? (this.#leaveAt === null ? null : Math.max(0, this.#leaveAt - now)));
     this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
     this.phase = "away";
-    this.transport = null;
-    this.#leaveAt = null;
+    this.transport = this.#leaveAt = null;
     this.#asking.clear();
     this.handover.lost();
     this.publishes.lost();
