@@ -61,7 +61,7 @@ for (const script of CASES) {
       const wanted = selectors.map((selector, index) => new Wanted({ id: index + 1, subscribe: selector }));
       const told = await hear(events.map(render).join(""), wanted);
       const said = events.filter(({ event }) => event !== "resume_token").map(({ data }) => data);
-      assert.deepEqual(told.filter(({ resumeToken }) => resumeToken === undefined).map(({ id: _, ...data }) => data), said);
+      assert.deepEqual(told.filter(({ resume_token: token }) => token === undefined).map(({ id: _, ...data }) => data), said);
       const last = events.findLast(({ id }) => id)?.id;
       for (const each of wanted) {
         const ats = events.filter(({ data }) => [data.message, data.gap].includes(each.selector)).map(({ data }) => data.at);
