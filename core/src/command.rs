@@ -237,6 +237,12 @@ pub enum Push<'a> {
         pattern: &'a str,
         reason: GapReason,
     },
+    /// The order of a subject's epochs, before the first message of an earlier one than the present.
+    Epochs {
+        subject: &'a str,
+        epochs: &'a [u64],
+        pattern: Option<&'a str>,
+    },
     Dropped {
         selector: &'a str,
         count: u64,

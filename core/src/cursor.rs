@@ -54,6 +54,8 @@ pub struct Cursor {
     pub reads_back: bool,
     /// After a gap it continues from the oldest kept message.
     pub gap_from_oldest: bool,
+    /// The client named no position of a subject: it needs the order of epochs to drop what it has.
+    pub tells_epochs: bool,
     /// A pattern's: its first resume token is still to be told.
     pub owes_resume_token: bool,
     /// Binary wire: which version of the subject's announcement has been told; 0 none.
@@ -178,6 +180,7 @@ impl Cursor {
             is_queued: false,
             reads_back: false,
             gap_from_oldest: false,
+            tells_epochs: false,
             owes_resume_token: false,
             announced: 0,
             options: 0,

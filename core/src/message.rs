@@ -117,6 +117,11 @@ impl Message {
         self.follows.as_ref().filter(|follows| follows.number + 1 == self.sequence).map(|follows| follows.at)
     }
 
+    /// What of which epoch it is.
+    pub(crate) fn in_epoch(&self) -> (LogId, &str, u64) {
+        (self.log, &self.subject, self.epoch)
+    }
+
     /// The log's last number before the epoch began.
     fn before(&self) -> u64 {
         self.follows.as_ref().map_or(0, |follows| follows.number)

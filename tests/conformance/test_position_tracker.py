@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from godwit.client.codec.json import JsonEncoding
+from godwit.client.codec.push import Epochs
 from godwit.client.position_tracker import PositionTracker, Verdict
 from godwit.client.resume_point import ResumePoint
 from godwit.model import Gap, Message, Position
@@ -23,7 +24,13 @@ def test_a_client_stands_where_the_table_says(case: dict[str, Any]) -> None:
     for step in case["steps"]:
         comes = {"time": 0, "content": None, **step["comes"]} if "message" in step["comes"] else step["comes"]
         [told] = JsonEncoding().decode(json.dumps(comes))
-        if step["is"] == "gap":
+        if step["is"] == "order":
+            assert isinstance(told, Epochs)
+            tracker.order(told.subject, told.order)
+        elif step["is"] == "repeated gap":
+            assert isinstance(told, Gap)
+            assert tracker.refine(told) is None
+        elif step["is"] == "gap":
             assert isinstance(told, Gap)
             tracker.place(told)
         else:

@@ -168,6 +168,7 @@ const READ = new Map([
   [0x06, (reader) => ({ type: "notice", name: "token_expiring", inMs: reader.varint(), reconnectAfterMs: null })],
   [0x07, (reader) => ({ type: "notice", name: "draining", inMs: null, reconnectAfterMs: reader.varint() })],
   [0x08, (reader) => readEnded(reader)],
+  [0x09, (reader) => readEpochs(reader)],
   [0x20, readConnected],
   [0x21, readSubscribed],
   [0x22, done("unsubscribed")],
@@ -197,4 +198,16 @@ function readInterest(reader) {
 function readEnded(reader) {
   const code = reader.varint();
   return { type: "ended", code, selector: reader.string(), reason: reader.string() };
+}
+
+/**
+ * @param {Reader} reader
+ * @returns {Told}
+ */
+function readEpochs(reader) {
+  const [subject, count] = [reader.string(), reader.varint()];
+  /** @type {bigint[]} */
+  const order = [];
+  while (order.length < count) order.push(reader.big());
+  return { type: "epochs", subject, order, pattern: reader.string() || null };
 }

@@ -143,6 +143,10 @@ function readRarer(read) {
     const [at, after, missed] = [positionIn(read, "at"), positionIn(read, "after"), numberIn(read, "missed")];
     return new Gap(gap, at, after, wordOf(REASONS, reason) ?? "unknown", missed, textIn(read, "pattern"));
   }
+  const ordered = textIn(read, "epochs");
+  if (ordered !== null) {
+    return { type: "epochs", subject: ordered, order: epochsIn(read), pattern: textIn(read, "pattern") };
+  }
   const dropped = textIn(read, "dropped");
   if (dropped !== null) return new Dropped(dropped, numberIn(read, "count") ?? 0);
   const interest = textIn(read, "interest");
@@ -237,6 +241,13 @@ function flagIn(read, key) {
 function positionIn(read, key) {
   const text = textIn(read, key);
   return text === null ? null : Position.parse(text);
+}
+
+/** @param {Read} read */
+function epochsIn(read) {
+  const order = read["order"];
+  if (!Array.isArray(order) || !order.every((epoch) => typeof epoch === "string")) throw new TypeError("order is no list");
+  return order.map((epoch) => Position.parse(`${epoch}.0`).epoch);
 }
 
 /**

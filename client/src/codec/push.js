@@ -43,6 +43,10 @@ export function replyOf(id, ok, fields) {
  * @typedef {{ type: "marked", resumeToken: string, pattern: string, node: string | null }} Marked
  *   a wildcard subscription has been sent everything up to this resume token; the session knows which node gave it
  */
+/**
+ * @typedef {{ type: "epochs", subject: string, order: bigint[], pattern: string | null }} Epochs
+ *   the order of a subject's epochs: what is of an earlier one than the client's own is a repeat
+ */
 /** @typedef {{ type: "ended", selector: string, code: number, reason: string }} Ended the server ended a subscription */
 /**
  * @typedef {{ type: "notice", name: string, inMs: number | null, reconnectAfterMs: number | null }} Notice
@@ -53,7 +57,7 @@ export function replyOf(id, ok, fields) {
 /** @typedef {import("../model.js").Gap} Gap */
 /** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Interest} Interest */
-/** @typedef {Message | Marked | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice} Told whatever a frame can hold */
+/** @typedef {Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice} Told whatever a frame can hold */
 
 /** @type {readonly Outcome[]} */
 export const OUTCOMES = ["snapshot", "recovered", "history", "live", "resync"];

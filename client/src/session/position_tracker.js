@@ -24,6 +24,8 @@ export class PositionTracker {
   #sinceResumeToken = new Set();
   /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
   #snapshotDue = new Set();
+  /** @type {Map<string, bigint[]>} the order of epochs, of subjects that the join under way has earlier ones of */
+  #orders = new Map();
   /** @type {{ at: Position, left: number } | null} where a join ends, and how many messages it has left */
   #join = null;
 
@@ -67,8 +69,32 @@ export class PositionTracker {
    * @param {number} count
    */
   joined(at, count) {
+    this.#orders.clear();
     this.#join = at !== null && !this.isPattern ? { at, left: count } : null;
     this.#endJoin();
+  }
+
+  /**
+   * The server names the order of a subject's epochs, before it sends something of an earlier one than the present.
+   * @param {string} subject
+   * @param {bigint[]} epochs
+   */
+  order(subject, epochs) {
+    this.#orders.set(subject, epochs);
+  }
+
+  /**
+   * Whether it lies at or before the stand, in the same epoch or in an earlier one.
+   * @param {string} subject
+   * @param {Position} at
+   * @param {Position} resumePoint
+   */
+  #isPassed(subject, at, resumePoint) {
+    if (at.epoch === resumePoint.epoch) return at.isAtOrBefore(resumePoint);
+    const order = this.#orders.get(subject);
+    if (order === undefined) return false;
+    const index = order.indexOf(at.epoch);
+    return index >= 0 && index < order.indexOf(resumePoint.epoch);
   }
 
   /**
@@ -84,7 +110,7 @@ export class PositionTracker {
     /** @type {Verdict} */
     let verdict = "new";
     if (resumePoint !== undefined && !(message.isSnapshot && this.#snapshotDue.has(subject))) {
-      if (at.isAtOrBefore(resumePoint)) verdict = "duplicate";
+      if (this.#isPassed(subject, at, resumePoint)) verdict = "duplicate";
       else if (!message.isSnapshot && isBeyond(message, at, resumePoint)) verdict = "missing";
     }
     if (verdict !== "duplicate") {
@@ -115,6 +141,7 @@ export class PositionTracker {
   refine(gap) {
     const resumePoint = this.#positions.get(gap.subject);
     if (resumePoint === undefined || gap.position === null || gap.reason === "ahead") return gap;
+    if (gap.position.epoch !== resumePoint.epoch && this.#isPassed(gap.subject, gap.position, resumePoint)) return null;
     const isOtherEpoch = gap.after !== null && gap.after.epoch !== resumePoint.epoch;
     // After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
     const isJoinsEnd = isOtherEpoch && resumePoint.isAtOrBefore(gap.position);
@@ -156,6 +183,7 @@ export class PositionTracker {
     this.moves++;
     this.#resumeToken = text;
     this.#node = node;
+    this.#orders.clear();
     this.#sinceResumeToken.clear();
     this.#snapshotDue.clear();
   }

@@ -301,6 +301,7 @@ export class Session {
   #told(push) {
     switch (push.type) {
       case "marked":
+      case "epochs":
       case "gap":
       case "dropped":
       case "ended":

@@ -14,6 +14,7 @@ import { Dropped, Gap, Position, Status } from "../model.js";
 /** @typedef {import("../codec/command.js").Choice} Choice */
 /** @typedef {import("../codec/command.js").Subscribe} Subscribe */
 /** @typedef {import("../codec/push.js").Marked} Marked */
+/** @typedef {import("../codec/push.js").Epochs} Epochs */
 /** @typedef {import("../codec/push.js").Reply} Reply */
 /** @typedef {import("./item_queue.js").ItemQueue} ItemQueue */
 /** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
@@ -115,6 +116,11 @@ export class Subscribing {
     this.counts.gaps++;
     this.tracker.place(refined);
     this.#put(refined);
+  }
+
+  /** @param {Epochs} epochs */
+  epochs(epochs) {
+    if (this.state === "served") this.tracker.order(epochs.subject, epochs.order);
   }
 
   /** @param {Marked} marked */

@@ -11,6 +11,7 @@ import { CommandRefused } from "../errors.js";
 /** @typedef {import("../model.js").Message} Message */
 /** @typedef {import("../codec/push.js").Ended} Ended */
 /** @typedef {import("../codec/push.js").Marked} Marked */
+/** @typedef {import("../codec/push.js").Epochs} Epochs */
 /** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */
 
@@ -58,7 +59,7 @@ export class Subscriptions {
 
   /**
    * Something beside messages; nothing where the subscription was left meanwhile.
-   * @param {Gap | Marked | Dropped | Ended} push
+   * @param {Gap | Marked | Epochs | Dropped | Ended} push
    * @param {string | null} node
    * @param {number} now
    */
@@ -66,6 +67,9 @@ export class Subscriptions {
     switch (push.type) {
       case "marked":
         this.#table.get(push.pattern)?.marked({ ...push, node });
+        break;
+      case "epochs":
+        this.#table.get(push.pattern ?? push.subject)?.epochs(push);
         break;
       case "gap":
         this.#table.get(push.pattern ?? push.subject)?.gap(push);

@@ -16,7 +16,12 @@ for (const { name, resume_point: resumePoint, steps } of vectors("recovery").cli
     for (const step of steps) {
       const comes = "message" in step.comes ? { time: 0, content: null, ...step.comes } : step.comes;
       const [told] = new JsonEncoding().decode(JSON.stringify(comes));
-      if (step.is === "gap") {
+      if (step.is === "order") {
+        assert.equal(told.type, "epochs");
+        tracker.order(told.subject, told.order);
+      } else if (step.is === "repeated gap") {
+        assert.equal(tracker.refine(told), null);
+      } else if (step.is === "gap") {
         assert.equal(told.type, "gap");
         tracker.place(told);
       } else {

@@ -43,6 +43,7 @@ pub(super) fn put_push(out: &mut Vec<u8>, push: &Push<'_>, has_ids: bool) {
 const fn name(push: &Push<'_>) -> &'static str {
     match push {
         Push::Gap { .. } | Push::PatternGap { .. } => "gap",
+        Push::Epochs { .. } => "epochs",
         Push::Dropped { .. } => "dropped",
         Push::Ended { .. } => "ended",
         Push::Interest { .. } => "interest",

@@ -1,8 +1,10 @@
 //! What a subject can still serve: where a position or a count stands, the messages after an arrival, the snapshot. Where
 //! something is missing the answer says so, with how much where that is known; it never guesses.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Node;
+use super::journal::EPOCHS_MAX;
 use super::log::{Change, Known, Log};
 use super::room::is_expired;
 use super::snapshot::Snapshot;
@@ -133,6 +135,28 @@ impl Node {
     /// The run in which a subject that is not there yet would begin now.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether there are earlier runs, and so earlier epochs.
+    pub fn has_past(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// The epoch in which a log numbers now, or would.
+    pub fn epoch_of(&self, log: LogId) -> u64 {
+        self.names.get(log).map_or(self.epoch, |log| log.epoch)
+    }
+
+    /// A log's epochs in their order, from the earliest of these on; epochs of one node only rise. Those that runs began with are named
+    /// too, as far as there is room: the client may be in one of which memory has nothing.
+    pub fn order_epochs(&self, log: LogId, mut epochs: BTreeSet<u64>) -> Vec<u64> {
+        let first = epochs.first().copied().unwrap_or(0);
+        epochs.insert(self.epoch_of(log));
+        epochs.extend(self.names.get(log).iter().flat_map(|log| log.epochs()).filter(|epoch| *epoch > first));
+        let runs: Vec<u64> = self.runs.epochs().filter(|epoch| *epoch > first && !epochs.contains(epoch)).collect();
+        let room = EPOCHS_MAX.saturating_sub(epochs.len());
+        epochs.extend(runs.into_iter().rev().take(room));
+        epochs.into_iter().collect()
     }
 
     /// A subject's log, if there is one.
@@ -279,7 +303,8 @@ impl Node {
     pub fn place_resume_token(&self, resume_token: ResumeToken, pattern: &Pattern) -> Result<u64, GapReason> {
         if resume_token.run != self.run {
             // Of an earlier run the journal holds everything up to some arrival, or knows nothing.
-            if self.runs.last_of(resume_token.run).is_none_or(|last| resume_token.arrival > last) {
+            let last = self.runs.last_of(resume_token.run).filter(|_| self.runs.is_near(resume_token.run));
+            if last.is_none_or(|last| resume_token.arrival > last) {
                 return Err(GapReason::Epoch);
             }
         } else if resume_token.arrival > self.index.head() {

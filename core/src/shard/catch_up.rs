@@ -222,6 +222,7 @@ impl Shard {
                 self.read_back(id, from, at, Place::Arrival(from), false);
                 return Step::default();
             }
+            self.tell_order(id, (log, hole.at.epoch), node);
             self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known, log, node), node);
             return (self.buffer(), messages);
         }
@@ -230,7 +231,10 @@ impl Shard {
             cursor.stand = CursorState::Behind(reached);
             cursor.sequence = messages.last().map_or(cursor.sequence, |message| message.sequence);
         }
-        (self.buffer(), messages)
+        let mut frames = self.buffer();
+        self.put_epochs(id, messages.iter().map(|message| message.in_epoch()), node, &mut frames.bytes);
+        frames.private = frames.bytes.len();
+        (frames, messages)
     }
 
     /// What of a pattern's feed the next chunk is made of. Merged frames that were sent beyond `from` are all of one chunk: that is ended
@@ -272,6 +276,8 @@ impl Shard {
             self.restart_join(id);
             return (frames, Vec::new());
         }
+        let missing = holes.iter().map(|(log, subject, hole)| (*log, &**subject, hole.at.epoch));
+        self.put_epochs(id, missing.chain(messages.iter().map(|m| m.in_epoch())), node, &mut frames.bytes);
         for (log, subject, hole) in &holes {
             let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
             if let (Some(missed), Some(cursor)) = (hole.missed, self.cursors.get_mut(id)) {

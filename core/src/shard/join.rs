@@ -193,6 +193,7 @@ impl Shard {
             }
             return;
         }
+        self.put_epochs(id, messages.iter().map(|message| message.in_epoch()), node, out);
         let Some(cursor) = self.cursors.get(id) else { return };
         let mut told = Told::version(cursor.announced);
         let mut too_large = 0;

@@ -77,6 +77,7 @@ impl Shard {
         let Some(variant) = self.variant(socket, command) else { return Ok(()) };
         let (stream, log) = self.open_subject_stream(subject, variant, node)?;
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.tell_epochs(cursor, command.after.is_none());
         self.start_subject(socket, id, command, cursor, log, node);
         Ok(())
     }
@@ -92,6 +93,7 @@ impl Shard {
         let Some(variant) = self.variant(socket, command) else { return Ok(()) };
         let stream = self.open_pattern_stream(pattern, variant, node)?;
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
+        self.tell_epochs(cursor, true);
         self.start_pattern(socket, id, command, cursor, pattern, node);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Who comes back to a node that began with its journal, through a whole node of values: what is sent again, and what is told.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::http::{answer, field, get};
@@ -129,5 +130,75 @@ fn pages_and_places_go_on_over_any_number_of_runs_that_are_kept() {
         let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": "/a", "after": at}));
         let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
         assert_eq!(ats, all[index + 1..].iter().collect::<Vec<_>>(), "after {at}");
+    }
+}
+
+/// What a client makes of what it hears: a message or a gap of an epoch that stands earlier in the order than its own is a repeat.
+#[derive(Default)]
+struct Listener {
+    order: HashMap<String, Vec<String>>,
+    stands: HashMap<String, (String, u64)>,
+    got: Vec<String>,
+}
+
+impl Listener {
+    fn hear(&mut self, heard: &[Value]) {
+        for value in heard {
+            if let Some(subject) = value["epochs"].as_str() {
+                let order = value["order"].as_array().unwrap().iter().map(|epoch| epoch.as_str().unwrap().to_owned());
+                self.order.insert(subject.to_owned(), order.collect());
+            }
+            let Some(subject) = value["message"].as_str() else { continue };
+            let at = value["at"].as_str().unwrap();
+            let (epoch, sequence) = at.split_once('.').unwrap();
+            let sequence: u64 = sequence.parse().unwrap();
+            let index = |epoch: &str| self.order.get(subject).and_then(|order| order.iter().position(|e| e == epoch));
+            let is_duplicate = self.stands.get(subject).is_some_and(|(own, last)| {
+                if own == epoch { sequence <= *last } else { index(epoch) < index(own) && index(epoch).is_some() }
+            });
+            if !is_duplicate {
+                self.stands.insert(subject.to_owned(), (epoch.to_owned(), sequence));
+                self.got.push(at.to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn who_resumes_by_a_token_alone_over_a_restart_gets_nothing_twice() {
+    for (wire, selector) in [("json", "/a"), ("json", "/**"), ("binary", "/a"), ("binary", "/**"), ("json", "/*")] {
+        let mut world = restarted();
+        let mut listener = Listener::default();
+        for _ in 0..2 {
+            // The connection is lost before another token comes.
+            let resume = json!({"id": 1, "subscribe": selector, "since": format!("{RUN:x}.4.0")});
+            listener.hear(&ask(&mut world, wire, &resume));
+        }
+        assert_eq!(listener.got, ["7.4", "7.5", "8.1"], "{wire} {selector}");
+    }
+}
+
+#[test]
+fn an_event_stream_names_the_order_of_epochs_before_what_comes_again() {
+    let mut world = restarted();
+    let place = world.accept(0);
+    let digest = godwit_core::codec::sse::digest(&["/**"]);
+    let request = format!("/v1/stream?subject=/**&last_event_id={RUN:x}.4.0.{digest}");
+    let text = crate::http::ask(&mut world, place, &get(&request, None));
+    let order =
+        text.find("event: epochs\ndata: {\"epochs\":\"/a\",\"order\":[\"7\",\"8\"],\"pattern\":\"/**\"}\n").unwrap();
+    assert!(order < text.find("\"at\":\"7.4\"").unwrap(), "{text}");
+}
+
+#[test]
+fn a_token_from_more_epochs_ago_than_can_be_told_is_a_gap() {
+    let mut world = restarted_often(80);
+    for (n, is_gap) in [(20, true), (30, false)] {
+        let since = format!("{:x}.{}.0", RUN + n, 3 * n + 2);
+        let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": "/**", "since": since}));
+        assert_eq!(!told(&heard, "gap").is_empty(), is_gap, "{n}: {heard:?}");
+        let orders = heard.iter().filter_map(|value| value["order"].as_array());
+        assert!(orders.clone().all(|order| order.len() <= 64), "{heard:?}");
+        assert_eq!(orders.count() > 0, !is_gap, "{heard:?}");
     }
 }

@@ -172,7 +172,8 @@ fn compare_message(case: &Value, object: &Object<'_>) {
 fn compare_notice(case: &Value, object: &Object<'_>) {
     let pattern = object.text("pattern");
     let named = |key| object.must(key);
-    let name = ["gap", "dropped", "resume_token", "interest", "ended"].into_iter().find_map(|key| object.text(key));
+    let name =
+        ["gap", "epochs", "dropped", "resume_token", "interest", "ended"].into_iter().find_map(|key| object.text(key));
     let (name, why) = (name.unwrap_or_default(), object.text("reason").unwrap_or_default());
     let push = if object.raw("gap").is_some() {
         match object.position("at") {
@@ -188,6 +189,10 @@ fn compare_notice(case: &Value, object: &Object<'_>) {
         }
     } else if object.raw("dropped").is_some() {
         Push::Dropped { selector: &name, count: object.number("count").unwrap_or(0) }
+    } else if object.raw("epochs").is_some() {
+        let order: Vec<u64> = case["order"].as_array().unwrap().iter().map(|epoch| epoch.as_u64().unwrap()).collect();
+        let push = Push::Epochs { subject: &name, epochs: &order, pattern: pattern.as_deref() };
+        return compare(case, |wire, out| codec::push(wire, out, &push));
     } else if object.raw("resume_token").is_some() {
         let resume_token = ResumeToken::parse(&name).unwrap_or_else(|| panic!("{name}"));
         Push::ResumeToken { resume_token, pattern: pattern.as_deref().unwrap_or("") }

@@ -38,6 +38,7 @@ class PositionTracker:
         # touched after the last resume token, the last of the positions: never forgotten
         self._since_resume_token: set[str] = set(resume_point.beyond_resume_token) if resume_point else set()
         self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
+        self._orders: dict[str, tuple[int, ...]] = {}  # of epochs, of subjects that the join has earlier ones of
         self.moves = 0  # how often it moved
         self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
 
@@ -59,9 +60,25 @@ class PositionTracker:
         resume token. The join before it is over, whatever it still owed; `at` is None where a gap is to say where this one begins.
         """
         self._join = None
+        self._orders.clear()
         if at is not None and not self.is_pattern:
             self._join = (at, count)
             self._end_join()
+
+    def order(self, subject: str, epochs: tuple[int, ...]) -> None:
+        """The server names the order of a subject's epochs, before it sends something of an earlier one than the present."""
+        self._orders[subject] = epochs
+
+    def _is_passed(self, subject: str, at: Position, resume_point: Position) -> bool:
+        """Whether it lies at or before the stand, in the same epoch or in an earlier one."""
+        if at.epoch == resume_point.epoch:
+            return at.is_at_or_before(resume_point)
+        order = self._orders.get(subject, ())
+        return (
+            at.epoch in order
+            and resume_point.epoch in order
+            and order.index(at.epoch) < order.index(resume_point.epoch)
+        )
 
     def judge(self, message: Message) -> Verdict:
         """Decide what a message is, and stand at it unless it is a repeat."""
@@ -72,7 +89,7 @@ class PositionTracker:
         resume_point = self._positions.get(subject)
         verdict = Verdict.NEW
         if resume_point is not None and not (message.is_snapshot and subject in self._snapshot_due):
-            if at.is_at_or_before(resume_point):
+            if self._is_passed(subject, at, resume_point):
                 verdict = Verdict.DUPLICATE
             elif not message.is_snapshot:
                 after = message.after or Position(at.epoch, at.sequence - 1)
@@ -100,6 +117,8 @@ class PositionTracker:
         resume_point = self._positions.get(gap.subject)
         if resume_point is None or gap.position is None or gap.reason is GapReason.AHEAD:
             return gap
+        if gap.position.epoch != resume_point.epoch and self._is_passed(gap.subject, gap.position, resume_point):
+            return None
         is_other_epoch = gap.after is not None and gap.after.epoch != resume_point.epoch
         # After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
         if gap.position.is_at_or_before(resume_point) and not (is_other_epoch and gap.position == resume_point):
@@ -132,6 +151,7 @@ class PositionTracker:
         self.moves += 1
         self._resume_token, self._node = text, node
         self._since_resume_token.clear()
+        self._orders.clear()
         if self._snapshot_due:
             self._snapshot_due.clear()
 

@@ -19,7 +19,7 @@ from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
 from .backoff import WISH_MS_MAX, Backoff, wish_of, words_of
 from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
-from .codec.push import Ended, Marked, Notice, Told
+from .codec.push import Ended, Epochs, Marked, Notice, Told
 from .codec.reply import Refusal, Reply
 from .errors import ClientClosed, ClientError
 from .items import Dropped
@@ -260,7 +260,7 @@ class Session:
 
     def _told(self, push: Told) -> None:
         match push:
-            case Marked() | Gap() | Dropped() | Ended():
+            case Marked() | Epochs() | Gap() | Dropped() | Ended():
                 self.subscriptions.told(push, self.node, self._now)
             case Reply() | Refusal():
                 self._answered(push)

@@ -15,7 +15,7 @@ from enum import Enum
 from ..errors import GodwitError
 from ..model import Gap, GapReason, Message, Outcome, Position
 from .codec.command import Choice, Subscribe
-from .codec.push import Marked
+from .codec.push import Epochs, Marked
 from .codec.reply import Reply
 from .item_queue import ItemQueue
 from .items import Dropped, Status
@@ -99,6 +99,10 @@ class Subscribing:
             self.gaps += 1
             self.tracker.place(refined)
             self._put(refined)
+
+    def epochs(self, epochs: Epochs) -> None:
+        if self.state is State.SERVED:
+            self.tracker.order(epochs.subject, epochs.order)
 
     def marked(self, marked: Marked) -> None:
         if self.state is State.SERVED:

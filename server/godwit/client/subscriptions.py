@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..codes import CODES, Code
 from ..errors import CommandRefused, GodwitError
 from ..model import Gap, Message
-from .codec.push import Ended, Marked
+from .codec.push import Ended, Epochs, Marked
 from .codec.reply import Refusal
 from .items import Dropped
 from .subscribing import State, Subscribing
@@ -48,11 +48,13 @@ class Subscriptions:
             if subscribing.queue.is_full:
                 self._behind.add(subscribing)
 
-    def told(self, push: Gap | Marked | Dropped | Ended, node: str | None, now: int) -> None:
+    def told(self, push: Gap | Marked | Epochs | Dropped | Ended, node: str | None, now: int) -> None:
         """Something beside messages; nothing where the subscription was left meanwhile."""
         match push:
             case Marked(_, pattern) if pattern in self._table:
                 self._table[pattern].marked(replace(push, node=node))
+            case Epochs() if (selector := push.pattern or push.subject) in self._table:
+                self._table[selector].epochs(push)
             case Gap() if (selector := push.pattern or push.subject) in self._table:
                 self._table[selector].gap(push)
             case Dropped(selector) if selector in self._table:

@@ -300,7 +300,7 @@ export class Streaming {
    * @param {string} data
    */
   #told(stream, type, read, data) {
-    const each = stream.wanted.get(read.pattern ?? read.message ?? read.gap ?? read.ended ?? read.dropped ?? "");
+    const each = stream.wanted.get(read.pattern ?? read.message ?? read.gap ?? read.epochs ?? read.ended ?? read.dropped ?? "");
     if (each === undefined || !this.#isCurrent(each)) return;
     if (type === "ended") queueMicrotask(() => this.#forget(each));
     this.#host.tell(data);

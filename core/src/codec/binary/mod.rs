@@ -18,6 +18,7 @@ mod kind {
     pub(super) const TOKEN_EXPIRING: u8 = 0x06;
     pub(super) const DRAINING: u8 = 0x07;
     pub(super) const ENDED: u8 = 0x08;
+    pub(super) const EPOCHS: u8 = 0x09;
 
     pub(super) const CONNECTED: u8 = 0x20;
     pub(super) const SUBSCRIBED: u8 = 0x21;

@@ -113,6 +113,13 @@ fn put_small(out: &mut Vec<u8>, push: &Push<'_>) {
             put_string(out, pattern);
             put_string(out, pattern);
         }
+        Push::Epochs { subject, epochs, pattern } => {
+            out.push(kind::EPOCHS);
+            put_string(out, subject);
+            put(out, epochs.len() as u64);
+            epochs.iter().for_each(|epoch| put(out, *epoch));
+            put_string(out, pattern.unwrap_or(""));
+        }
         Push::Dropped { selector, count } => {
             out.push(kind::DROPPED);
             put(out, count);

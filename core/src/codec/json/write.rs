@@ -138,6 +138,18 @@ fn put_content(out: &mut Vec<u8>, kind: Kind, content: &[u8]) {
     }
 }
 
+fn put_epochs(out: &mut Vec<u8>, subject: &str, epochs: &[u64], pattern: Option<&str>) {
+    put_text(out, "{\"epochs\":", subject);
+    put(out, ",\"order\":[");
+    for (index, epoch) in epochs.iter().enumerate() {
+        put(out, if index > 0 { ",\"" } else { "\"" });
+        put_number(out, *epoch);
+        out.push(b'"');
+    }
+    out.push(b']');
+    put_pattern(out, pattern);
+}
+
 /// Everything that is told unasked, beside messages.
 fn put_notice(out: &mut Vec<u8>, push: &Push<'_>) {
     match *push {
@@ -161,6 +173,7 @@ fn put_notice(out: &mut Vec<u8>, push: &Push<'_>) {
             put(out, ",\"missed\":null");
             put_pattern(out, Some(pattern));
         }
+        Push::Epochs { subject, epochs, pattern } => put_epochs(out, subject, epochs, pattern),
         Push::Dropped { selector, count } => {
             put_text(out, "{\"dropped\":", selector);
             put(out, ",\"count\":");

@@ -10,7 +10,7 @@ mod show;
 pub use restore::Restored;
 pub(super) use restore::Restoring;
 pub use runs::PastRun;
-pub(super) use runs::Runs;
+pub(super) use runs::{EPOCHS_MAX, Runs};
 pub(super) use show::Unseen;
 
 use super::Node;

@@ -5,6 +5,9 @@
 /// Runs remembered; resume tokens of older ones are unknown.
 const RUNS_MAX: usize = 1_024;
 
+/// Epochs of a subject that a client is told the order of (2.7).
+pub(in crate::node) const EPOCHS_MAX: usize = 64;
+
 /// A run that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastRun {
@@ -37,6 +40,21 @@ impl Runs {
     /// The present run begins, behind the ones that were pushed.
     pub(in crate::node) fn begin(&mut self, epoch: u64, arrival: u64) {
         self.present = (epoch, arrival);
+    }
+
+    /// Whether this run follows another.
+    pub(in crate::node) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The epochs that the earlier runs began with.
+    pub(in crate::node) fn epochs(&self) -> impl Iterator<Item = u64> + '_ {
+        self.known.iter().map(|run| run.epoch)
+    }
+
+    /// Whether the epochs since a run are few enough to be told in their order.
+    pub(in crate::node) fn is_near(&self, run: u64) -> bool {
+        self.known.iter().rev().take(EPOCHS_MAX - 1).any(|known| known.run == run)
     }
 
     /// The last arrival of a run that the journal holds.

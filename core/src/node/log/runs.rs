@@ -73,6 +73,11 @@ impl Log {
         self.past.as_ref().map_or(&[], |past| &past.runs)
     }
 
+    /// The epochs that are remembered, in their order, the present one last.
+    pub(in crate::node) fn epochs(&self) -> impl Iterator<Item = u64> + '_ {
+        self.runs().iter().map(|run| run.epoch).chain([self.epoch])
+    }
+
     /// The log's last number before the present epoch.
     fn before(&self) -> u64 {
         self.past.as_ref().map_or(0, |past| past.follows.number)

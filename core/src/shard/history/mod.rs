@@ -17,6 +17,7 @@
 //! of while it was read, is a gap of exactly so many; a pattern's rows are whole where the journal says that it holds all offsets
 //! between, else the pattern has a gap. Where an epoch ends, the next begins with its first message and nothing was lost in between,
 //! nothing is missing and that is told. What an operator took back is passed over, like what is not there.
+mod epochs;
 mod pattern;
 mod start;
 mod subject;

@@ -46,6 +46,9 @@ impl Shard {
             let follows = if kept.sequence == 1 { node.followed(&kept.subject, kept.epoch) } else { None };
             messages.push(revive(kept, log, follows));
         }
+        let gone = taken.iter().map(|kept| (node.log_for(&kept.subject), &*kept.subject, kept.epoch));
+        let found = messages.iter().map(|message| message.in_epoch()).chain(gone);
+        self.put_epochs(id, found, &node, &mut frames.bytes);
         drop(node);
         self.put_taken(id, &taken, &mut frames.bytes);
         frames.private = frames.bytes.len();

@@ -76,6 +76,8 @@ impl Shard {
             return self.leave_journal(id, log, stand, false, &mut node);
         }
         let mut frames = self.buffer();
+        let found = cut.messages.iter().map(|kept| (log, &*name, kept.epoch));
+        self.put_epochs(id, found, &node, &mut frames.bytes);
         if let Some(gap) = cut.gap.filter(|gap| !reading.is_history || gap.missed == Some(0)) {
             self.put_reading_gap(id, &name, stand, gap, &mut frames.bytes);
         } else if let (Some(first), true) = (cut.messages.first(), cut.gap.is_some() || stand.is_none()) {

@@ -64,6 +64,15 @@ impl Numbers {
                 return None;
             }
             0x02 => gap(&mut found, bytes),
+            0x09 => {
+                found.insert("epochs".to_owned(), json!(bytes.string()));
+                let order: Vec<String> = (0..bytes.varint()).map(|_| bytes.varint().to_string()).collect();
+                found.insert("order".to_owned(), json!(order));
+                match bytes.string() {
+                    pattern if pattern.is_empty() => {}
+                    pattern => drop(found.insert("pattern".into(), json!(pattern))),
+                }
+            }
             0x03 => {
                 found.insert("count".into(), json!(bytes.varint()));
                 found.insert("dropped".into(), json!(bytes.string()));

@@ -14,7 +14,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Marked, Notice, Told
+from .push import Ended, Epochs, Marked, Notice, Told
 from .reply import Refusal, Reply
 from .values import Reader, Writer
 
@@ -246,6 +246,12 @@ def _ended(reader: Reader) -> Told:
     return Ended(reader.string(), code, reader.string())
 
 
+def _epochs(reader: Reader) -> Told:
+    subject, count = reader.string(), reader.varint()
+    order = tuple(reader.varint() for _ in range(count))
+    return Epochs(subject, order, reader.string() or None)
+
+
 _READ: dict[int, Callable[[Reader], Told]] = {
     0x02: _gap,
     0x03: _dropped,
@@ -254,6 +260,7 @@ _READ: dict[int, Callable[[Reader], Told]] = {
     0x06: lambda reader: Notice("token_expiring", in_ms=reader.varint()),
     0x07: lambda reader: Notice("draining", reconnect_after_ms=reader.varint()),
     0x08: _ended,
+    0x09: _epochs,
     0x20: _connected,
     0x21: _subscribed,
     0x22: _done("unsubscribed"),

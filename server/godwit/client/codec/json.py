@@ -17,7 +17,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Marked, Notice, Told
+from .push import Ended, Epochs, Marked, Notice, Told
 from .reply import Refusal, Reply
 
 NO_CONTENT = msgspec.Raw()
@@ -55,6 +55,8 @@ class _Read(msgspec.Struct, omit_defaults=True):
     resume_token: str | None = None
     gap: str | None = None
     missed: int | None = None
+    epochs: str | None = None
+    order: tuple[str, ...] = ()
     dropped: str | None = None
     interest: str | None = None
     subscribers: bool = False
@@ -172,6 +174,8 @@ def _told(read: _Read) -> Told | None:
     if read.gap is not None:
         at, after = _position(read.at), _position(read.after)
         return Gap(read.gap, at, after, _reason(read.reason), read.missed, read.pattern)
+    if read.epochs is not None:
+        return Epochs(read.epochs, tuple(Position.parse(f"{epoch}.0").epoch for epoch in read.order), read.pattern)
     if read.dropped is not None:
         return Dropped(read.dropped, read.count)
     if read.interest is not None:

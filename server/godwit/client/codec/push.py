@@ -20,6 +20,15 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
+class Epochs:
+    """The order of a subject's epochs: what is of an earlier one than the client's own is a repeat."""
+
+    subject: str
+    order: tuple[int, ...]
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The server ended a subscription, because rights changed."""
 
@@ -37,5 +46,5 @@ class Notice:
     reconnect_after_ms: int | None = None
 
 
-Told: TypeAlias = Message | Marked | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice
+Told: TypeAlias = Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice
 """Whatever one frame can hold."""
