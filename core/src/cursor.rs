@@ -134,6 +134,8 @@ pub enum Plan {
     Last(u32),
     /// Everything after a position; of a subject without one, its snapshot.
     After(HashMap<Box<str>, Position>),
+    /// Everything after an arrival with which a run began; of a subject without that, its snapshot.
+    Since(u64),
     /// What is left of that when all subjects there are have had their turn: places in subjects that are not there.
     Unknown(Vec<(Box<str>, Position)>),
 }
@@ -147,7 +149,7 @@ impl Plan {
                 let index = places.iter().position(|(name, _)| **name == *subject)?;
                 Some(places.swap_remove(index).1)
             }
-            Self::Snapshots | Self::Last(_) => None,
+            Self::Snapshots | Self::Last(_) | Self::Since(_) => None,
         }
     }
 

@@ -193,22 +193,44 @@ impl Node {
             oldest_arrival: log.evicted_arrival(),
         };
         match self.know(log, after) {
-            Known::Other => gap(GapReason::Epoch, None),
+            // Of an epoch from before all that are known everything that is kept follows, of any other the present one's.
+            Known::Other if log.epochs().next().is_some_and(|first| after.epoch < first) => gap(GapReason::Epoch, None),
+            Known::Other => self.place_at_end(log, log.present_began()),
             Known::Ahead => gap(GapReason::Ahead, None),
-            Known::Beyond { number, ended } if number >= base => Place::Gap {
-                reason: GapReason::Epoch,
-                missed: None,
-                oldest: log.change_in(ended - 1, ended).map_or(log.position(number), |change| change.at),
-                oldest_number: number,
-                oldest_arrival: ended,
-            },
-            Known::Beyond { .. } => gap(GapReason::Epoch, None),
+            Known::Beyond { ended, .. } => self.place_at_end(log, ended),
             Known::Number { number, .. } if number < base => gap(log.gap_reason(number), Some(base - number)),
             Known::Number { number, told } => {
                 let arrival = log.get(number).map_or(log.evicted_arrival(), |message| message.arrival);
                 Place::Served { arrival: arrival.max(told), count: log.number() - number }
             }
         }
+    }
+
+    /// After a gap of a run that ended with this arrival: at the beginning of the next one, or before the oldest kept.
+    fn place_at_end(&self, log: &Log, ended: u64) -> Place {
+        let (number, base) = (log.number_at(ended), log.base());
+        let (oldest, oldest_number, oldest_arrival) = if number >= base && ended > 0 {
+            let next = log.change_in(ended - 1, ended);
+            (next.map_or(log.position(number), |change| change.at), number, ended)
+        } else {
+            (log.position(base), base, log.evicted_arrival())
+        };
+        Place::Gap { reason: GapReason::Epoch, missed: None, oldest, oldest_number, oldest_arrival }
+    }
+
+    /// The arrival with which the run began that followed one; none where that is not known.
+    pub fn run_ended(&self, run: u64) -> Option<u64> {
+        self.runs.ended(run)
+    }
+
+    /// Where a client continues that saw more of an earlier run than the journal holds.
+    pub fn place_after_run(&self, log: LogId, run: u64) -> Option<Place> {
+        Some(self.place_at_end(self.names.get(log)?, self.runs.ended(run)?))
+    }
+
+    /// Whether a log has messages that arrived after one.
+    pub fn has_after(&self, log: LogId, arrival: u64) -> bool {
+        self.names.get(log).is_some_and(|log| log.last_arrival() > arrival)
     }
 
     /// Where to stand to be sent the last `n` kept messages, and how many there are.

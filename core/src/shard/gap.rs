@@ -73,6 +73,11 @@ impl Missing {
     fn is_whole(&self) -> bool {
         self.from == Some(self.oldest_number)
     }
+
+    /// Only the epoch changed: the first message of the new one says what it follows, and no gap is sent (6.7).
+    fn is_silent(&self) -> bool {
+        self.is_whole() && self.reason == GapReason::Epoch
+    }
 }
 
 impl Shard {
@@ -129,10 +134,15 @@ impl Shard {
     ) -> Option<u64> {
         self.note_gone(id, log, subject, missing, node);
         let cursor = self.cursors.get(id)?;
-        let (from_oldest, stream_id) = (cursor.gap_from_oldest || missing.is_whole(), cursor.stream);
+        let stream_id = cursor.stream;
         let head = node.head(log);
+        let from_oldest = cursor.gap_from_oldest || missing.is_whole() || self.continues(stream_id, log, missing, node);
         let (at, number) = if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
         let missed = missing.missed_to(number);
+        if missing.is_silent() {
+            self.note_gap(id, missing.from, missing.after, number, at);
+            return Some(missing.oldest_arrival);
+        }
         let wants_snapshot = !from_oldest && missed != Some(0);
         let (mut mended, mut snapshot) = (None, Vec::new());
         if wants_snapshot {
@@ -160,6 +170,15 @@ impl Shard {
         self.count_told(id, usize::from(mended.is_some()), 0);
         out.append(&mut snapshot);
         None
+    }
+
+    /// Whether the kept messages of a new epoch follow its gap, whatever the client asked for: all of them are news to it. Where there are
+    /// none, or the client wants only the newest, the snapshot follows.
+    fn continues(&self, stream_id: u32, log: LogId, missing: &Missing, node: &Node) -> bool {
+        let is_conflated = self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0);
+        missing.reason == GapReason::Epoch
+            && missing.oldest_number < node.head(log).number
+            && !(is_conflated && node.snapshot(log, self.now).is_some())
     }
 
     /// A client that is owed every message is short of some.

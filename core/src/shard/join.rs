@@ -110,6 +110,7 @@ impl Shard {
         let bound = join.bound;
         let start = match &mut join.plan {
             Plan::Last(count) => Some(Ok(node.place_last(log, *count as usize).0)),
+            Plan::Since(began) => Some(Ok(*began)).filter(|_| node.has_after(log, *began)),
             plan => plan.take(subject).map(|after| placed(node.place(log, after, now), after)),
         };
         match start {

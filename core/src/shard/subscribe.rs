@@ -93,7 +93,6 @@ impl Shard {
         let Some(variant) = self.variant(socket, command) else { return Ok(()) };
         let stream = self.open_pattern_stream(pattern, variant, node)?;
         let cursor = self.seat_cursor(socket, stream, command.gap_from_oldest);
-        self.tell_epochs(cursor, true);
         self.start_pattern(socket, id, command, cursor, pattern, node);
         Ok(())
     }
@@ -112,7 +111,14 @@ impl Shard {
         let (outcome, plan, gap) = match resume_token {
             Some(Ok(_)) => (Outcome::Recovered, None, None),
             // The map may hold only what came after the resume token: what else the client had is unknown here, so all of it is told.
-            Some(Err(reason)) => (Outcome::Resync, Some(Plan::Snapshots), Some(reason)),
+            Some(Err(reason)) => {
+                let began = command
+                    .since
+                    .and_then(|resume_token| node.run_ended(resume_token.run))
+                    .filter(|_| reason == GapReason::Epoch);
+                let plan = began.filter(|_| command.conflate_ms == 0).map_or(Plan::Snapshots, Plan::Since);
+                (Outcome::Resync, Some(plan), Some(reason))
+            }
             None if !command.after_each.is_empty() => {
                 let positions: HashMap<Box<str>, Position> =
                     command.after_each.iter().map(|(subject, at)| (Box::from(&**subject), *at)).collect();
@@ -138,6 +144,7 @@ impl Shard {
             self.begin_pattern_range(cursor, self.arrived);
         }
         self.tell_since_gap(cursor, gap);
+        self.tell_epochs(cursor, gap.is_none()); // after a gap of the whole pattern the client has no position to compare
         if outcome == Outcome::Recovered && plan.is_none() {
             self.skip_known(cursor, command, pattern, node);
         }

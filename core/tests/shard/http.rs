@@ -336,7 +336,7 @@ fn an_id_that_is_none_of_ours_is_a_gap_and_nothing_else() {
             assert!(text.starts_with("HTTP/1.1 200 "), "{id} {target} {text}");
             let is_of_another = matches!(id, "1.2.3.4" | "a1.99.1.86f7e437");
             assert!(text.contains("event: gap\n") || is_of_another, "{id} {target} {text}");
-            assert!(text.contains("\"snapshot\":true"), "{id} {target} {text}");
+            assert!(text.contains("\"message\":\"/a\""), "{id} {target} {text}");
             world.gone(place);
         }
     }

@@ -48,14 +48,16 @@ fn a_position_resumes_exactly_and_a_strange_one_gets_a_gap() {
         assert_eq!((&heard[0]["outcome"], &heard[0]["count"]), (&json!("recovered"), &json!(3)));
         let ats: Vec<&str> = heard[1..].iter().map(|m| m["at"].as_str().unwrap()).collect();
         assert_eq!(ats, ["7.3", "7.4", "7.5"]);
-        for (after, reason) in [("7.9", "ahead"), ("6.2", "epoch")] {
+        for (after, reason, at, is_snapshot, follows) in
+            [("7.9", "ahead", "7.5", json!(true), 1), ("6.2", "epoch", "7.0", Value::Null, 5)]
+        {
             let heard = world.ask(reader, &json!({"id": 1, "subscribe": "/a", "after": after}).to_string());
             assert_eq!(heard[0]["outcome"], "resync");
             assert_eq!(
                 (&heard[1]["gap"], &heard[1]["reason"], &heard[1]["at"]),
-                (&json!("/a"), &json!(reason), &json!("7.5"))
+                (&json!("/a"), &json!(reason), &json!(at))
             );
-            assert_eq!((&heard[2]["snapshot"], &heard[2]["at"]), (&json!(true), &json!("7.5")));
+            assert_eq!((&heard[2]["snapshot"], heard.len()), (&is_snapshot, 2 + follows));
         }
     });
 }

@@ -52,6 +52,12 @@ impl Runs {
         self.known.iter().map(|run| run.epoch)
     }
 
+    /// The arrival with which the run began that followed one.
+    pub(in crate::node) fn ended(&self, run: u64) -> Option<u64> {
+        let index = self.known.iter().rposition(|known| known.run == run)?;
+        Some(self.known.get(index + 1).map_or(self.present.1, |next| next.began))
+    }
+
     /// Whether the epochs since a run are few enough to be told in their order.
     pub(in crate::node) fn is_near(&self, run: u64) -> bool {
         self.known.iter().rev().take(EPOCHS_MAX - 1).any(|known| known.run == run)

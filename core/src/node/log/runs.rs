@@ -78,6 +78,11 @@ impl Log {
         self.runs().iter().map(|run| run.epoch).chain([self.epoch])
     }
 
+    /// The arrival with which the present epoch began; 0 where it is the first.
+    pub(in crate::node) fn present_began(&self) -> u64 {
+        self.runs().last().map_or(0, |run| run.ended)
+    }
+
     /// The log's last number before the present epoch.
     fn before(&self) -> u64 {
         self.past.as_ref().map_or(0, |past| past.follows.number)

@@ -139,7 +139,8 @@ impl Shard {
             return Start::reading(Outcome::Recovered, None);
         }
         let nowhere = Position { epoch: 0, sequence: 0 };
-        match placed(node.place(log, nowhere, self.now), nowhere) {
+        let after_run = node.place_after_run(log, resume_token.run).filter(|_| reason == GapReason::Epoch);
+        match placed(after_run.unwrap_or_else(|| node.place(log, nowhere, self.now)), nowhere) {
             Err(found) => Start::missing(Missing { after: None, from: None, reason, ..found }),
             Ok(_) => Start { outcome: Outcome::Resync, ..Start::behind(Outcome::Resync, 0, None) },
         }

@@ -71,7 +71,7 @@ impl Shard {
         };
         let (is_last, is_whole, begin) = (page.is_last, page.is_whole, page.begin);
         let cut = cut(page, &after, self.messages_left(id));
-        let is_gap = cut.gap.is_some_and(|gap| gap.missed != Some(0));
+        let is_gap = cut.gap.is_some_and(|gap| gap.reason != GapReason::Epoch);
         if is_gap && !goes_on {
             return self.leave_journal(id, log, stand, false, &mut node);
         }
@@ -169,6 +169,9 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let Gap { at, reason, missed } = gap;
+        if reason == GapReason::Epoch && missed == Some(0) {
+            return self.note_reading_gap(id, after, at, missed); // the first message says what it follows
+        }
         let push = Push::Gap { subject, after, at, reason, missed, pattern: None };
         if stream.wire == Wire::Sse {
             sse::put_id(out, at);

@@ -103,6 +103,8 @@ class Place:
         self.holes.clear()
         if after.epoch == stand.epoch and after.sequence <= stand.sequence:
             return None  # it says itself what it follows: who saw more than the disk did has not missed anything
+        if stand.sequence == 0 and after.epoch < stand.epoch < at.epoch:
+            return None  # the beginning of an epoch without messages is where the one before it ended
         return Breach(Promise.RUN, f"{at} came to one who stood at {stand}: another run, and no gap said so")
 
     def gap(self, gap: Gap, may_come_again: bool, needs_count: bool) -> Breach | None:

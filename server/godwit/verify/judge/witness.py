@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ...model import Gap, Message, Outcome, Position
+from ...model import Gap, GapReason, Message, Outcome, Position
 from ...subject import is_pattern, matches
 from .cause import judge_cause
 from .court import Counts, Court
@@ -177,7 +177,8 @@ class Witness:
         )  # else `after` may be the client's own stand, further on
         if is_told_by_node and gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
             self._ledger.follow(gap.subject, gap.position.epoch, gap.after)
-        needs_snapshot = gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
+        is_epoch = gap.reason is GapReason.EPOCH  # then the kept messages follow, and the snapshot where there are none
+        needs_snapshot = not is_epoch and gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         stand = place.stand
         if stand is not None and stand.sequence == 0 and self._ledger.followed(gap.subject, stand.epoch) == gap.after:
             gap = replace(gap, after=stand)  # where a run ends and where the next begins is one place
@@ -265,7 +266,8 @@ class Witness:
         self.counts.snapshots += 1
         stand, is_due = place.stand, place.is_due
         place.stand_at(at, self.is_pattern and not self.is_client)
-        if is_due or (self.court.rules.keeps_journal and at == stand and at.sequence == 0):
+        is_behind_gap = bool(place.seen) and place.seen[-1][1] == "gap"
+        if is_due or (at == stand and (is_behind_gap or (self.court.rules.keeps_journal and at.sequence == 0))):
             # At the beginning of a run there is a snapshot only where a journal brought it back.
             return None if at == stand else Breach(Promise.GAPS, f"the gap was to {stand}, its snapshot is at {at}")
         if stand is not None:
