@@ -173,7 +173,7 @@ export class Status {
    * @param {"subscribed" | "disconnected"} state
    * @param {Outcome | null} [outcome]
    * @param {Position | null} [position] where the join ends, on a single subject
-   * @param {number} [count] messages of the join, on a single subject
+   * @param {number | null} [count] messages of the join, on a single subject; null: the server cannot tell beforehand
    * @param {string} [reason]
    * @param {string | null} [transport] what carries it: "websocket", "sse", "poll"
    */

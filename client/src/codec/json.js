@@ -165,7 +165,7 @@ function readReply(read, ok) {
   return replyOf(idIn(read), ok, {
     position: positionIn(read, "at"),
     outcome: wordOf(OUTCOMES, textIn(read, "outcome")),
-    count: numberIn(read, "count") ?? 0,
+    count: numberIn(read, "count"),
     isDuplicate: flagIn(read, "duplicate"),
     ack: wordOf(ACKS, textIn(read, "ack")),
     session: textIn(read, "session"),

@@ -13,7 +13,7 @@
  * @property {string} ok connected, subscribed, unsubscribed, published, pong, watching, unwatched
  * @property {Position | null} position
  * @property {Outcome | null} outcome
- * @property {number} count
+ * @property {number | null} count null: nobody can tell before the messages come
  * @property {boolean} isDuplicate
  * @property {Ack | null} ack
  * @property {string | null} session
@@ -29,7 +29,7 @@
  */
 export function replyOf(id, ok, fields) {
   return {
-    ...{ type: "reply", id, ok, position: null, outcome: null, count: 0, isDuplicate: false },
+    ...{ type: "reply", id, ok, position: null, outcome: null, count: null, isDuplicate: false },
     ...{ ack: null, session: null, node: null, pingIntervalMs: null },
     ...fields,
   };

@@ -114,7 +114,7 @@ export class ItemQueue {
     if (entry.type === "message") this.handled.note(entry);
     else if (entry.type === "marked") this.handled.resumeToken(entry.resumeToken, entry.node);
     else if (entry.type === "gap") this.handled.place(entry);
-    else if (entry.type === "status") this.handled.joined(isPlaced(entry) ? entry.position : null, entry.count);
+    else if (entry.type === "status") this.handled.joined(isPlaced(entry) ? entry.position : null, entry.count ?? 0);
   }
 
   /**
@@ -140,5 +140,5 @@ export class ItemQueue {
  * @param {Status} status
  */
 function isPlaced(status) {
-  return status.outcome !== "resync";
+  return status.outcome !== "resync" && status.count !== null;
 }

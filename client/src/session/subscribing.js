@@ -77,7 +77,9 @@ export class Subscribing {
     this.counts.joins++;
     this.refusals = 0;
     this.isJoined ||= !this.tracker.isPattern || this.tracker.resumePoint.isSomewhere;
-    this.tracker.joined(reply.outcome === "resync" ? null : reply.position, reply.count); // after a resync the gap says where
+    // After a resync the gap says where it continues; without a count the messages themselves do.
+    const isPlaced = reply.outcome !== "resync" && reply.count !== null;
+    this.tracker.joined(isPlaced ? reply.position : null, reply.count ?? 0);
     this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));
     if (this.wasPaused) this.#put(new Dropped(this.selector, null)); // standard messages may have passed meanwhile
     this.wasPaused = false;

@@ -216,8 +216,19 @@ impl Node {
         self.create_for(subject, Owner::default())
     }
 
-    /// The same for a holder, within its share.
+    /// The same for a holder, within its share. A subject that was forgotten goes on from where it ended, so that what is gone can be counted.
     pub(super) fn create_for(&mut self, subject: &str, owner: Owner) -> Result<LogId, Code> {
+        let (epoch, arrival) = (self.epoch, self.index.head());
+        let ended = self.forgotten.head(subject).filter(|(_, at)| at.epoch < epoch);
+        let id = self.create_new(subject, owner)?;
+        if let (Some((last, at)), Some(log)) = (ended, self.names.get_mut(id)) {
+            log.resume(at, last, arrival);
+        }
+        Ok(id)
+    }
+
+    /// A log of which nothing is known.
+    pub(super) fn create_new(&mut self, subject: &str, owner: Owner) -> Result<LogId, Code> {
         if self.names.len() >= self.limits.subjects_max {
             return Err(Code::SubjectsTooMany);
         }

@@ -1,8 +1,9 @@
 //! Which subjects were forgotten, and up to which arrival they had messages: a resume token before that is lost for the patterns that
 //! hold the subject, and for no others. Bounded: where the oldest no longer stand here, a resume token before them is lost for all.
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::position::Position;
 use crate::subject::Pattern;
 
 const NAMES_MAX: usize = 4_096;
@@ -10,6 +11,8 @@ const NAMES_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     names: VecDeque<(u64, Arc<str>)>,
+    /// Of each of them: the arrival and the position of its last message.
+    heads: HashMap<Arc<str>, (u64, Position)>,
     /// The highest arrival here.
     newest: u64,
     /// A resume token before it is lost whatever the pattern.
@@ -17,14 +20,23 @@ pub(super) struct Forgotten {
 }
 
 impl Forgotten {
-    pub(super) fn add(&mut self, last_arrival: u64, subject: Arc<str>) {
+    pub(super) fn add(&mut self, last_arrival: u64, subject: Arc<str>, at: Position) {
         if self.names.len() >= NAMES_MAX
-            && let Some((arrival, _)) = self.names.pop_front()
+            && let Some((arrival, name)) = self.names.pop_front()
         {
             self.base = self.base.max(arrival);
+            if self.heads.get(&name).is_some_and(|(last, _)| *last == arrival) {
+                self.heads.remove(&name);
+            }
         }
         self.newest = self.newest.max(last_arrival);
+        self.heads.insert(Arc::clone(&subject), (last_arrival, at));
         self.names.push_back((last_arrival, subject));
+    }
+
+    /// Where a subject ended that comes back: the arrival and the position of its last message.
+    pub(super) fn head(&self, subject: &str) -> Option<(u64, Position)> {
+        self.heads.get(subject).copied()
     }
 
     /// Nobody knows what there was up to this arrival: a resume token before it is lost whatever the pattern.
@@ -65,20 +77,22 @@ impl Forgotten {
 
 #[cfg(test)]
 mod tests {
-    use super::{Forgotten, NAMES_MAX, Pattern};
+    use super::{Forgotten, NAMES_MAX, Pattern, Position};
 
     #[test]
     fn what_no_longer_stands_here_is_lost_for_all_patterns() {
         let pattern = |text: &str| Pattern::parse(text).unwrap();
         let mut forgotten = Forgotten::default();
-        forgotten.add(10, "/a/1".into());
-        forgotten.add(5, "/b/1".into());
+        let at = Position { epoch: 7, sequence: 3 };
+        forgotten.add(10, "/a/1".into(), at);
+        forgotten.add(5, "/b/1".into(), at);
         assert!(forgotten.concerns(&pattern("/a/*"), 9) && !forgotten.concerns(&pattern("/a/*"), 10));
         assert!(forgotten.concerns(&pattern("/b/*"), 4) && !forgotten.concerns(&pattern("/b/*"), 5));
         for more in 0..NAMES_MAX as u64 {
-            forgotten.add(20 + more, "/c".into());
+            forgotten.add(20 + more, "/c".into(), at);
         }
         assert_eq!(forgotten.base(), 10);
+        assert_eq!((forgotten.head("/a/1"), forgotten.head("/c").map(|head| head.1)), (None, Some(at)));
         assert!(forgotten.concerns(&pattern("/d"), 9) && !forgotten.concerns(&pattern("/d"), 10));
     }
 }

@@ -92,7 +92,8 @@ impl Node {
         if !log.is_idle() || self.unseen.concerns(slot) {
             return cost;
         }
-        if log.number() > 0 {
+        // One that came back, and has had nothing since, is remembered as it was.
+        if log.last_arrival() > 0 {
             // What is numbered in an epoch that has passed can be forgotten freely: it returns in a later one.
             if log.epoch == self.epoch {
                 if self.epoch_ms.is_some_and(|last_ms| now.mono_ms < last_ms + EPOCH_MS) {
@@ -101,7 +102,7 @@ impl Node {
                 self.epoch += 1;
                 self.epoch_ms = Some(now.mono_ms);
             }
-            self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
+            self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject), log.position(log.number()));
             self.counts.forgotten += 1;
         }
         self.names.remove(slot);

@@ -1,5 +1,6 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
 use godwit_core::codes::Code;
+use godwit_core::command::GapReason;
 use godwit_core::message::Batch;
 use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 
@@ -103,6 +104,11 @@ fn a_forgotten_subject_returns_in_a_new_epoch() {
     assert!(node.place_resume_token(resume_token, &pattern("/**")).is_err());
     let again = publish(&mut node, "/a", draft("1"), at_ms(2_000_001));
     assert_eq!(again, Outcome::Published { at: Some(position(8, 1)), is_duplicate: false });
+    // What is gone is counted, and at the end of it nothing is.
+    let log = node.find("/a").expect("it is back");
+    let place = |sequence| node.place(log, position(7, sequence), at_ms(2_000_002));
+    assert!(matches!(place(0), Place::Gap { missed: Some(1), reason: GapReason::Expired, .. }), "{:?}", place(0));
+    assert!(matches!(place(1), Place::Served { count: 1, .. }), "{:?}", place(1));
 }
 
 #[test]

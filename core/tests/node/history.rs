@@ -205,9 +205,11 @@ impl World {
         }
         for (_, subject, hole) in found.holes {
             let (missed, after) = (hole.missed.expect("a walk knows"), hole.after.expect("a walk knows"));
-            assert_eq!(after.sequence + missed, hole.at.sequence);
+            // The end of the epoch before is the beginning of this one.
+            let after = if after.epoch == hole.at.epoch { after.sequence } else { 0 };
+            assert_eq!(after + missed, hole.at.sequence);
             let found = walker.found.entry(subject.to_string()).or_default();
-            found.extend((after.sequence + 1..=hole.at.sequence).map(|sequence| position(hole.at.epoch, sequence)));
+            found.extend((after + 1..=hole.at.sequence).map(|sequence| position(hole.at.epoch, sequence)));
         }
         let mut last = walker.reached;
         for message in found.messages {
@@ -252,9 +254,15 @@ impl World {
                 assert!(totals.arrival - totals.index_entries > reader.reached, "unknown for no reason");
                 return false;
             };
-            assert_eq!(after.sequence + hole.missed.unwrap_or(0), hole.at.sequence);
-            let missed = after.sequence + 1..=hole.at.sequence;
-            reader.found.extend(missed.map(|sequence| position(hole.at.epoch, sequence)));
+            if after.epoch == hole.at.epoch || hole.missed != Some(0) {
+                let after = if after.epoch == hole.at.epoch { after.sequence } else { 0 };
+                assert_eq!(after + hole.missed.unwrap_or(0), hole.at.sequence);
+                let missed = after + 1..=hole.at.sequence;
+                reader.found.extend(missed.map(|sequence| position(hole.at.epoch, sequence)));
+            } else {
+                // A subject that was forgotten came back: nothing is missing between its epochs.
+                assert_eq!((hole.missed, hole.at.sequence), (Some(0), 0));
+            }
         }
         for message in out {
             self.check_content(&message);
@@ -292,15 +300,22 @@ impl World {
         let stands_at = |sequence: u64| {
             of_log.iter().rev().find(|past| past.at.sequence <= sequence).map_or(0, |past| past.arrival)
         };
-        assert_eq!(before, stands_at(base));
+        // Where it came back after it was forgotten, its beginning is where it ended before, or where the new epoch began.
+        let first = of_log.first().map_or(u64::MAX, |past| past.arrival);
+        let is_there = |arrival: u64, sequence| arrival == stands_at(sequence) || sequence == 0 && arrival < first;
+        assert!(is_there(before, base));
         let after = position(head.at.epoch, (head.at.sequence + 2).saturating_sub(back));
         match self.node.place(log, after, at_ms(self.ms)) {
             Place::Served { arrival, count } => {
                 assert!(after.sequence >= base && after.sequence <= head.at.sequence);
-                assert_eq!((arrival, count), (stands_at(after.sequence), head.at.sequence - after.sequence));
+                assert!(is_there(arrival, after.sequence));
+                assert_eq!(count, head.at.sequence - after.sequence);
             }
             Place::Gap { reason, missed, oldest, oldest_arrival, .. } => {
-                assert_eq!((oldest.sequence, oldest_arrival), (base, stands_at(base)));
+                assert!(
+                    oldest.sequence == base && is_there(oldest_arrival, base)
+                        || base == 0 && oldest.epoch < head.at.epoch
+                );
                 if after.sequence > head.at.sequence {
                     assert_eq!((reason, missed), (GapReason::Ahead, None));
                 } else {
@@ -311,7 +326,18 @@ impl World {
         }
         if let Some(former) = self.past.iter().find(|past| past.subject == subject && past.at.epoch != head.at.epoch) {
             let place = self.node.place(log, former.at, at_ms(self.ms));
-            assert!(matches!(place, Place::Gap { reason: GapReason::Epoch, missed: None, .. }));
+            let others = self.past.iter().filter(|past| past.subject == subject && past.at.epoch != head.at.epoch);
+            let last = others.clone().last().map_or(0, |past| past.at.epoch);
+            let missing = others.filter(|past| past.at.epoch == last && past.at.sequence > former.at.sequence).count();
+            match place {
+                Place::Served { count, .. } => {
+                    assert_eq!((last, missing as u64, count), (former.at.epoch, 0, head.at.sequence));
+                }
+                Place::Gap { reason: GapReason::Epoch, missed, .. } => assert_eq!(missed, None),
+                Place::Gap { missed, .. } => {
+                    assert_eq!((last, missed), (former.at.epoch, Some(missing as u64 + base)));
+                }
+            }
         }
     }
 

@@ -98,3 +98,21 @@ proptest! {
         prop_assert_eq!(asked, [0; 3], "each was answered");
     }
 }
+
+#[test]
+fn standard_messages_count_against_the_limit_of_an_answer() {
+    let mut world = World::new(open_settings(), 1, false);
+    let publisher = world.connect(0);
+    let mut reader = Reader { place: world.accept(0), bytes: Vec::new() };
+    world.bytes(reader.place, get("/v1/messages?subject=/a&limit=2&wait=30", None).as_bytes());
+    world.turn(0);
+    let publish = r#"{"publish":"/a","guaranteed":false,"content":1}"#;
+    world.say(publisher, &format!("[{}]", [publish; 5].join(",")));
+    world.turn(0);
+    world.turn_all();
+    let (status, _, body) = reader.next(&mut world).expect("an answer");
+    let items: Vec<Value> = serde_json::from_str(&body).expect("JSON");
+    let messages = items.iter().filter(|item| item.get("message").is_some()).count();
+    let dropped: u64 = items.iter().filter_map(|item| item["count"].as_u64()).sum();
+    assert_eq!((status, messages, dropped), (200, 2, 3), "{body}");
+}

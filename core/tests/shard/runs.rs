@@ -289,3 +289,18 @@ fn a_gap_that_is_told_beside_a_resume_token_stands_in_the_row() {
     let told: Vec<_> = rows.iter().filter(|row| !row.is_confirmed).map(|row| (row.gaps, row.gap_count)).collect();
     assert_eq!(told, [(1, None)], "it had seen more of /a than the journal: {rows:?}");
 }
+
+#[test]
+fn what_was_purged_before_a_restart_stands_in_the_row() {
+    let mut life = Life::new(3, false);
+    life.join(1, 100, false);
+    life.publish(9, 4);
+    life.has_purged = true;
+    life.world.purge(SUBJECTS[1]);
+    life.publish(0, 1);
+    life.publish(0, 2);
+    life.restart(0).unwrap();
+    life.say(0, true);
+    life.publish(0, 1);
+    life.end().unwrap();
+}

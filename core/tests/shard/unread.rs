@@ -2,6 +2,7 @@
 //! nothing is missing who is not sent all of it.
 use std::sync::Arc;
 
+use crate::ledger::journaling;
 use crate::world::past::Past;
 use crate::world::{World, open_settings};
 use godwit_core::journal::KeptMessage;
@@ -124,4 +125,46 @@ fn the_last_messages_are_those_of_any_run() {
             assert_eq!((told, past.asked), (vec!["10.1".to_owned()], asked), "that there is no more is asked for once");
         }
     }
+}
+
+/// A node that keeps two messages of `/a`, of eight, and has a journal that nobody serves.
+fn short_of(conflate: bool) -> World {
+    let mut settings = journaling();
+    settings.limits.log_messages_max = if conflate { 100 } else { 2 };
+    let mut world = World::new(settings, 1, false);
+    let publisher = world.connect(0);
+    for n in 1..=8 {
+        world.ask(publisher, &json!({"publish": "/a", "content": {"n": n}}).to_string());
+    }
+    world
+}
+
+fn answer(world: &mut World, command: &Value) -> (Value, Value, Value) {
+    let place = world.connect(0);
+    let heard = world.ask(place, &command.to_string());
+    let gap = heard.iter().find(|value| value.get("gap").is_some());
+    let reason = gap.map_or(Value::Null, |gap| gap["reason"].clone());
+    (heard[0]["outcome"].clone(), heard[0]["count"].clone(), reason)
+}
+
+#[test]
+fn an_epoch_that_this_node_never_gave_is_not_looked_for_in_the_journal() {
+    let (mut world, _) = begin(Some(at(9, 2)), None);
+    let asked = |after: &str| json!({"id": 1, "subscribe": "/a", "after": after});
+    assert_eq!(answer(&mut world, &asked("3.2")), (json!("resync"), json!(0), json!("epoch")));
+}
+
+#[test]
+fn a_reply_counts_only_what_will_come() {
+    let after = |at: &str| json!({"id": 1, "subscribe": "/a", "after": at});
+    let mut world = short_of(false);
+    // Only the journal can tell how many it holds; what is in memory is counted.
+    assert_eq!(answer(&mut world, &after("7.2")), (json!("recovered"), Value::Null, Value::Null));
+    assert_eq!(answer(&mut world, &after("7.7")), (json!("recovered"), json!(1), Value::Null));
+    world.purge("/a");
+    assert_eq!(answer(&mut world, &after("7.2")), (json!("resync"), json!(0), json!("overrun")));
+    // Messages that are merged are not counted one by one.
+    let mut world = short_of(true);
+    let conflated = json!({"id": 1, "subscribe": "/a", "after": "7.2", "conflate_ms": 100});
+    assert_eq!(answer(&mut world, &conflated), (json!("recovered"), Value::Null, Value::Null));
 }

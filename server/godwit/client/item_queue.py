@@ -108,9 +108,9 @@ class ItemQueue:
         elif isinstance(entry, Gap):
             self.handled.place(entry)
         elif isinstance(entry, Status):
-            self.handled.joined(entry.position if _places(entry) else None, entry.count)
+            self.handled.joined(entry.position if _places(entry) else None, entry.count or 0)
 
 
 def _places(status: Status) -> bool:
-    """Whether a reader who has seen this stands where it says; after a resync the gap that follows says where."""
-    return status.outcome is not Outcome.RESYNC
+    """Whether a reader who has seen this stands where it says: not where a gap or messages that follow say it."""
+    return status.outcome is not Outcome.RESYNC and status.count is not None

@@ -65,8 +65,9 @@ class Subscribing:
         self.joins += 1
         self.refusals = 0
         self.is_joined = self.is_joined or not self.tracker.is_pattern or bool(self.tracker.resume_point)
-        is_placed = reply.outcome is not Outcome.RESYNC  # else the gap that follows says where
-        self.tracker.joined(reply.position if is_placed else None, reply.count)
+        # After a resync the gap says where it continues; without a count the messages themselves do.
+        is_placed = reply.outcome is not Outcome.RESYNC and reply.count is not None
+        self.tracker.joined(reply.position if is_placed else None, reply.count or 0)
         self._put(Status(self.selector, "subscribed", reply.outcome, reply.position, reply.count))
         if self.was_paused:
             self.was_paused = False

@@ -113,9 +113,16 @@ impl Node {
         self.journal.as_ref().map_or(0, |journal| journal.purges.find(subject))
     }
 
+    /// Whether all that memory has let go of was taken back.
+    pub fn has_purged(&self, log: LogId, subject: &str) -> bool {
+        let evicted = self.names.get(log).map_or(0, |log| log.evicted_arrival());
+        evicted > 0 && evicted <= self.purged_until(subject)
+    }
+
     /// Whether memory knows nothing of a position's epoch though it may have been one of this node's: the subject had been forgotten.
     pub fn is_forgotten(&self, log: LogId, at: Position) -> bool {
-        at.epoch <= self.epoch && self.names.get(log).is_some_and(|log| self.know(log, at) == Known::Other)
+        let is_ours = at.epoch <= self.epoch && self.runs.has_given(at.epoch);
+        is_ours && self.names.get(log).is_some_and(|log| self.know(log, at) == Known::Other)
     }
 
     /// What the first message of a subject's epoch follows, where that is known and is another epoch's.

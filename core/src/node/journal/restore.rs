@@ -7,6 +7,7 @@ use super::super::append::clears_snapshot;
 use super::super::keys::Known;
 use super::super::log::Log;
 use super::super::mqtt::{Pending, PendingWill};
+use super::super::names::Owner;
 use super::super::room::{drop_snapshot, evict};
 use super::super::snapshot::Room;
 use super::runs::PastRun;
@@ -280,7 +281,7 @@ impl Node {
             let run = restoring.runs.iter().rposition(|run| run.epoch <= newest.epoch)?;
             Some((run, newest))
         });
-        let Some((run, newest)) = known else { return self.create(&kept.subject).ok() };
+        let Some((run, newest)) = known else { return self.create_new(&kept.subject, Owner::default()).ok() };
         let id = self.create_restored(restoring, run, kept, newest.epoch)?;
         self.names.get_mut(id)?.jump(newest.sequence, kept.arrival);
         Some(id)
@@ -293,7 +294,7 @@ impl Node {
         kept: &KeptMessage,
         epoch: u64,
     ) -> Option<LogId> {
-        let id = self.create(&kept.subject).ok()?;
+        let id = self.create_new(&kept.subject, Owner::default()).ok()?;
         let log = self.names.get_mut(id)?;
         (log.epoch, log.since_arrival) = (epoch, kept.arrival.saturating_sub(1));
         let slot = id.slot as usize;
@@ -309,7 +310,7 @@ impl Node {
     fn forget_restored(&mut self, id: LogId) {
         self.forget_messages(id);
         let Some(log) = self.names.get(id) else { return };
-        self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject));
+        self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject), log.position(log.number()));
         self.names.remove(id.slot);
     }
 

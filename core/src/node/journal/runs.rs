@@ -58,6 +58,11 @@ impl Runs {
         Some(self.known.get(index + 1).map_or(self.present.1, |next| next.began))
     }
 
+    /// Whether an epoch may be one of this node's, as far as it remembers.
+    pub(in crate::node) fn has_given(&self, epoch: u64) -> bool {
+        epoch >= self.present.0 || self.known.len() >= RUNS_MAX || self.begin_of(epoch).is_some()
+    }
+
     /// Whether the epochs since a run are few enough to be told in their order.
     pub(in crate::node) fn is_near(&self, run: u64) -> bool {
         self.known.iter().rev().take(EPOCHS_MAX - 1).any(|known| known.run == run)

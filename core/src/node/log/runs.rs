@@ -109,6 +109,13 @@ impl Log {
         self.epoch = epoch;
     }
 
+    /// A subject that was forgotten comes back: it goes on from where it ended, in an epoch that begins with this arrival.
+    pub(in crate::node) fn resume(&mut self, at: Position, last_arrival: u64, arrival: u64) {
+        let epoch = std::mem::replace(&mut self.epoch, at.epoch);
+        self.jump(at.sequence, last_arrival);
+        self.end_run(arrival, epoch, 0);
+    }
+
     /// The position of a number: of the message that has it, where there is one.
     pub(in crate::node) fn position(&self, number: u64) -> Position {
         if number > self.before() {

@@ -30,8 +30,9 @@ impl Start {
         Self { outcome, count: Some(count), from, missing: None, is_reading: false }
     }
 
-    fn reading(outcome: Outcome, count: Option<u64>) -> Self {
-        Self { outcome, count, from: None, missing: None, is_reading: true }
+    /// Only the journal can tell how many there are.
+    fn reading(outcome: Outcome) -> Self {
+        Self { outcome, count: None, from: None, missing: None, is_reading: true }
     }
 
     fn missing(missing: Missing) -> Self {
@@ -68,6 +69,7 @@ impl Shard {
             start.from = self.write_gap(cursor, log, &name, missing, node, &mut bytes);
         }
         let Start { outcome, count, from, missing, is_reading } = start;
+        let count = count.filter(|count| *count == 0 || outcome == Outcome::Snapshot || !self.merges(cursor));
         self.count_outcome(socket, outcome);
         self.reply(socket, id, &Reply::Subscribed { selector: &name, at: Some(head), outcome, count });
         self.tell(cursor, &bytes);
@@ -107,6 +109,9 @@ impl Shard {
         if !self.can_read_back(cursor) || !is_gone && !node.is_forgotten(log, after) {
             return Start::missing(found);
         }
+        if self.stream_name(cursor).is_some_and(|name| node.has_purged(log, &name)) {
+            return Start::missing(found); // the journal gives nothing of it to anybody
+        }
         let number = node.number(log, after);
         // The beginning of an epoch without messages is where the one before it ended, or where its run began.
         let began = if number.is_none() && after.sequence == 0 { node.sure_of(after) } else { 0 };
@@ -116,7 +121,7 @@ impl Shard {
             None => Origin::After(after),
         };
         self.read_back(cursor, began, Some(after), origin, false);
-        Start::reading(Outcome::Recovered, number.map(|number| node.head(log).number - number))
+        Start::reading(Outcome::Recovered)
     }
 
     fn start_since(&mut self, cursor: u32, log: LogId, resume_token: ResumeToken, node: &Node) -> Start {
@@ -125,18 +130,17 @@ impl Shard {
                 self.note_place(cursor);
                 let head = node.head(log);
                 let has_more = head.arrival > arrival;
-                let behind = if self.can_read_back(cursor) {
-                    head.number.saturating_sub(node.number_at(log, arrival))
-                } else {
-                    behind
-                };
-                return Start::behind(Outcome::Recovered, behind, has_more.then_some(arrival));
+                let mut start = Start::behind(Outcome::Recovered, behind, has_more.then_some(arrival));
+                if self.can_read_back(cursor) && node.number_at(log, arrival) + behind < head.number {
+                    start.count = None; // the journal may have those that memory has let go of
+                }
+                return start;
             }
             Err(reason) => reason,
         };
         if self.has_in_journal(cursor, resume_token, reason, node) {
             self.read_back(cursor, resume_token.arrival, None, Origin::Arrival(resume_token.arrival), false);
-            return Start::reading(Outcome::Recovered, None);
+            return Start::reading(Outcome::Recovered);
         }
         let nowhere = Position { epoch: 0, sequence: 0 };
         let after_run = node.place_after_run(log, resume_token.run).filter(|_| reason == GapReason::Epoch);
@@ -155,7 +159,13 @@ impl Shard {
         };
         let place = Last { count, after: node.purged_until(&name), until: node.before_kept(log) };
         self.read_back(cursor, 0, None, Origin::Last(place), true);
-        Start::reading(Outcome::History, None)
+        Start::reading(Outcome::History)
+    }
+
+    /// Whether several messages may come as one, so that nobody knows how many will.
+    fn merges(&self, cursor: u32) -> bool {
+        let stream = self.cursors.get(cursor).and_then(|cursor| self.streams.get(cursor.stream));
+        stream.is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow)
     }
 
     /// Where a pattern's cursor goes on from a resume token; the reason if that cannot be told.

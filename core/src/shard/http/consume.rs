@@ -81,21 +81,26 @@ impl Shard {
                 continue;
             }
             let socket = cursor.connection;
+            if self.messages_left(id) == 0 {
+                self.tell_dropped(id, 1); // the answer is full, and goes with this turn
+                continue;
+            }
             let mut frames = Frames::default();
             if let Some((stream, next_number)) = self.streams.get_with_number(stream_id) {
-                cursor.standard = stream.standard;
-                let framed = encode::private_frame(
-                    stream,
-                    next_number,
-                    &Item::message(message),
-                    &mut Told::default(),
-                    &mut frames.bytes,
-                );
+                let standard = stream.standard;
+                let (item, told) = (Item::message(message), &mut Told::default());
+                let framed = encode::private_frame(stream, next_number, &item, told, &mut frames.bytes);
+                if let Some(cursor) = self.cursors.get_mut(id) {
+                    cursor.standard = standard;
+                }
                 if let Some(connection) = self.connections.get(socket).filter(|_| framed.is_too_large) {
                     self.counters.count_too_large(connection, 0, 1);
                 }
             }
             self.collect(socket, &frames);
+            if let Some(poll) = self.poll_mut(socket) {
+                poll.count += 1;
+            }
         }
     }
 

@@ -204,7 +204,7 @@ def _connected(reader: Reader) -> Told:
 def _subscribed(reader: Reader) -> Told:
     id, flags, outcome, _selector = reader.varint(), reader.byte(), reader.byte(), reader.string()
     at = reader.position() if flags & 0x01 else None
-    count = reader.varint() if flags & 0x02 else 0
+    count = reader.varint() if flags & 0x02 else None
     return Reply(id, "subscribed", at, OUTCOMES[outcome] if outcome < len(OUTCOMES) else None, count)
 
 

@@ -42,7 +42,7 @@ class _Read(msgspec.Struct, omit_defaults=True):
     id: int | str | None = None
     ok: str | None = None
     outcome: str | None = None
-    count: int = 0
+    count: int | None = None
     duplicate: bool = False
     ack: str | None = None
     session: str | None = None
@@ -177,7 +177,7 @@ def _told(read: _Read) -> Told | None:
     if read.epochs is not None:
         return Epochs(read.epochs, tuple(Position.parse(f"{epoch}.0").epoch for epoch in read.order), read.pattern)
     if read.dropped is not None:
-        return Dropped(read.dropped, read.count)
+        return Dropped(read.dropped, read.count or 0)
     if read.interest is not None:
         return Interest(read.interest, read.subscribers)
     if read.notice is not None:

@@ -15,7 +15,7 @@ class Reply:
     ok: str  # connected, subscribed, unsubscribed, published, pong, watching, unwatched
     position: Position | None = None
     outcome: Outcome | None = None
-    count: int = 0
+    count: int | None = None  # None: nobody can tell before the messages come
     is_duplicate: bool = False
     ack: Ack | None = None
     session: str | None = None
