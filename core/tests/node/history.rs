@@ -205,7 +205,6 @@ impl World {
         }
         for (_, subject, hole) in found.holes {
             let (missed, after) = (hole.missed.expect("a walk knows"), hole.after.expect("a walk knows"));
-            // The end of the epoch before is the beginning of this one.
             let after = if after.epoch == hole.at.epoch { after.sequence } else { 0 };
             assert_eq!(after + missed, hole.at.sequence);
             let found = walker.found.entry(subject.to_string()).or_default();
@@ -300,7 +299,7 @@ impl World {
         let stands_at = |sequence: u64| {
             of_log.iter().rev().find(|past| past.at.sequence <= sequence).map_or(0, |past| past.arrival)
         };
-        // Where it came back after it was forgotten, its beginning is where it ended before, or where the new epoch began.
+        // Where it came back, its beginning is where it ended before, or where the new epoch began.
         let first = of_log.first().map_or(u64::MAX, |past| past.arrival);
         let is_there = |arrival: u64, sequence| arrival == stands_at(sequence) || sequence == 0 && arrival < first;
         assert!(is_there(before, base));
