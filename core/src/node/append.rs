@@ -211,12 +211,8 @@ impl Node {
         if draft.connection == NODE { Owner::default() } else { self.owner_of(&draft.holder, draft.origin) }
     }
 
-    /// A new log, in the present epoch, if there is room for one more.
-    pub(super) fn create(&mut self, subject: &str) -> Result<LogId, Code> {
-        self.create_for(subject, Owner::default())
-    }
-
-    /// The same for a holder, within its share. A subject that was forgotten goes on from where it ended, so that what is gone can be counted.
+    /// A log for a new subject, within the share of its holder. A subject that was forgotten goes on from where it ended, so that what is
+    /// gone can be counted.
     pub(super) fn create_for(&mut self, subject: &str, owner: Owner) -> Result<LogId, Code> {
         let (epoch, arrival) = (self.epoch, self.index.head());
         let ended = self.forgotten.head(subject).filter(|(_, at)| at.epoch < epoch);
