@@ -191,6 +191,6 @@ function waysOf(choice, encoding, platform, connectTimeoutMs) {
   if (choice !== "sse" && choice !== "poll") {
     throw new TypeError(`${JSON.stringify(choice)} is no transport; there are auto, websocket, sse, poll, or a function`);
   }
-  if (encoding !== "json") throw new TypeError(`the ${encoding} wire needs a WebSocket; over HTTP (${choice}) messages are JSON`);
+  if (encoding !== "json") throw new TypeError(`the ${encoding} encoding needs a WebSocket; over HTTP (${choice}) messages are JSON`);
   return [http(choice)];
 }
