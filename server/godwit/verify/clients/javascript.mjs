@@ -64,7 +64,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 const put = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);
 const say = (words) => put({ is: "said", words });
 const log = { info: say, warn: say, error: (...words) => say(words.join(" ")) };
-const client = new Client(asked.url, { wire: asked.wire, transport: asked.transport, settings, log });
+const client = new Client(asked.url, { encoding: asked.encoding, transport: asked.transport, settings, log });
 
 let silences = []; // timers, from the last item on
 function hear() {

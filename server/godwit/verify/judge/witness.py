@@ -56,7 +56,7 @@ class Witness:
         self._words: deque[Seen] = deque(maxlen=SEEN_MAX)  # what its library said
         self._resume_tokens: dict[str, dict[str, Position]] = {}
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
-        self._join: tuple[Outcome | None, int] | None = None  # of a subject: what its reply said is still to come
+        self._join: tuple[Outcome | None, int | None] | None = None  # of a subject: what its reply said is still to come
         self._restarts = court.restarts  # that this subscription has been told of
         self._is_late = False  # it was told of a restart, and nothing has come yet of the run that is now
         self._unmarked_ms: int | None = (
@@ -111,7 +111,7 @@ class Witness:
 
     # What it is told
 
-    def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int = 0) -> None:
+    def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int | None = None) -> None:
         """The reply to its subscribe; `at` and `count` only on a subject."""
         self.counts.joins += 1
         self._join = (outcome, count)
@@ -243,7 +243,7 @@ class Witness:
         """After a gap."""
         return self.court.rules.has_snapshots and not self._goes_on_from_oldest
 
-    def _judge_reply(self, place: Place, at: Position, outcome: Outcome | None, count: int) -> Breach | None:
+    def _judge_reply(self, place: Place, at: Position, outcome: Outcome | None, count: int | None) -> Breach | None:
         stand, head = place.stand, self._heads.get(self.selector)
         if stand is None:
             if head is not None and at.epoch == head.epoch and at.sequence < head.sequence:
@@ -258,7 +258,7 @@ class Witness:
             if self.court.rules.keeps_journal and self.court.restarts and has_ended:
                 return None  # the rest of a run follows, then the change is told: the next message is held against it
             return Breach(Promise.RUN, f"resumed from {stand} and was placed at {at} as {outcome}, not told of a gap")
-        if not self.is_conflated and count != at.sequence - stand.sequence:
+        if count is not None and not self.is_conflated and count != at.sequence - stand.sequence:
             return Breach(Promise.GAPS, f"resumed from {stand} to {at} and was promised {count} messages")
         return None
 
