@@ -24,6 +24,7 @@ from godwit.monitoring.schema import describe_figures
 KEPT_ELSEWHERE = {
     "reference/protocol.md": "protocol/protocol.md",
     "reference/binary.md": "protocol/binary.md",
+    "reference/dispatch.md": "protocol/dispatch.md",
     "reference/architecture.md": "ARCHITECTURE.md",
     "changelog.md": "CHANGELOG.md",
 }
@@ -121,7 +122,7 @@ def _describe_command(context: click.Context, level: int) -> list[str]:
 
 def describe_codes(codes: dict[str, Any]) -> str:
     """The codes of errors and closes, as protocol/codes.toml has them."""
-    rows = [{"code": row.pop("number"), "name": name, **row} for name, row in codes.items()]
+    rows = [{"code": row.pop("number"), "name": name, **row} for name, row in codes.items() if "part" not in row]
     names = ("code", "name", "retry", "http", "sentence")
     return "\n".join(
         [
@@ -149,6 +150,8 @@ def describe_limits(limits: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for name, row in limits["limit"].items():
+        if "part" in row:  # a page of its own: protocol/dispatch.md
+            continue
         low, high = row["bounds"]
         told = row.get("sentence") or f"[{row['code']}](codes.md)"
         if row.get("sentence") and row.get("code"):

@@ -1,19 +1,19 @@
 """Write what is made from codes.toml, limits.toml and events.toml: modules in three languages, and the tables of protocol.md.
 
 Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write, with `--freeze` to take
-new fields of events.toml into what its readers rely on. What is made from events.toml is in streams.py.
+new fields of events.toml into what its readers rely on. What is made from events.toml is in streams.py, for dispatch in dispatch.py.
 Standard library only. Invariant: the output depends on the three TOML files and on nothing else.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from dispatch import constant, grouped, is_dispatch, python_dispatch_codes, python_dispatch_limits, split
 from streams import freeze, list_breaks, python_schemas, read_streams, rust_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,8 @@ def read_codes() -> Table:
     numbers = [row["number"] for row in codes.values()]
     if numbers != sorted(set(numbers)):
         raise SystemExit("codes.toml: numbers must rise and be unique")
+    if any(is_dispatch(row) != (4300 <= row["number"] <= 4399) for row in codes.values()):
+        raise SystemExit("codes.toml: 4300 to 4399 are the codes of dispatch, and no others are")
     return codes
 
 
@@ -41,16 +43,6 @@ def read_limits(codes: Table) -> tuple[Table, Table]:
         if not low <= row["default"] <= high:
             raise SystemExit(f"limits.toml: the default of {name} is outside its bounds")
     return limits, fixed
-
-
-def constant(name: str) -> str:
-    """SubjectInvalid -> SUBJECT_INVALID."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
-
-
-def grouped(number: int) -> str:
-    """Digits grouped by underscores, which Rust and Python both read."""
-    return f"{number:_}"
 
 
 RUST_CODE = """\
@@ -326,12 +318,16 @@ def with_table(text: str, name: str, table: str) -> str:
 
 
 def outputs() -> dict[str, str]:
-    codes = read_codes()
-    limits, fixed = read_limits(codes)
+    all_codes = read_codes()
+    all_limits, fixed = read_limits(all_codes)
+    (codes, dispatch_codes), (limits, dispatch_limits) = split(all_codes), split(all_limits)
     streams = read_streams(EVENTS)
     contract = (ROOT / "protocol/protocol.md").read_text("utf-8")
     contract = with_table(contract, "codes", markdown_codes(codes))
     contract = with_table(contract, "limits", markdown_limits(limits, fixed))
+    dispatch = (ROOT / "protocol/dispatch.md").read_text("utf-8")
+    dispatch = with_table(dispatch, "codes", markdown_codes(dispatch_codes))
+    dispatch = with_table(dispatch, "limits", markdown_limits(dispatch_limits, {}))
     return {
         "core/src/codes.rs": rust_codes(codes),
         "core/src/limits.rs": rust_limits(limits, fixed),
@@ -341,6 +337,9 @@ def outputs() -> dict[str, str]:
         "journal/src/schema.rs": rust_schema(streams),
         "pipelines/src/godwit_pipelines/schemas.py": python_schemas(streams),
         "protocol/protocol.md": contract,
+        "protocol/dispatch.md": dispatch,
+        "server/godwit/dispatch/codes.py": python_dispatch_codes(dispatch_codes),
+        "server/godwit/config/dispatch_limits.py": python_dispatch_limits(dispatch_limits),
     }
 
 

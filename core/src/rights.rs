@@ -12,10 +12,13 @@ use std::sync::Arc;
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::settings::RuleSettings;
-use crate::subject::{Pattern, Selector};
+use crate::subject::{Pattern, Selector, is_dispatch, names_owner};
 use answers::Answers;
 use rules::Rules;
 pub use rules::SharedRules;
+
+/// The issuer of rights that come from a token of dispatch, which their source begins with; no configured issuer has this name.
+pub const DISPATCH: &str = "godwit-dispatch";
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,7 +91,16 @@ impl Rights {
 
     /// Of the rules that hold `subject`, what the most specific says; on a tie deny goes before ask, and ask before allow.
     pub fn judge_subject(&self, action: Action, subject: &str) -> Verdict {
-        match self.rules.judge(action, subject) {
+        if self.is_closed(action, subject) {
+            return Verdict::Deny;
+        }
+        let verdict = if is_dispatch(subject) {
+            let mut rules = self.rules.of(action).filter(|rule| self.counts(rule));
+            rules.find(|rule| rule.pattern.matches(subject)).map_or(Verdict::Deny, |rule| rule.verdict)
+        } else {
+            self.rules.judge(action, subject)
+        };
+        match verdict {
             Verdict::Ask => self.answer(action, subject),
             verdict => verdict,
         }
@@ -100,7 +112,10 @@ impl Rights {
         if !pattern.has_wildcard() {
             return self.judge_subject(action, pattern.text());
         }
-        let rules = || self.rules.of(action);
+        if self.is_closed(action, pattern.text()) {
+            return Verdict::Deny;
+        }
+        let rules = || self.rules.of(action).filter(|rule| self.counts(rule));
         if rules().any(|rule| rule.verdict == Verdict::Deny && rule.pattern.overlaps(pattern)) {
             return Verdict::Deny;
         }
@@ -119,6 +134,23 @@ impl Rights {
             return Verdict::Allow;
         }
         self.answer(action, pattern.text())
+    }
+
+    /// Whether no rule can grant this: subjects of dispatch are published on by its own tokens alone, and everybody else may
+    /// subscribe only to those of a named owner.
+    fn is_closed(&self, action: Action, selector: &str) -> bool {
+        is_dispatch(selector) && !self.is_dispatch() && (action == Action::Publish || !names_owner(selector))
+    }
+
+    /// Whether a rule says something here. One that allows all inboxes at once says nothing, unless dispatch signed it.
+    fn counts(&self, rule: &Rule) -> bool {
+        let text = rule.pattern.text();
+        rule.verdict != Verdict::Allow || !is_dispatch(text) || names_owner(text) || self.is_dispatch()
+    }
+
+    fn is_dispatch(&self) -> bool {
+        let issuer = self.source.as_deref().and_then(|source| source.split('\n').next());
+        issuer == Some(DISPATCH)
     }
 
     /// Whether the rules alone leave this to the server.

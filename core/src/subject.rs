@@ -157,20 +157,34 @@ impl Pattern {
     }
 }
 
-/// Checks that a client may publish on `text`: legal, without wildcards, and not the server's own.
+/// Checks that `text` is a subject for clients: legal, without wildcards, and not the server's own.
 pub fn check_subject(text: &str) -> Result<(), Refusal> {
     check_segments(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
     check_topic(text)
 }
 
+/// Checks that `text` is a subject to publish on: one of dispatch is, too, and rights decide who may (protocol.md, 1.8).
+pub fn check_publish_subject(text: &str) -> Result<(), Refusal> {
+    if !is_dispatch(text) {
+        return check_subject(text);
+    }
+    check_segments(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
+    check_concrete(text)
+}
+
 /// The same for a name whose levels may be empty: only MQTT makes such subjects.
 pub fn check_topic(text: &str) -> Result<(), Refusal> {
     check_levels(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
-    if segments(text).any(is_wildcard) {
-        return Err(refuse(Code::SubjectInvalid, text, "has a wildcard segment, which only a pattern may have"));
-    }
+    check_concrete(text)?;
     if is_own(text) {
         return Err(refuse(Code::SubjectInvalid, text, "begins with /$, which is the server's own"));
+    }
+    Ok(())
+}
+
+fn check_concrete(text: &str) -> Result<(), Refusal> {
+    if segments(text).any(is_wildcard) {
+        return Err(refuse(Code::SubjectInvalid, text, "has a wildcard segment, which only a pattern may have"));
     }
     Ok(())
 }
@@ -178,6 +192,27 @@ pub fn check_topic(text: &str) -> Result<(), Refusal> {
 /// Whether a subject or pattern is one of the server's own.
 pub fn is_own(text: &str) -> bool {
     text.starts_with("/$")
+}
+
+/// Whether a subject or pattern is one of dispatch: only a token of dispatch may publish there.
+pub fn is_dispatch(text: &str) -> bool {
+    owner_depth(text).is_some()
+}
+
+/// Whether a subject or pattern of dispatch names its owner, the tenant and for an inbox its receiver, without a wildcard.
+pub fn names_owner(text: &str) -> bool {
+    let mut names = segments(text).skip(1);
+    owner_depth(text).is_some_and(|depth| (0..depth).all(|_| names.next().is_some_and(|name| !is_wildcard(name))))
+}
+
+/// How many segments after the first say to whom a subject of dispatch belongs.
+fn owner_depth(text: &str) -> Option<usize> {
+    match segments(text).next() {
+        _ if !is_own(text) => None,
+        Some("$inbox") => Some(2),
+        Some("$dispatch") => Some(1),
+        _ => None,
+    }
 }
 
 /// The segments of a legal name, in order.

@@ -90,7 +90,7 @@ class Node:
         self.health = Health()
         self.refusals = Refusals()
         self.guard = Guard(config.admin)
-        self._access_mode = build_access_mode(config.access, config.issuers, config.tls)
+        self._access_mode = build_access_mode(config.access, config.issuers, config.tls, config.dispatch)
         audits = load_audits(config.audit)
         self._data = DataDirectory(Path(config.node.data_directory)) if config.node.data_directory else None
         try:
@@ -213,7 +213,7 @@ class Node:
             self._admin.try_certificates(after.tls)
         mode = None
         if after.access.mode != "custom":
-            mode = build_access_mode(after.access, after.issuers, after.tls)
+            mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch)
         if mode is not None:
             rules = mode.anonymous
             self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])

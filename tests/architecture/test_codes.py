@@ -8,7 +8,7 @@ from tests.architecture.source import code_files, read
 
 SENDERS = ("core/src/", "engine/src/", "bridge/src/", "server/godwit/")
 HEARERS = ("server/godwit/client/", "server/godwit/verify/")
-GENERATED = {"core/src/codes.rs", "server/godwit/codes.py"}
+GENERATED = {"core/src/codes.rs", "server/godwit/codes.py", "server/godwit/dispatch/codes.py"}
 
 
 def sources() -> str:

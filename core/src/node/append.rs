@@ -13,7 +13,7 @@ use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
 use crate::message::{Batch, Draft, LogId, Message};
 use crate::mqtt::Qos;
 use crate::position::{Now, Position};
-use crate::subject::{check_subject, check_topic, is_own};
+use crate::subject::{check_publish_subject, check_topic, is_dispatch, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
@@ -65,7 +65,7 @@ impl Node {
     }
 
     fn accept(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Outcome, u64), Code> {
-        if is_own(subject) && draft.connection != NODE {
+        if is_own(subject) && draft.connection != NODE && !is_dispatch(subject) {
             return Err(Code::SubjectInvalid);
         }
         if draft.mqtt.is_some_and(|mqtt| mqtt.qos != Qos::AtMostOnce) && self.journal.is_some() {
@@ -277,5 +277,5 @@ fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {
             .map(drop)
             .ok_or(Code::SubjectInvalid);
     }
-    check_subject(subject).map_err(|refusal| refusal.code)
+    check_publish_subject(subject).map_err(|refusal| refusal.code)
 }

@@ -204,7 +204,7 @@ impl Shard {
     }
 
     fn try_publish(&mut self, socket: u32, id: &Id, publish: &Publish<'_>) -> Result<Step, Refusal> {
-        subject::check_subject(&publish.subject)?;
+        subject::check_publish_subject(&publish.subject)?;
         let Some(access) = self.connections.get(socket).and_then(|c| c.access.clone()) else { return Ok(Step::Done) };
         match self.judge_subject(socket, Action::Publish, &publish.subject) {
             Verdict::Allow => {}

@@ -1,6 +1,6 @@
 //! Patterns and rights against brute force: every question is answered subject by subject over a small universe that holds
 //! each segment a pattern can name, one it cannot, and one more level than any pattern has.
-use godwit_core::rights::{Action, Rights, Rule, SharedRules, Verdict};
+use godwit_core::rights::{Action, DISPATCH, Rights, Rule, SharedRules, Verdict};
 use godwit_core::settings::RuleSettings;
 use godwit_core::subject::{Pattern, Selector, check_subject};
 
@@ -254,4 +254,54 @@ fn ten_thousand_rules_judge_as_one_by_one_and_are_held_once() {
     let mut other = compile(&rules[1..]);
     other.share(&mut shared);
     assert!(held[1].has_same_rules(&held[0]) && held[2].has_same_rules(&held[0]) && !other.has_same_rules(&held[0]));
+}
+
+/// Rights by rules `(pattern, actions, verdict)`, of dispatch or of somebody else.
+fn rights_of(source: Option<&str>, rules: &[(&str, &str, &str)]) -> Rights {
+    let rules: Vec<_> = rules
+        .iter()
+        .map(|(pattern, actions, verdict)| RuleSettings {
+            pattern: (*pattern).into(),
+            actions: (*actions).into(),
+            verdict: (*verdict).into(),
+        })
+        .collect();
+    let mut rights = Rights::compile(&rules).unwrap_or_else(|refusal| panic!("{}", refusal.reason));
+    rights.source = source.map(Into::into);
+    rights
+}
+
+#[test]
+fn only_dispatch_publishes_and_watches_on_its_subjects() {
+    let everything = [("/**", "both", "allow"), ("/$inbox/**", "both", "allow"), ("/$dispatch/**", "both", "allow")];
+    for subject in ["/$inbox/shop/ann", "/$dispatch/shop/notifications/7"] {
+        for source in [DISPATCH, "godwit-dispatch\nkey"] {
+            let dispatch = rights_of(Some(source), &everything);
+            assert_eq!(dispatch.judge_subject(Action::Publish, subject), Verdict::Allow);
+            assert_eq!(dispatch.judge_pattern(Action::Publish, &pattern("/$inbox/**")), Verdict::Allow);
+        }
+        for source in [None, Some("https://login.example"), Some("godwit-dispatcher"), Some("x\ngodwit-dispatch")] {
+            let other = rights_of(source, &everything);
+            assert_eq!(other.judge_subject(Action::Publish, subject), Verdict::Deny);
+            assert_eq!(other.judge_pattern(Action::Publish, &pattern("/$inbox/**")), Verdict::Deny);
+            let named = rights_of(source, &[(subject, "both", "allow")]);
+            assert_eq!(named.judge_subject(Action::Publish, subject), Verdict::Deny);
+        }
+        assert_eq!(rights_of(Some(DISPATCH), &[]).judge_subject(Action::Publish, subject), Verdict::Deny);
+    }
+}
+
+#[test]
+fn others_subscribe_to_an_inbox_only_by_a_rule_that_names_it() {
+    let wide = rights_of(Some("x"), &[("/**", "both", "allow"), ("/$inbox/**", "subscribe", "allow")]);
+    assert_eq!(wide.judge_subject(Action::Subscribe, "/$inbox/shop/ann"), Verdict::Deny);
+    assert_eq!(wide.judge_pattern(Action::Subscribe, &pattern("/$inbox/**")), Verdict::Deny);
+    let own = rights_of(Some("x"), &[("/$inbox/shop/ann/**", "subscribe", "allow")]);
+    assert_eq!(own.judge_subject(Action::Subscribe, "/$inbox/shop/ann"), Verdict::Allow);
+    assert_eq!(own.judge_pattern(Action::Subscribe, &pattern("/$inbox/shop/ann/**")), Verdict::Allow);
+    assert_eq!(own.judge_subject(Action::Subscribe, "/$inbox/shop/bob"), Verdict::Deny);
+    assert_eq!(own.judge_pattern(Action::Subscribe, &pattern("/$inbox/shop/*")), Verdict::Deny);
+    let asked = rights_of(None, &[("/$inbox/**", "subscribe", "ask")]);
+    assert_eq!(asked.judge_subject(Action::Subscribe, "/$inbox/shop/ann"), Verdict::Ask);
+    assert_eq!(asked.judge_pattern(Action::Subscribe, &pattern("/$inbox/**")), Verdict::Deny);
 }

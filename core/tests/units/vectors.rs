@@ -10,7 +10,7 @@ use godwit_core::json::{self, Members};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::{Position, ResumeToken};
-use godwit_core::subject::{Pattern, check_subject};
+use godwit_core::subject::{Pattern, check_publish_subject, check_subject, is_dispatch, names_owner};
 use serde_json::Value;
 
 const CODEC: &str = include_str!("../../../protocol/vectors/codec.json");
@@ -312,7 +312,13 @@ fn names_are_judged_as_the_vectors_say() {
         assert!(Pattern::parse(&name).is_ok_and(|pattern| !pattern.has_wildcard()), "{name}");
     }
     for name in names("invalid_subjects").iter().chain(&names("not_for_clients_to_publish")) {
-        assert!(check_subject(name).is_err(), "{name}");
+        assert!(check_subject(name).is_err() && check_publish_subject(name).is_err(), "{name}");
+    }
+    for name in names("for_dispatch_to_publish") {
+        assert!(is_dispatch(&name) && check_subject(&name).is_err() && check_publish_subject(&name).is_ok(), "{name}");
+    }
+    for case in file["owners"].as_array().cloned().unwrap_or_default() {
+        assert_eq!(names_owner(text(&case, "selector")), case["named"] == true, "{case}");
     }
     for name in names("valid_patterns") {
         assert!(Pattern::parse(&name).is_ok(), "{name}");

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..codes import Code
 from ..config.checks import check_token
+from ..config.dispatch import DispatchConfig
 from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
 from ..engine import WithdrawOrder
@@ -42,10 +43,16 @@ class AccessMode:
     @property
     def host(self) -> ExtensionHost | None:
         """Where a user's authorizer runs, if there is one."""
-        judge = self.authorizer
-        if not isinstance(judge, HostedAuthorizer):
-            judge = getattr(judge, "inner", None)  # behind certificates
+        judge = self._innermost
         return judge.host if isinstance(judge, HostedAuthorizer) else None
+
+    @property
+    def _innermost(self) -> Authorizer | None:
+        """The mode's own authorizer, behind those of dispatch and of certificates."""
+        judge = self.authorizer
+        while judge is not None and not isinstance(judge, HostedAuthorizer) and hasattr(judge, "inner"):
+            judge = judge.inner
+        return judge
 
     def adopt(self, other: AccessMode) -> list[str]:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
@@ -54,8 +61,7 @@ class AccessMode:
 
     def take_withdrawn(self) -> list[WithdrawOrder]:
         """Ends the connections whose grants come from a source that `adopt` has ended or narrowed."""
-        judge = self.authorizer
-        judge = getattr(judge, "inner", judge)  # behind certificates
+        judge = self._innermost
         take: Callable[[], list[tuple[str, Code]]] | None = getattr(judge, "take_withdrawn", None)
         return [WithdrawOrder(source, int(code)) for source, code in (take() if take is not None else [])]
 
@@ -87,7 +93,10 @@ def _name(digest: bytes) -> str:
 
 
 def build_access_mode(
-    access: AccessConfig, issuers: tuple[IssuerConfig, ...] = (), tls: TlsConfig | None = None
+    access: AccessConfig,
+    issuers: tuple[IssuerConfig, ...] = (),
+    tls: TlsConfig | None = None,
+    dispatch: DispatchConfig | None = None,
 ) -> AccessMode:
     """The mode that the configuration asks for; raises ConfigInvalid."""
     anonymous, authorizer = _build_judge(access, issuers)
@@ -98,6 +107,11 @@ def build_access_mode(
         basis = EVERYTHING if access.mode == "none" else LISTENING if access.mode == "basic" else ()
         leaves_rights = access.mode == "custom"
         authorizer = CertificateAuthorizer(authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights)
+    if dispatch is not None and (dispatch.token_keys_file or dispatch.token_keys_url):
+        from .dispatch import DispatchAuthorizer  # its libraries are loaded by who uses them
+
+        authorizer = DispatchAuthorizer(authorizer, dispatch, access, anonymous, judges_tokens=judges_tokens)
+        judges_tokens = True
     return AccessMode(anonymous, authorizer, judges_tokens)
 
 

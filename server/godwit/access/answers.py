@@ -6,6 +6,8 @@ constructor; the first field that is wrong is named, and no value is shown (a to
 
 from __future__ import annotations
 
+from ..codes import Code
+from ..config.dispatch import DISPATCH_ISSUER, DISPATCH_PREFIX
 from ..errors import AuthorizerFailed
 from .rights import Grant, Refusal, Rule
 
@@ -24,6 +26,17 @@ def check_connect(method: str, answer: object) -> Grant | Refusal:
     except Exception as error:  # a field of a user's value may raise anything when it is read
         raise AuthorizerFailed(f"{method}: {error}") from error
     raise AuthorizerFailed(f"{method} answered a {type(answer).__name__}: expected Grant or Refusal")
+
+
+AUTHORITY = f"jwt:{DISPATCH_ISSUER}"
+"""Who vouches for receivers. No configured issuer has this name, and a user's authorizer speaks for itself."""
+
+
+def refuse_reserved(answer: Grant | Refusal) -> Grant | Refusal:
+    """An access mode's answer, unless it names somebody as only dispatch may."""
+    if isinstance(answer, Grant) and answer.identity.startswith(DISPATCH_PREFIX) and answer.authority != AUTHORITY:
+        return Refusal(f"identities that begin with {DISPATCH_PREFIX} are dispatch's own", Code.CONNECT_REFUSED)
+    return answer
 
 
 def check_selector(method: str, answer: object) -> bool:

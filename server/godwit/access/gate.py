@@ -16,7 +16,7 @@ from ..codes import Code
 from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder, WithdrawOrder
 from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import read_logger
-from .answers import check_connect, check_selector
+from .answers import check_connect, check_selector, refuse_reserved
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
@@ -180,7 +180,7 @@ class Gate:
         )
         method = "update_token" if put.is_renewal else "connect"
         called = self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put)
-        answer = check_connect(method, await called)
+        answer = refuse_reserved(check_connect(method, await called))
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
             authority = self._revocations.join(answer.authority)

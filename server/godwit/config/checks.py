@@ -10,6 +10,7 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid
+from .dispatch import DISPATCH_ISSUER, DISPATCH_PREFIX
 from .mistakes import Mistakes
 from .tree import Config, read_value
 
@@ -24,6 +25,7 @@ def check_config(config: Config) -> None:
     mistakes = Mistakes()
     for check in (_check_access, _check_data_directory, _check_issuers, _check_tls, _check_journal, _check_owed):
         mistakes.add(check(config))
+    mistakes.add(_check_dispatch(config))
     for token in config.access.publish_tokens:
         with mistakes.gather():
             check_token(token, "access.publish_tokens", config.sources.get("access.publish_tokens", ""))
@@ -122,10 +124,10 @@ def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
         key = f'issuers."{issuer.issuer}"'
         if bool(issuer.keys_file) == bool(issuer.keys_url):
             yield ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
+        if issuer.issuer == DISPATCH_ISSUER or issuer.identity_prefix.startswith(DISPATCH_PREFIX):
+            yield ConfigInvalid(key, issuer.identity_prefix, f"must leave the name {DISPATCH_ISSUER} to dispatch")
+        yield from _check_keys_url(f"{key}.keys_url", issuer.keys_url)
         url = urlsplit(issuer.keys_url)
-        is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in ("localhost", "127.0.0.1", "::1"))
-        if issuer.keys_url and not (is_safe and url.hostname):
-            yield ConfigInvalid(f"{key}.keys_url", issuer.keys_url, "must be https, or http on this machine")
         if issuer.keys_authorities_file and url.scheme != "https":
             problem = "is of a keys_url that is https, and there is none"
             yield ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
@@ -135,6 +137,20 @@ def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
     if any(longer.startswith(shorter) for shorter, longer in pairwise(prefixes)):
         hint = "else one names another's holders"
         yield ConfigInvalid("issuers", prefixes, "need an identity_prefix each that no other begins with", hint=hint)
+
+
+def _check_dispatch(config: Config) -> Iterator[ConfigInvalid]:
+    dispatch = config.dispatch
+    if dispatch.token_keys_file and dispatch.token_keys_url:
+        yield _refuse(config, "dispatch.token_keys_url", dispatch.token_keys_url, "goes with no token_keys_file")
+    yield from _check_keys_url("dispatch.token_keys_url", dispatch.token_keys_url)
+
+
+def _check_keys_url(key: str, text: str) -> Iterator[ConfigInvalid]:
+    url = urlsplit(text)
+    is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in ("localhost", "127.0.0.1", "::1"))
+    if text and not (is_safe and url.hostname):
+        yield ConfigInvalid(key, text, "must be https, or http on this machine")
 
 
 def check_token(token: str, key: str, source: str) -> None:

@@ -15,6 +15,10 @@ from typing import Any
 from ..limits import LIMITS
 from ..subject import check_pattern
 from .audit import AuditConfig
+from .demo import DemoConfig
+from .dispatch import DispatchConfig
+from .dispatch_email import DispatchEmailConfig
+from .dispatch_limits import DispatchLimits
 from .forms import (
     check_algorithms,
     check_authorities,
@@ -222,14 +226,6 @@ class DrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoConfig:
-    """The demonstration: this host's live telemetry."""
-
-    enabled: bool = option(False, "Publish this host's CPU, memory, disk, network and load on /host/NAME/….")
-    interval_ms: int = option(1_000, "How often.", minimum=100, maximum=HOUR_MS)
-
-
-@dataclass(frozen=True, slots=True)
 class MonitoringConfig:
     """The node's statistics."""
 
@@ -335,6 +331,9 @@ class Config:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     monitoring: MonitoringConfig = field(default_factory=MonitoringConfig)
     demo: DemoConfig = field(default_factory=DemoConfig)
+    dispatch: DispatchConfig = field(default_factory=DispatchConfig)
+    dispatch_email: DispatchEmailConfig = field(default_factory=DispatchEmailConfig)
+    dispatch_limits: DispatchLimits = field(default_factory=DispatchLimits)
     patterns: tuple[PatternConfig, ...] = ()
     issuers: tuple[IssuerConfig, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -357,6 +356,9 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
         "logging": LoggingConfig,
         "monitoring": MonitoringConfig,
         "demo": DemoConfig,
+        "dispatch": DispatchConfig,
+        "dispatch_email": DispatchEmailConfig,
+        "dispatch_limits": DispatchLimits,
     }
 )
 

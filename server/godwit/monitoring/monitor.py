@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codes import CODES
+from ..config.dispatch import DISPATCH_PATTERNS
 from ..engine import Draft, Statistic
 from ..logs import read_logger
 from ..model import Position
@@ -202,4 +203,4 @@ class Monitor:
 def list_patterns(taken: Iterable[str]) -> list[Mapping[str, Any]]:
     """The node's own patterns, without those whose text an operator has taken."""
     texts = set(taken)
-    return [pattern for pattern in PATTERNS if pattern["pattern"] not in texts]
+    return [pattern for pattern in (*PATTERNS, *DISPATCH_PATTERNS) if pattern["pattern"] not in texts]

@@ -1,0 +1,105 @@
+"""The built-in issuer: tokens that dispatch signs, judged before those of the node's own access mode.
+
+Owns who may call itself `godwit-dispatch:…`. A token of dispatch holds what it says and what a client without a token may do
+here; every other token goes to the access mode. Invariant: no other grant has this source or an identity with this prefix, so
+that nobody else publishes on `/$inbox/**` and `/$dispatch/**`, which the engine allows to this source alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..codes import Code
+from ..config.dispatch import DISPATCH_ISSUER, DISPATCH_PREFIX, DispatchConfig
+from ..config.tree import AccessConfig, IssuerConfig
+from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .rights import Grant, Refusal, Rule
+from .tokens import TokenAuthorizer
+from .tokens.verifier import TokenRefused, read_outline
+
+
+class DispatchAuthorizer(Authorizer):
+    """Stands before `inner`. Without one, clients with other tokens get `anonymous`, as those without a token do."""
+
+    def __init__(
+        self,
+        inner: Authorizer | None,
+        config: DispatchConfig,
+        access: AccessConfig,
+        anonymous: tuple[Rule, ...] | None,
+        *,
+        judges_tokens: bool,
+    ) -> None:
+        self.inner = inner
+        self._judges_tokens = judges_tokens
+        self._anonymous = anonymous
+        self._tokens = TokenAuthorizer(
+            (make_issuer(config),),
+            verified_tokens_max=access.verified_tokens_max,
+            verified_tokens_ms_max=access.verified_tokens_ms_max,
+        )
+
+    async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
+        if is_signed_by_dispatch(question.token):
+            granted = await self._tokens.connect(question)
+            return self._add_anonymous(granted) if isinstance(granted, Grant) else granted
+        return await self._ask_inner(question)
+
+    async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
+        if self.inner is None or not self._judges_tokens or is_signed_by_dispatch(question.token):
+            return await self.connect(question)
+        return await self.inner.update_token(question)
+
+    async def subscribe(self, question: SelectorQuestion) -> bool:
+        return self.inner is not None and await self.inner.subscribe(question)
+
+    async def publish(self, question: SelectorQuestion) -> bool:
+        return self.inner is not None and await self.inner.publish(question)
+
+    async def start(self) -> None:
+        if self.inner is not None:
+            await self.inner.start()
+
+    async def stop(self) -> None:
+        await self._tokens.stop()
+        if self.inner is not None:
+            await self.inner.stop()
+
+    def adopt(self, other: DispatchAuthorizer) -> list[str]:
+        """Judges as another does from now on; the identities whose token is none any more."""
+        self._anonymous = other._anonymous
+        adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
+        return adopt(other.inner) if adopt is not None else []
+
+    def _add_anonymous(self, granted: Grant) -> Grant:
+        return replace(granted, rules=(*granted.rules, *(self._anonymous or ())))
+
+    async def _ask_inner(self, question: ConnectQuestion) -> Grant | Refusal:
+        """A node that judges no tokens of its own looks at the certificate alone, if there is one."""
+        if not self._judges_tokens:
+            question = replace(question, token=None)
+        if self.inner is not None and (self._judges_tokens or question.certificate is not None):
+            return await self.inner.connect(question)
+        if self._anonymous is None:
+            return Refusal("this node asks for a token", Code.CONNECT_MISSING)
+        return Grant("anonymous", self._anonymous, authority="anonymous")
+
+
+def make_issuer(config: DispatchConfig) -> IssuerConfig:
+    """The issuer of dispatch, as one of the configuration's would be written."""
+    return IssuerConfig(
+        DISPATCH_ISSUER,
+        ("EdDSA",),
+        keys_file=config.token_keys_file,
+        keys_url=config.token_keys_url,
+        identity_prefix=DISPATCH_PREFIX,
+    )
+
+
+def is_signed_by_dispatch(token: str | None) -> bool:
+    """Whether a token says so; whether it is true is judged by its signature."""
+    try:
+        return token is not None and read_outline(token).issuer == DISPATCH_ISSUER
+    except TokenRefused:
+        return False

@@ -1,0 +1,60 @@
+"""The section `dispatch`: notifications over every channel, and the keys by which a node knows dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import Any
+
+from .forms import check_origins
+from .option import Address, option
+
+DISPATCH_ISSUER = "godwit-dispatch"
+"""The issuer of dispatch's own tokens. No table of [issuers] has this name."""
+DISPATCH_PREFIX = f"{DISPATCH_ISSUER}:"
+"""What the identities of its tokens begin with; nobody else's do."""
+
+DISPATCH_PATTERNS: tuple[Mapping[str, Any], ...] = (
+    {"pattern": "/$inbox/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000},
+    {"pattern": "/$dispatch/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000},
+)
+"""What a node sets for the subjects of dispatch, unless its operator sets something for the same pattern."""
+
+
+def check_targets(texts: tuple[str, ...]) -> None:
+    """Networks, each with an optional port; raises ValueError."""
+    for text in texts:
+        host, port = text, ""
+        if text.startswith("["):
+            host, _, rest = text[1:].partition("]")
+            port = rest.removeprefix(":")
+        elif text.count(":") == 1:
+            host, port = text.split(":")
+        try:
+            ip_network(host, strict=False)
+            is_port = not port or 0 < int(port) < 65_536
+        except ValueError as error:
+            raise ValueError(f"holds {text!r}, expected a network such as 10.0.0.0/8") from error
+        if not is_port:
+            raise ValueError(f"holds {text!r}, whose port is not 1 to 65535")
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfig:
+    """Dispatch: one API for notifications over inbox, webhook, e-mail and push."""
+
+    enabled: bool = option(False, "Run dispatch in the node's process.")
+    address: Address = option(Address("127.0.0.1", 8802), "Where the API of dispatch listens.")
+    origins: tuple[str, ...] = option(
+        (), "Origins whose pages may call the API, such as https://example.com.", check=check_origins
+    )
+    private_targets: tuple[str, ...] = option(
+        (),
+        "Private networks that webhooks may reach, each with an optional port: 10.0.0.0/8, 127.0.0.1:9000, [::1]:9000.",
+        check=check_targets,
+    )
+    token_keys_file: str = option(
+        "", "The public keys (JWK Set or PEM) of dispatch, whose tokens may publish on /$inbox/** and /$dispatch/**."
+    )
+    token_keys_url: str = option("", "Its JWK Set, instead: https, or http on this machine.")

@@ -1,0 +1,128 @@
+"""Every code of the dispatch API: number, name, may the client retry, HTTP status, one sentence.
+
+Generated from protocol/codes.toml by `make generate`; change it there.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class DispatchCode(IntEnum):
+    """Why a request was refused."""
+
+    REQUEST_INVALID = 4300
+    REQUEST_TOO_BIG = 4301
+    API_KEY_MISSING = 4302
+    API_KEY_INVALID = 4303
+    SCOPE_MISSING = 4304
+    NOTIFICATION_UNKNOWN = 4305
+    RECEIVER_UNKNOWN = 4306
+    NOTIFICATION_CONFLICT = 4307
+    ROUTE_UNKNOWN = 4308
+    VERB_FORBIDDEN = 4309
+    RECEIVER_MISSING = 4310
+    STORE_FAILING = 4311
+    RECEIVER_TOKEN_INVALID = 4312
+    ADDRESS_FORBIDDEN = 4313
+    ATTEMPTS_TOO_MANY = 4314
+    WAITERS_TOO_MANY = 4315
+    GROUP_UNKNOWN = 4316
+    GROUP_MISSING = 4317
+    TENANT_MISSING = 4318
+    KEY_MISSING = 4319
+
+
+class DispatchCodeFacts(NamedTuple):
+    """One row of codes.toml."""
+
+    number: int
+    name: str
+    retry: bool
+    http: int
+    sentence: str
+
+
+DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
+    DispatchCode.REQUEST_INVALID: DispatchCodeFacts(
+        4300, "RequestInvalid", False, 422,
+        "The request is not valid; `pointer` names the field.",
+    ),
+    DispatchCode.REQUEST_TOO_BIG: DispatchCodeFacts(
+        4301, "RequestTooBig", False, 413,
+        "The body is larger than `request_bytes_max`.",
+    ),
+    DispatchCode.API_KEY_MISSING: DispatchCodeFacts(
+        4302, "ApiKeyMissing", False, 401,
+        "The request has no API key: expected `Authorization: Bearer KEY`.",
+    ),
+    DispatchCode.API_KEY_INVALID: DispatchCodeFacts(
+        4303, "ApiKeyInvalid", False, 401,
+        "The API key does not exist, or was deleted.",
+    ),
+    DispatchCode.SCOPE_MISSING: DispatchCodeFacts(
+        4304, "ScopeMissing", False, 403,
+        "The API key lacks the scope that this request needs.",
+    ),
+    DispatchCode.NOTIFICATION_UNKNOWN: DispatchCodeFacts(
+        4305, "NotificationUnknown", False, 404,
+        "The notification does not exist.",
+    ),
+    DispatchCode.RECEIVER_UNKNOWN: DispatchCodeFacts(
+        4306, "ReceiverUnknown", False, 422,
+        "The receiver does not exist: create it first, or send its object.",
+    ),
+    DispatchCode.NOTIFICATION_CONFLICT: DispatchCodeFacts(
+        4307, "NotificationConflict", False, 409,
+        "A notification with this id and another body exists.",
+    ),
+    DispatchCode.ROUTE_UNKNOWN: DispatchCodeFacts(
+        4308, "RouteUnknown", False, 404,
+        "The path does not exist.",
+    ),
+    DispatchCode.VERB_FORBIDDEN: DispatchCodeFacts(
+        4309, "VerbForbidden", False, 405,
+        "The path does not take this method.",
+    ),
+    DispatchCode.RECEIVER_MISSING: DispatchCodeFacts(
+        4310, "ReceiverMissing", False, 404,
+        "The receiver does not exist.",
+    ),
+    DispatchCode.STORE_FAILING: DispatchCodeFacts(
+        4311, "StoreFailing", True, 503,
+        "The store did not take the change: nothing was accepted.",
+    ),
+    DispatchCode.RECEIVER_TOKEN_INVALID: DispatchCodeFacts(
+        4312, "ReceiverTokenInvalid", False, 401,
+        "The receiver token is missing, damaged, expired, or not of this dispatch.",
+    ),
+    DispatchCode.ADDRESS_FORBIDDEN: DispatchCodeFacts(
+        4313, "AddressForbidden", False, 422,
+        "The address is not one that this channel may reach.",
+    ),
+    DispatchCode.ATTEMPTS_TOO_MANY: DispatchCodeFacts(
+        4314, "AttemptsTooMany", True, 429,
+        "Too many requests with a wrong API key from this address.",
+    ),
+    DispatchCode.WAITERS_TOO_MANY: DispatchCodeFacts(
+        4315, "WaitersTooMany", True, 503,
+        "Too many long polls wait: retry later.",
+    ),
+    DispatchCode.GROUP_UNKNOWN: DispatchCodeFacts(
+        4316, "GroupUnknown", False, 422,
+        "The notification's group does not exist.",
+    ),
+    DispatchCode.GROUP_MISSING: DispatchCodeFacts(
+        4317, "GroupMissing", False, 404,
+        "The group does not exist.",
+    ),
+    DispatchCode.TENANT_MISSING: DispatchCodeFacts(
+        4318, "TenantMissing", False, 404,
+        "The tenant does not exist.",
+    ),
+    DispatchCode.KEY_MISSING: DispatchCodeFacts(
+        4319, "KeyMissing", False, 404,
+        "The tenant has no API key with this id.",
+    ),
+}
