@@ -9,6 +9,7 @@
 // unanswered publishes again as the same messages. What cannot be had any more is told as a gap in its place.
 
 import { Client as AnyClient } from "./client.js";
+import { Inbox as AnyInbox } from "./inbox.js";
 import { browser } from "./platform/browser.js";
 
 export * from "./index.js";
@@ -21,5 +22,16 @@ export class Client extends AnyClient {
    */
   constructor(servers, options = {}) {
     super(servers, options, browser);
+  }
+}
+
+/** A receiver's inbox. */
+export class Inbox extends AnyInbox {
+  /**
+   * @param {Client} client whose token may subscribe to the inbox
+   * @param {import("./inbox.js").InboxOptions} options
+   */
+  constructor(client, options) {
+    super(client, options, browser.ask);
   }
 }

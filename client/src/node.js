@@ -11,6 +11,7 @@
 // is slow is not drowned: the client stops reading, and the server's log waits.
 
 import { Client as AnyClient } from "./client.js";
+import { Inbox as AnyInbox } from "./inbox.js";
 import { node } from "./platform/node.js";
 
 export * from "./index.js";
@@ -25,5 +26,16 @@ export class Client extends AnyClient {
    */
   constructor(servers, options = {}) {
     super(servers, options, node);
+  }
+}
+
+/** A receiver's inbox. */
+export class Inbox extends AnyInbox {
+  /**
+   * @param {Client} client whose token may subscribe to the inbox
+   * @param {import("./inbox.js").InboxOptions} options
+   */
+  constructor(client, options) {
+    super(client, options, node.ask);
   }
 }
