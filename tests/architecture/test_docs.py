@@ -14,7 +14,13 @@ from tests.architecture.source import ROOT, kept_files, read
 TEXTS = [path for path in kept_files() if path.suffix == ".md"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 MADE = (
-    *("reference/configuration.md", "reference/protocol.md", "reference/binary.md", "reference/architecture.md"),
+    *(
+        "reference/configuration.md",
+        "reference/protocol.md",
+        "reference/binary.md",
+        "reference/dispatch.md",
+        "reference/architecture.md",
+    ),
     *(
         "reference/admin.md",
         "reference/codes.md",

@@ -22,7 +22,8 @@ from .supervisor import READY, STOPPING, tell_supervisor
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..server import Node
+    from ..dispatch.part import DispatchPart
+    from ..server import Listeners, Node
 
 EXIT_AT_ONCE = 1
 """The exit code after a second signal: connections were cut, not drained."""
@@ -35,6 +36,7 @@ EXIT_AT_ONCE = 1
 @click.option("--mqtt", metavar="HOST:PORT", help="Where MQTT clients connect (127.0.0.1:1883).")
 @click.option("--admin", metavar="HOST:PORT", help="Where operators connect (127.0.0.1:8801).")
 @click.option("--shards", metavar="N", help="Threads that hold connections; 0: one for each core.")
+@click.option("--dispatch", is_flag=True, help="Also run dispatch: one API for notifications over every channel.")
 @click.option("--demo", is_flag=True, help="Publish this host's live telemetry on /host/NAME/….")
 def serve(
     file: Path | None,
@@ -44,6 +46,7 @@ def serve(
     mqtt: str | None,
     admin: str | None,
     shards: str | None,
+    dispatch: bool,
     demo: bool,
 ) -> None:
     """Start a node."""
@@ -56,6 +59,7 @@ def serve(
         "node.shards": shards,
         "node.data_directory": data,
         "demo.enabled": "true" if demo else None,
+        "dispatch.enabled": "true" if dispatch else None,
     }
     config = read_config(file, settings, flags)
     raise SystemExit(asyncio.run(run_node(config, lambda: read_config(file, settings, flags, is_reload=True))))
@@ -72,11 +76,17 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
             "variable_ignored", variable=variable, why="Kubernetes sets it for a Service of that name"
         )
     signals = _listen_to_signals()
-    node = Node(config, read_config=read)
-    listeners = await node.start()
+    dispatch = _open_dispatch(config)
+    try:
+        node = Node(config if dispatch is None else dispatch.config, read_config=read)
+        listeners = await node.start()
+    except BaseException:
+        await _stop_dispatch(dispatch)
+        raise
+    line = await _start_dispatch(dispatch, node, listeners)
     reloads = _reload_on_hangup(node, read)
     await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
-    lines = [str(listeners)]
+    lines = [line]
     if config.demo.enabled:
         lines.append(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
     try:
@@ -89,6 +99,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     read_logger().info("signal_received", signal=asked.name)
     tell_supervisor(STOPPING)
     reloads.cancel()
+    await _stop_dispatch(dispatch)
     drain = asyncio.create_task(node.drain())
     again = asyncio.create_task(signals.get())
     await asyncio.wait({drain, again}, return_when=asyncio.FIRST_COMPLETED)
@@ -100,6 +111,31 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         await node.hang_up()
     await node.stop()
     return 0 if is_drained else EXIT_AT_ONCE
+
+
+def _open_dispatch(config: Config) -> DispatchPart | None:
+    if not config.dispatch.enabled:
+        return None
+    from ..dispatch.part import DispatchPart  # its libraries are loaded by who uses them
+
+    return DispatchPart(config)
+
+
+async def _start_dispatch(dispatch: DispatchPart | None, node: Node, listeners: Listeners) -> str:
+    """Starts dispatch beside the node; the line that names all listeners. Stops both where it cannot start."""
+    if dispatch is None:
+        return str(listeners)
+    try:
+        return f"{listeners} dispatch={await dispatch.start(listeners.client)}"
+    except BaseException:
+        await dispatch.stop()
+        await node.stop()
+        raise
+
+
+async def _stop_dispatch(dispatch: DispatchPart | None) -> None:
+    if dispatch is not None:
+        await dispatch.stop()
 
 
 def name_reachable(address: Address) -> Address:

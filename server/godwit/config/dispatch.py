@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
+from .dispatch_email import DispatchEmailConfig as DispatchEmailConfig
+from .dispatch_limits import DispatchLimits as DispatchLimits
 from .forms import check_origins
 from .option import Address, option
 

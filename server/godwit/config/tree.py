@@ -16,9 +16,7 @@ from ..limits import LIMITS
 from ..subject import check_pattern
 from .audit import AuditConfig
 from .demo import DemoConfig
-from .dispatch import DispatchConfig
-from .dispatch_email import DispatchEmailConfig
-from .dispatch_limits import DispatchLimits
+from .dispatch import DispatchConfig, DispatchEmailConfig, DispatchLimits
 from .forms import (
     check_algorithms,
     check_authorities,

@@ -1,0 +1,101 @@
+"""`godwit send`: one notification through the dispatch that runs here, or at a URL.
+
+Finds a dispatch of this user on this machine by its note; the API key comes from there, from a file, or from GODWIT_DISPATCH_KEY, never
+from the command line. Exit codes: 0 accepted, 1 refused or unreachable, 2 a mistake of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from ..errors import GodwitError
+
+TIMEOUT_S = 30
+
+
+class SendFailed(GodwitError):
+    """Dispatch could not be reached, or refused the notification."""
+
+
+@click.command()
+@click.option(
+    "--to", "receiver", required=True, metavar="RECEIVER", help="The receiver; created where it does not exist."
+)
+@click.option("--title", help="The title of the notification.")
+@click.option("--text", help="The text of the notification.")
+@click.option("--url", "link", metavar="URL", help="What the notification links to.")
+@click.option(
+    "--id", "name", metavar="ID", help="The notification's id. Sending it again with the same id changes nothing."
+)
+@click.option("--dispatch", "server", metavar="URL", help="Where dispatch listens; by default the one that runs here.")
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file with the API key; or GODWIT_DISPATCH_KEY.",
+)
+def send(
+    receiver: str,
+    title: str | None,
+    text: str | None,
+    link: str | None,
+    name: str | None,
+    server: str | None,
+    key_file: Path | None,
+) -> None:
+    """Send a notification to one receiver."""
+    url, key = find_dispatch(server, key_file)
+    content = {field: value for field, value in (("title", title), ("body", text), ("url", link)) if value is not None}
+    if not content:
+        raise click.UsageError("the notification is empty: give --text or --title")
+    body = {"to": {"receiver": {"id": receiver}}, "content": content}
+    path = "/v1/notifications" if name is None else f"/v1/notifications/{quote(name, safe='')}"
+    click.echo(json.dumps(call(url, key, "POST" if name is None else "PUT", path, body)))
+
+
+def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
+    """Where dispatch listens, and the key; raises SendFailed."""
+    from ..dispatch.folder import runtime_folder
+
+    key = os.environ.get("GODWIT_DISPATCH_KEY", "")
+    note: dict[str, str] = {}
+    try:
+        if server is None or not (key or key_file):
+            note = json.loads((runtime_folder() / "dispatch.json").read_text("utf-8"))
+        key = (key_file or Path(note["key_file"])).read_text("ascii").strip() if key_file or not key else key
+    except FileNotFoundError as error:
+        hint = "start one with `godwit serve --dispatch`, or give --dispatch URL and --key-file FILE"
+        raise SendFailed(f"no dispatch of this user runs here ({error.filename} does not exist): {hint}") from error
+    except (OSError, ValueError) as error:
+        raise SendFailed(f"the key cannot be read: {error}") from error
+    return (server or note["url"]).rstrip("/"), key
+
+
+def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    """What dispatch answers; raises SendFailed with its reason."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(url + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answered:
+            return json.loads(answered.read() or b"null")
+    except urllib.error.HTTPError as error:
+        raise SendFailed(_read_problem(error.read(), error.code)) from error
+    except OSError as error:
+        raise SendFailed(f"dispatch at {url} cannot be reached: {error}") from error
+
+
+def _read_problem(body: bytes, status: int) -> str:
+    try:
+        problem = json.loads(body)
+        return f"dispatch refused it: {problem['title']} ({problem['code']}): {problem['detail']}"
+    except (ValueError, KeyError, TypeError):
+        return f"dispatch answered HTTP {status}"

@@ -1,0 +1,1 @@
+"""The HTTP API of dispatch: what applications and receivers call."""

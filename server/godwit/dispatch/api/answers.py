@@ -1,0 +1,82 @@
+"""Answers of the API: JSON, and errors as application/problem+json with a code.
+
+Owns the middleware that turns every error into one answer, so that no handler writes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from ...logs import read_logger
+from ..codes import DISPATCH_CODES, DispatchCode
+from ..errors import RequestRefused, StoreFailed
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def answer(value: object, status: int = 200) -> web.Response:
+    """A JSON answer."""
+    return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
+    """A problem."""
+    facts = DISPATCH_CODES[code]
+    body: dict[str, Any] = {
+        "title": facts.name,
+        "status": facts.http,
+        "detail": detail or facts.sentence,
+        "code": int(code),
+        "retry": facts.retry,
+        "accepted": False,
+    }
+    if pointer:
+        body["pointer"] = pointer
+    headers = {"Retry-After": "1"} if facts.retry else {}
+    return web.Response(
+        body=msgspec.json.encode(body), status=facts.http, content_type="application/problem+json", headers=headers
+    )
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every error of a handler, as a problem."""
+    try:
+        return await handler(request)
+    except RequestRefused as refused:
+        return refuse(refused.code, refused.detail, refused.pointer)
+    except StoreFailed as error:
+        read_logger().error("dispatch_store_failed", reason=str(error))
+        return refuse(DispatchCode.STORE_FAILING)
+    except web.HTTPRequestEntityTooLarge:
+        return refuse(DispatchCode.REQUEST_TOO_BIG)
+    except web.HTTPMethodNotAllowed:
+        return refuse(DispatchCode.VERB_FORBIDDEN)
+    except web.HTTPNotFound:
+        return refuse(DispatchCode.ROUTE_UNKNOWN)
+
+
+def allow_origins(origins: tuple[str, ...]) -> Middleware:
+    """Pages of these origins may call: answers preflights and names the origin in every answer."""
+
+    @web.middleware
+    async def allow(request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get("Origin", "")
+        is_allowed = bool(origin) and origin in origins
+        if is_allowed and request.method == "OPTIONS":
+            response: web.StreamResponse = web.Response(status=204)
+            response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, DELETE"
+            response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Idempotency-Key"
+        else:
+            response = await handler(request)
+        if is_allowed:
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Vary"] = "Origin"
+        return response
+
+    return allow

@@ -1,0 +1,173 @@
+"""What the API takes, as types: a field that is not here is refused, and so is one that stands twice.
+
+Pure. Reading goes in two steps, so that the fingerprint of a body is that of its canonical JSON: the order of keys and blanks do not
+make another notification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+
+T = TypeVar("T")
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/][^\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Meta(max_length=10_000)]
+Link = Annotated[str, Meta(max_length=2_048)]
+DEPTH_MAX = 32
+
+
+class Action(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A button of a notification."""
+
+    id: Name
+    label: Annotated[str, Meta(min_length=1, max_length=200)]
+    url: Link | None = None
+
+
+class Content(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is shown to the receiver."""
+
+    title: Annotated[str, Meta(max_length=1_000)] | None = None
+    body: Text | None = None
+    url: Link | None = None
+    icon: Link | None = None
+    actions: Annotated[list[Action], Meta(max_length=3)] = []
+    data: dict[str, Any] = {}
+
+
+class ReceiverBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A receiver without its name."""
+
+    locale: Annotated[str, Meta(max_length=35)] | None = None
+    zone: Annotated[str, Meta(max_length=64)] | None = None
+    attributes: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
+
+
+class NewReceiver(ReceiverBody, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A receiver that is created or replaced before the notification is accepted."""
+
+    id: Name
+
+
+class Recipients(Struct, forbid_unknown_fields=True):
+    """Exactly one of receiver, receivers and group; `except` goes with a group."""
+
+    receiver: Name | NewReceiver | None = None
+    receivers: Annotated[list[Name], Meta(min_length=1)] | None = None
+    group: Name | None = None
+    except_: list[Name] = msgspec.field(name="except", default_factory=list)
+
+
+class NotificationBody(Struct, forbid_unknown_fields=True):
+    """One notification."""
+
+    to: Recipients
+    content: Content
+    category: Name | None = None
+    expires_s: Annotated[int, Meta(ge=1, le=2_592_000)] | None = None
+    metadata: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
+
+
+class ImportedAddress(Struct, forbid_unknown_fields=True):
+    """An address of an imported receiver."""
+
+    id: Name
+    channel: Annotated[str, Meta(pattern="^(webhook|email)$")]
+    value: Link
+
+
+class ImportedReceiver(NewReceiver, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """One line of an import of receivers."""
+
+    addresses: Annotated[list[ImportedAddress], Meta(max_length=20)] = []
+
+
+class ImportedSubscription(Struct, forbid_unknown_fields=True):
+    """One line of an import of a group."""
+
+    receiver: Name
+
+
+class VersionBody(Struct, forbid_unknown_fields=True):
+    """The version of a group that is sent to from now on."""
+
+    version: Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class KeyBody(Struct, forbid_unknown_fields=True):
+    """A new API key; without a tenant it is the caller's."""
+
+    scopes: Annotated[
+        list[Annotated[str, Meta(pattern="^(send|read|manage|admin|operator)$")]], Meta(min_length=1, max_length=5)
+    ]
+    tenant: Name | None = None
+
+
+class ReplayBody(Struct, forbid_unknown_fields=True):
+    """Which dead letters are sent again."""
+
+    reason: Name | None = None
+    notification: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+
+
+class AddressBody(Struct, forbid_unknown_fields=True):
+    """An address of a receiver."""
+
+    channel: Annotated[str, Meta(pattern="^(webhook|email)$")]
+    value: Link
+
+
+class MarkBody(Struct, forbid_unknown_fields=True):
+    """What a receiver did with items: those listed, or all up to a position."""
+
+    mark: Annotated[str, Meta(pattern="^(delivered|seen|read|unread|archived|unarchived|confirmed)$")]
+    items: Annotated[list[str], Meta(max_length=1_000)] | None = None
+    up_to: str | None = None
+
+
+def read_body(body: bytes, kind: type[T]) -> tuple[T, bytes]:
+    """The body as a value, and its fingerprint; raises RequestRefused."""
+    try:
+        parsed = json.loads(body, object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
+        canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:  # UnicodeEncodeError is a ValueError: a lone surrogate
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body is not valid JSON: {error!s:.200}") from error
+    _check_depth(parsed, DEPTH_MAX)
+    try:
+        return msgspec.convert(parsed, kind, strict=True), hashlib.sha256(canonical).digest()
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, what, pointer=_point(where)) from error
+
+
+def _take_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    taken = dict(pairs)
+    if len(taken) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return taken
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _check_depth(value: object, left: int) -> None:
+    if left == 0:
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body nests deeper than {DEPTH_MAX} levels")
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for child in children:
+        if isinstance(child, dict | list):
+            _check_depth(child, left - 1)
+
+
+def _point(where: str) -> str:
+    """msgspec's path as a JSON pointer: `.to.receivers[0]` becomes /to/receivers/0."""
+    return where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")

@@ -1,0 +1,111 @@
+"""Groups over HTTP: create, show, delete, subscribe, import a version, and switch to it."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ...config.dispatch_limits import DispatchLimits
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from ..stores.sqlite import groups
+from ..stores.sqlite.store import SqliteStore
+from .answers import answer
+from .bodies import ImportedSubscription, VersionBody, read_body
+from .keys import KeyRing
+from .lines import Import
+from .notifications import read_name, read_number
+
+
+class GroupApi:
+    """The handlers."""
+
+    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits) -> None:
+        self._store, self._keys, self._limits = store, keys, limits
+
+    def list_routes(self) -> list[web.RouteDef]:
+        path = "/v1/groups/{group}"
+        return [
+            web.put(path, self.put),
+            web.get(path, self.get, allow_head=False),
+            web.delete(path, self.delete),
+            web.put(path + "/subscriptions/{receiver}", self.subscribe),
+            web.delete(path + "/subscriptions/{receiver}", self.unsubscribe),
+            web.post(path + "/import", self.import_lines),
+            web.put(path + "/version", self.set_version),
+        ]
+
+    async def put(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "manage")
+        is_new = await self._store.writer.run(lambda connection: groups.put_group(connection, tenant, name))
+        return answer({"id": name}, 201 if is_new else 200)
+
+    async def get(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "read")
+        found = await self._store.reader.run(lambda connection: groups.count_group(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        return answer({"id": name, "version": found[0], "receivers": found[1]})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "manage")
+        if not await self._store.writer.run(lambda connection: groups.delete_group(connection, tenant, name)):
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        return web.Response(status=204)
+
+    async def subscribe(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "manage")
+        receiver = read_name(request, "receiver", self._limits)
+        unknown = await self._store.writer.run(
+            lambda connection: groups.subscribe(connection, tenant, name, (receiver,), None)
+        )
+        if unknown is None:
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        if unknown:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        return answer({"group": name, "receiver": receiver})
+
+    async def unsubscribe(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "manage")
+        receiver = read_name(request, "receiver", self._limits)
+        await self._store.writer.run(lambda connection: groups.unsubscribe(connection, tenant, name, receiver))
+        return web.Response(status=204)
+
+    async def import_lines(self, request: web.Request) -> web.Response:
+        """Into the version of the query, which must not be the current one."""
+        tenant, name = await self._read_names(request, "manage")
+        version = read_number(request, "version", -1)
+        found = await self._store.reader.run(lambda connection: groups.find_group(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        if version in (-1, found[1]):
+            detail = f"version must be another than the current one, {found[1]}: import it, then switch to it"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
+
+        async def store(chunk: list[tuple[int, ImportedSubscription]]) -> None:
+            names = [row.receiver for _, row in chunk]
+            unknown = await self._store.writer.run(
+                lambda connection: groups.subscribe(connection, tenant, name, names, version), bulk=True
+            )
+            if unknown is None:
+                raise RequestRefused(DispatchCode.GROUP_MISSING)
+            missing = set(unknown)
+            for line, row in chunk:
+                if row.receiver in missing:
+                    lines.reject(line, DispatchCode.RECEIVER_MISSING, pointer="/receiver")
+
+        lines = Import(ImportedSubscription, store)
+        return answer({**await lines.run(request, read_number(request, "after_line")), "version": version})
+
+    async def set_version(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_names(request, "manage")
+        body, _ = read_body(await request.read(), VersionBody)
+        if not await self._store.writer.run(
+            lambda connection: groups.set_version(connection, tenant, name, body.version)
+        ):
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        return answer({"id": name, "version": body.version})
+
+    async def _read_names(self, request: web.Request, scope: str) -> tuple[str, str]:
+        authorization = request.headers.get("Authorization", "")
+        caller = await self._keys.read_caller(authorization, request.remote or "", scope)
+        return caller.tenant, read_name(request, "group", self._limits)

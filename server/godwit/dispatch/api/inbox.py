@@ -1,0 +1,142 @@
+"""A receiver's own inbox over HTTP: fetch, wait, counts and marks, with the receiver's token.
+
+`after` gives what changed since a position, oldest first; `before` pages back through items. An answer is complete up to the head it
+names. Another epoch than the inbox's starts over from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from ...config.dispatch_limits import DispatchLimits
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from ..model import Flag, InboxItem
+from ..pure.items import parse_position, show_head, show_item
+from ..stores.sqlite import inbox
+from ..stores.sqlite.store import SqliteStore
+from ..tokens import SigningKey
+from .answers import answer
+from .bodies import MarkBody, read_body
+from .notifications import read_number
+from .waiters import Waiters
+
+MARKS: dict[str, tuple[int, int]] = {
+    "seen": (Flag.SEEN, 0),
+    "read": (Flag.READ | Flag.SEEN, 0),
+    "unread": (0, Flag.READ),
+    "archived": (Flag.ARCHIVED, 0),
+    "unarchived": (0, Flag.ARCHIVED),
+    "confirmed": (Flag.CONFIRMED | Flag.SEEN, 0),
+}
+"""What each mark sets and clears."""
+
+
+class InboxApi:
+    """The handlers; `announce` publishes what a mark changed."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        limits: DispatchLimits,
+        signing: SigningKey,
+        waiters: Waiters,
+        announce: Callable[[Sequence[InboxItem]], None],
+    ) -> None:
+        self._store, self._limits, self._signing = store, limits, signing
+        self._waiters, self._announce = waiters, announce
+
+    def list_routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/v1/inbox", self.get, allow_head=False),
+            web.get("/v1/inbox/counts", self.get_counts, allow_head=False),
+            web.post("/v1/inbox/marks", self.mark),
+        ]
+
+    async def get(self, request: web.Request) -> web.Response:
+        owner = self._read_owner(request)
+        limit = min(read_number(request, "limit", 50), self._limits.inbox_page_items_max) or 1
+        if "before" in request.query:
+            _, before = self._read_position(request, "before")
+            found = await self._store.reader.run(
+                lambda connection: inbox.fetch_before(connection, *owner, before, limit)
+            )
+            return self._show(found)
+        wait_ms = min(read_number(request, "wait") * 1_000, self._limits.inbox_wait_ms_max)
+        position = self._read_position(request, "after") if "after" in request.query else (0, 0)
+        event = self._waiters.enter(owner) if wait_ms else None
+        try:
+            found = await self._fetch_after(owner, position, limit)
+            if event is not None and found is not None and not found.items and found.head.epoch == position[0]:
+                await self._waiters.wait(event, wait_ms / 1_000)
+                found = await self._fetch_after(owner, position, limit)
+        finally:
+            if event is not None:
+                self._waiters.leave(owner, event)
+        return self._show(found)
+
+    async def get_counts(self, request: web.Request) -> web.Response:
+        owner = self._read_owner(request)
+        found = await self._store.reader.run(lambda connection: inbox.read_head(connection, *owner))
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        return answer(show_head(found[1]))
+
+    async def mark(self, request: web.Request) -> web.Response:
+        owner = self._read_owner(request)
+        body, _ = read_body(await request.read(), MarkBody)
+        if (body.items is None) == (body.up_to is None):
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items and up_to")
+        head = await self._store.reader.run(lambda connection: inbox.read_head(connection, *owner))
+        if head is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        seqs = [self._read_seq(text, head[1].epoch) for text in body.items or ()]
+        up_to = None if body.up_to is None else self._read_seq(body.up_to, head[1].epoch)
+        if body.mark == "delivered":
+            await self._store.writer.run(
+                lambda connection: inbox.confirm(connection, *owner, max(seqs, default=0) if up_to is None else up_to)
+            )
+            return answer(show_head(head[1]))
+        sets, clears = MARKS[body.mark]
+        chosen = None if up_to is not None else seqs
+        marked = await self._store.writer.run(
+            lambda connection: inbox.mark(connection, *owner, chosen, up_to, sets, clears)
+        )
+        if marked is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        self._announce(marked.items)
+        return answer({**show_head(marked.head), "items": [show_item(item) for item in marked.items]})
+
+    async def _fetch_after(self, owner: tuple[str, str], position: tuple[int, int], limit: int) -> inbox.Fetched | None:
+        epoch, seq = position
+        found = await self._store.reader.run(lambda connection: inbox.fetch_after(connection, *owner, seq, limit))
+        if found is not None and found.head.epoch != epoch and seq:
+            found = await self._store.reader.run(lambda connection: inbox.fetch_after(connection, *owner, 0, limit))
+        return found
+
+    def _show(self, found: inbox.Fetched | None) -> web.Response:
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        shown: dict[str, Any] = {**show_head(found.head), "complete": found.is_complete}
+        return answer({**shown, "items": [show_item(item) for item in found.items]})
+
+    def _read_owner(self, request: web.Request) -> tuple[str, str]:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID)
+        return self._signing.read_receiver(token.strip())
+
+    def _read_position(self, request: web.Request, field: str) -> tuple[int, int]:
+        position = parse_position(request.query[field])
+        if position is None:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, f"{field} must be a position, such as 7.42")
+        return position
+
+    def _read_seq(self, text: str, epoch: int) -> int:
+        position = parse_position(text)
+        if position is None:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected positions, such as 7.42")
+        return position[1] if position[0] == epoch else 0

@@ -1,0 +1,88 @@
+"""API keys: who calls, for which tenant, with which scopes.
+
+A key is 256 random bits, stored as its digest. Known keys are remembered; an address that shows too many wrong ones is refused for the
+rest of the minute before its keys are looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+
+PREFIX = "gwk_"
+REMEMBERED_MAX = 10_000
+MINUTE_MS = 60_000
+SCOPES = ("send", "read", "manage", "admin", "operator")
+FindKey = Callable[[bytes], Awaitable[tuple[str, str] | None]]
+
+
+class Caller(NamedTuple):
+    """Who a key stands for."""
+
+    tenant: str
+    scopes: frozenset[str]
+
+
+def make_key() -> str:
+    """A new key."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def digest_key(key: str) -> bytes:
+    """What is stored of a key."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+class KeyRing:
+    """Finds callers. One event loop's."""
+
+    def __init__(self, find: FindKey, wrong_per_minute_max: int, now_ms: Callable[[], int]) -> None:
+        self._find, self._wrong_max, self._now_ms = find, wrong_per_minute_max, now_ms
+        self._known: OrderedDict[bytes, Caller] = OrderedDict()
+        self._wrong: dict[str, int] = {}
+        self._minute = 0
+
+    async def read_caller(self, authorization: str, address: str, scope: str) -> Caller:
+        """The caller of a request; raises RequestRefused."""
+        kind, _, key = authorization.partition(" ")
+        if kind.lower() != "bearer" or not key:
+            raise RequestRefused(DispatchCode.API_KEY_MISSING)
+        if self._is_barred(address):
+            raise RequestRefused(DispatchCode.ATTEMPTS_TOO_MANY)
+        caller = await self._find_caller(digest_key(key.strip()))
+        if caller is None:
+            self._wrong[address] = self._wrong.get(address, 0) + 1
+            raise RequestRefused(DispatchCode.API_KEY_INVALID)
+        is_admin = "admin" in caller.scopes and scope != "operator"
+        if scope not in caller.scopes and not is_admin:
+            raise RequestRefused(DispatchCode.SCOPE_MISSING, f"this request needs the scope {scope!r}")
+        return caller
+
+    def forget(self, digest: bytes) -> None:
+        """A key that was deleted is not remembered."""
+        self._known.pop(digest, None)
+
+    async def _find_caller(self, digest: bytes) -> Caller | None:
+        known = self._known.get(digest)
+        if known is not None:
+            self._known.move_to_end(digest)
+            return known
+        row = await self._find(digest)
+        if row is None:
+            return None
+        caller = self._known[digest] = Caller(row[0], frozenset(row[1].split()))
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        return caller
+
+    def _is_barred(self, address: str) -> bool:
+        minute = self._now_ms() // MINUTE_MS
+        if minute != self._minute:
+            self._minute, self._wrong = minute, {}
+        return self._wrong.get(address, 0) >= self._wrong_max

@@ -1,0 +1,66 @@
+"""Cancelling, dead letters and replay over HTTP."""
+
+from __future__ import annotations
+
+import time
+
+from aiohttp import web
+
+from ...config.dispatch_limits import DispatchLimits
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from ..stores.sqlite import ending
+from ..stores.sqlite.store import SqliteStore
+from .answers import answer
+from .bodies import ReplayBody, read_body
+from .keys import KeyRing
+from .notifications import read_number
+
+LETTERS_PAGE = 500
+
+
+class LetterApi:
+    """The handlers."""
+
+    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits) -> None:
+        self._store, self._keys, self._limits = store, keys, limits
+
+    def list_routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/notifications/{id}/cancel", self.cancel),
+            web.get("/v1/dead-letters", self.list_dead, allow_head=False),
+            web.post("/v1/dead-letters/replay", self.replay),
+        ]
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "send")
+        name = request.match_info["id"]
+        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name))
+        if count is None:
+            raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
+        return answer({"id": name, "state": "cancelled", "cancelled": count})
+
+    async def list_dead(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "read")
+        reason, after = request.query.get("reason"), read_number(request, "after")
+        letters, following = await self._store.reader.run(
+            lambda connection: ending.list_dead(connection, tenant, reason, after, LETTERS_PAGE)
+        )
+        return answer({"dead_letters": [letter._asdict() for letter in letters], "after": following})
+
+    async def replay(self, request: web.Request) -> web.Response:
+        """At most `limit` of them at once, so that a replay has a rate."""
+        tenant = await self._read_tenant(request, "send")
+        body, _ = read_body(await request.read() or b"{}", ReplayBody)
+        now_ms = time.time_ns() // 1_000_000
+        expires_ms = now_ms + self._limits.expires_ms
+        count = await self._store.writer.run(
+            lambda connection: ending.replay(
+                connection, tenant, body.reason, body.notification, body.limit, now_ms, expires_ms
+            )
+        )
+        return answer({"replayed": count}, 202)
+
+    async def _read_tenant(self, request: web.Request, scope: str) -> str:
+        authorization = request.headers.get("Authorization", "")
+        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant

@@ -1,0 +1,78 @@
+"""Imports: NDJSON of any length, line by line, with every rejected line named by number and code.
+
+A chunk of lines is one unit of the store. An import that breaks off goes on with `?after_line=`, or starts again: lines that are there
+already change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from aiohttp import web
+
+from ..codes import DISPATCH_CODES, DispatchCode
+from ..errors import RequestRefused
+from .bodies import read_body
+
+CHUNK_LINES = 500
+LINE_BYTES_MAX = 65_536
+REJECTED_SHOWN_MAX = 1_000
+T = TypeVar("T")
+
+
+class Import(Generic[T]):
+    """One import. `store` takes a chunk of (line number, row); it may call `reject` for rows."""
+
+    def __init__(self, kind: type[T], store: Callable[[list[tuple[int, T]]], Awaitable[None]]) -> None:
+        self._kind, self._store = kind, store
+        self._chunk: list[tuple[int, T]] = []
+        self._rejected: list[dict[str, Any]] = []
+        self._rejected_count = 0
+        self._lines = 0
+
+    async def run(self, request: web.Request, after_line: int) -> dict[str, Any]:
+        """Reads the whole body; what it came to."""
+        async for line in read_lines(request):
+            self._lines += 1
+            if self._lines > after_line and line.strip():
+                self._take(line)
+            if len(self._chunk) >= CHUNK_LINES:
+                await self._flush()
+        await self._flush()
+        return {"lines": self._lines, "rejected_count": self._rejected_count, "rejected": self._rejected}
+
+    def reject(self, line: int, code: DispatchCode, detail: str = "", pointer: str = "") -> None:
+        """Names a line that was not taken."""
+        self._rejected_count += 1
+        if len(self._rejected) < REJECTED_SHOWN_MAX:
+            row: dict[str, Any] = {"line": line, "code": int(code), "detail": detail or DISPATCH_CODES[code].sentence}
+            self._rejected.append({**row, "pointer": pointer} if pointer else row)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            if len(line) > LINE_BYTES_MAX:
+                raise RequestRefused(DispatchCode.REQUEST_TOO_BIG, f"the line is longer than {LINE_BYTES_MAX:,} bytes")
+            self._chunk.append((self._lines, read_body(line, self._kind)[0]))
+        except RequestRefused as refused:
+            self.reject(self._lines, refused.code, refused.detail, refused.pointer)
+
+    async def _flush(self) -> None:
+        if self._chunk:
+            chunk, self._chunk = self._chunk, []
+            await self._store(chunk)
+
+
+async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
+    """The lines of a body; of one that is too long no more than shows that it is."""
+    line = bytearray()
+    async for part in request.content.iter_chunked(65_536):
+        pieces = part.split(b"\n")
+        for number, piece in enumerate(pieces):
+            if len(line) <= LINE_BYTES_MAX:
+                line += piece[: LINE_BYTES_MAX + 1]
+            if number < len(pieces) - 1:
+                yield bytes(line)
+                line.clear()
+    if line:
+        yield bytes(line)

@@ -1,0 +1,132 @@
+"""Receivers over HTTP: create, show, delete, their addresses, and the token with which a client reads an inbox."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+
+import msgspec
+from aiohttp import web
+
+from ...config.dispatch_limits import DispatchLimits
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from ..stores.sqlite import receivers
+from ..stores.sqlite.store import SqliteStore
+from ..tokens import SigningKey
+from .answers import answer
+from .bodies import AddressBody, ImportedReceiver, ReceiverBody, read_body
+from .keys import KeyRing
+from .lines import Import
+from .notifications import read_name, read_number
+
+
+class ReceiverApi:
+    """The handlers. `check_address` raises RequestRefused for an address that its channel may not reach."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        keys: KeyRing,
+        limits: DispatchLimits,
+        signing: SigningKey,
+        check_address: Callable[[str, str], None],
+    ) -> None:
+        self._store, self._keys, self._limits = store, keys, limits
+        self._signing, self._check_address = signing, check_address
+
+    def list_routes(self) -> list[web.RouteDef]:
+        path = "/v1/receivers/{receiver}"
+        return [
+            web.post("/v1/receivers/import", self.import_lines),
+            web.put(path, self.put),
+            web.get(path, self.get, allow_head=False),
+            web.delete(path, self.delete),
+            web.put(path + "/addresses/{address}", self.put_address),
+            web.post(path + "/token", self.make_token),
+        ]
+
+    async def put(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "manage")
+        name = read_name(request, "receiver", self._limits)
+        body, _ = read_body(await request.read() or b"{}", ReceiverBody)
+        attributes, now_ms = msgspec.json.encode(body), time.time_ns() // 1_000_000
+        is_new = await self._store.writer.run(
+            lambda connection: receivers.put_receiver(connection, tenant, name, attributes, now_ms)
+        )
+        return answer({"id": name}, 201 if is_new else 200)
+
+    async def get(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "read")
+        name = read_name(request, "receiver", self._limits)
+        found = await self._store.reader.run(lambda connection: receivers.read_receiver(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        row, addresses = found
+        shown = [{"id": one.name, "channel": one.channel, "value": one.value, "state": one.state} for one in addresses]
+        return answer({"id": row.name, **msgspec.json.decode(row.attributes), "addresses": shown})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "manage")
+        name = read_name(request, "receiver", self._limits)
+        if not await self._store.writer.run(lambda connection: receivers.delete_receiver(connection, tenant, name)):
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        await self._store.writer.empty_log()
+        return web.Response(status=204)
+
+    async def put_address(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "manage")
+        receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
+        body, _ = read_body(await request.read(), AddressBody)
+        self._check_address(body.channel, body.value)
+        row = await self._store.writer.run(
+            lambda connection: receivers.put_address(connection, tenant, receiver, name, body.channel, body.value)
+        )
+        if row is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        return answer(row._asdict())
+
+    async def import_lines(self, request: web.Request) -> web.Response:
+        """Creates or replaces receivers and their addresses, line by line."""
+        tenant = await self._read_tenant(request, "manage")
+        now_ms = time.time_ns() // 1_000_000
+
+        async def store(chunk: list[tuple[int, ImportedReceiver]]) -> None:
+            rows = [row for line, row in chunk if self._may_take(lines, line, row)]
+            await self._store.writer.run(lambda connection: put_imported(connection, tenant, rows, now_ms), bulk=True)
+
+        lines = Import(ImportedReceiver, store)
+        return answer(await lines.run(request, read_number(request, "after_line")))
+
+    def _may_take(self, lines: Import[ImportedReceiver], line: int, row: ImportedReceiver) -> bool:
+        for number, address in enumerate(row.addresses):
+            try:
+                self._check_address(address.channel, address.value)
+            except RequestRefused as refused:
+                lines.reject(line, refused.code, refused.detail, f"/addresses/{number}{refused.pointer}")
+                return False
+        return True
+
+    async def make_token(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "manage")
+        name = read_name(request, "receiver", self._limits)
+        found = await self._store.reader.run(lambda connection: receivers.find_receiver(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        token, expires_ms = self._signing.sign_receiver(tenant, name, self._limits.receiver_token_ms)
+        return answer({"token": token, "expires_ms": expires_ms})
+
+    async def _read_tenant(self, request: web.Request, scope: str) -> str:
+        authorization = request.headers.get("Authorization", "")
+        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
+
+
+def put_imported(connection: sqlite3.Connection, tenant: str, rows: list[ImportedReceiver], now_ms: int) -> None:
+    """One chunk of an import, in one unit."""
+    for row in rows:
+        attributes = msgspec.to_builtins(row)
+        name, _ = attributes.pop("id"), attributes.pop("addresses", None)
+        receivers.put_receiver(connection, tenant, name, msgspec.json.encode(attributes), now_ms)
+        for address in row.addresses:
+            receivers.put_address(connection, tenant, name, address.id, address.channel, address.value)

@@ -1,0 +1,1 @@
+"""The channels: how a delivery leaves, one folder for each."""

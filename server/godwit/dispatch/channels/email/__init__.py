@@ -1,0 +1,1 @@
+"""The e-mail channel: a message for each receiver, handed to a relay over SMTP."""

@@ -1,0 +1,51 @@
+"""An e-mail as bytes: plain text and HTML from a notification's content.
+
+Pure. Content is the application's, so it never becomes a header of its own: control characters in a title are blanks, and HTML is
+escaped. The Message-ID is the delivery's, the same in every attempt, so that a mail server can drop what it has.
+"""
+
+from __future__ import annotations
+
+import html
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+
+import msgspec
+
+from ...model import Shipment
+from ..letter import Letter
+
+NO_TITLE = "Notification"
+
+
+def make_message(shipment: Shipment, letter: Letter, sender: str) -> bytes:
+    """The whole message with CRLF; raises ValueError where the content cannot be one."""
+    content = msgspec.json.decode(letter.content, type=dict[str, object])
+    title, text, url = (str(content.get(field) or "") for field in ("title", "body", "url"))
+    message = EmailMessage(SMTP)
+    message["From"] = sender
+    message["To"] = Address(addr_spec=shipment.target.value)
+    message["Subject"] = "".join(char if char.isprintable() else " " for char in title) or NO_TITLE
+    message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
+    message["Message-ID"] = make_message_id(shipment, sender)
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content("\n\n".join(part for part in (text, url) if part) or title, cte="quoted-printable")
+    message.add_alternative(_make_html(title, text, url), subtype="html", cte="quoted-printable")
+    return message.as_bytes()
+
+
+def make_message_id(shipment: Shipment, sender: str) -> str:
+    """The delivery's Message-ID."""
+    key = shipment.key
+    return f"<dlv_{key.nid}_{key.rid}_{key.aid}@{sender.rpartition('@')[2]}>"
+
+
+def _make_html(title: str, text: str, url: str) -> str:
+    parts = [f"<h1>{html.escape(title)}</h1>"] if title else []
+    parts += [f"<p>{html.escape(paragraph)}</p>" for paragraph in text.split("\n\n") if paragraph]
+    if url.startswith(("https://", "http://")):
+        parts.append(f'<p><a href="{html.escape(url)}">{html.escape(url)}</a></p>')
+    return f"<!doctype html><html><body>{''.join(parts)}</body></html>\n"

@@ -1,0 +1,124 @@
+"""Announces items and heads of inboxes on the node, for receivers that are connected.
+
+Owns the connection to the node and who is connected, as the node's interest tells. What is announced is a hint: the store is
+authoritative. When a receiver's first subscriber appears its head is published, so that a client that comes late, or missed an item,
+knows how far its inbox is. Bounded: items beyond `WAITING_MAX` are dropped, and their receivers get a head instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+import msgspec
+
+from ....client import Client, Interest, JsonText
+from ....errors import GodwitError
+from ....logs import read_logger
+from ...model import Head, InboxItem
+from ...pure.items import show_head, show_item
+from ...pure.subjects import head_subject, inbox_subject, read_owner
+
+WAITING_MAX = 50_000
+IN_FLIGHT_MAX = 200
+Owner = tuple[str, str]
+ReadHead = Callable[[str, str], Awaitable[Head | None]]
+
+
+class Announcer:
+    """One connection to one node; `run` until it is cancelled."""
+
+    def __init__(self, url: str, token: Callable[[], Awaitable[str]], read_head: ReadHead) -> None:
+        self._url, self._token, self._read_head = url, token, read_head
+        self._items: deque[InboxItem] = deque()
+        self._heads: dict[Owner, None] = {}
+        self._connected: dict[Owner, set[str]] = {}
+        self._stirred = asyncio.Event()
+        self.dropped = 0
+
+    def announce(self, items: Sequence[InboxItem]) -> None:
+        """Publishes the items of receivers that are connected; returns at once."""
+        for item in items:
+            if (item.tenant, item.receiver) not in self._connected:
+                continue
+            if len(self._items) >= WAITING_MAX:
+                self.dropped += 1
+                self._heads[item.tenant, item.receiver] = None
+            else:
+                self._items.append(item)
+        self._stirred.set()
+
+    def is_connected(self, tenant: str, receiver: str) -> bool:
+        """Whether a client of the receiver is subscribed on the node."""
+        return (tenant, receiver) in self._connected
+
+    async def run(self) -> None:
+        """Publishes and watches until it is cancelled."""
+        async with (
+            Client(self._url, token=self._token) as client,
+            asyncio.TaskGroup() as group,
+        ):  # one that fails ends the other
+            group.create_task(self._watch(client))
+            group.create_task(self._publish_all(client))
+
+    async def _watch(self, client: Client) -> None:
+        async for interest in client.watch("/$inbox/**"):
+            self._take_interest(interest)
+
+    def _take_interest(self, interest: Interest) -> None:
+        owner = read_owner(interest.subject)
+        if owner is None:
+            return
+        selectors = self._connected.setdefault(owner, set())
+        if interest.has_subscribers:
+            selectors.add(interest.subject)
+            self._heads[owner] = None
+            self._stirred.set()
+            return
+        selectors.discard(interest.subject)
+        if not selectors:
+            del self._connected[owner]
+
+    async def _publish_all(self, client: Client) -> None:
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                while len(tasks) < IN_FLIGHT_MAX and (work := self._take(client)) is not None:
+                    task = asyncio.create_task(work)
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                if len(tasks) >= IN_FLIGHT_MAX:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                self._stirred.clear()
+                await self._stirred.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _take(self, client: Client) -> Coroutine[None, None, None] | None:
+        if self._items:
+            return self._publish_item(client, self._items.popleft())
+        for owner in self._heads:
+            del self._heads[owner]
+            return self._publish_head(client, owner)
+        return None
+
+    async def _publish_item(self, client: Client, item: InboxItem) -> None:
+        content = JsonText(msgspec.json.encode(show_item(item)).decode())
+        try:
+            await client.publish(inbox_subject(item.tenant, item.receiver), content, retain=False)
+        except GodwitError as error:
+            read_logger().warning("inbox_item_not_announced", reason=str(error))
+        self._heads[item.tenant, item.receiver] = None  # retained: a second tab has it at once
+        self._stirred.set()
+
+    async def _publish_head(self, client: Client, owner: Owner) -> None:
+        head = await self._read_head(*owner)
+        if head is None:
+            return
+        content = JsonText(msgspec.json.encode(show_head(head)).decode())
+        with contextlib.suppress(GodwitError):
+            await client.publish(head_subject(*owner), content, retain=True)

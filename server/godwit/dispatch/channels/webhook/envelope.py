@@ -1,0 +1,61 @@
+"""A webhook as bytes: a CloudEvents 1.0 body, signed as Standard Webhooks.
+
+Pure. The id is the delivery's, the same in every attempt, so that a receiver can drop what it has. An attempt that may be a second one
+says so in the extension `possibleduplicate`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ...model import Shipment
+from ..letter import Letter
+
+TYPE = "godwit.notification"
+
+
+def webhook_id(shipment: Shipment) -> str:
+    """The delivery's id, which no attempt changes."""
+    key = shipment.key
+    return f"dlv_{key.nid}_{key.rid}_{key.aid}"
+
+
+def make_body(shipment: Shipment, letter: Letter) -> bytes:
+    """A CloudEvent in structured mode."""
+    event: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": webhook_id(shipment),
+        "source": f"/godwit/{shipment.tenant}",
+        "type": TYPE,
+        "subject": shipment.target.receiver,
+        "time": datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC).isoformat().replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "data": {"notification": letter.notification, "content": msgspec.Raw(letter.content)},
+    }
+    if shipment.is_doubtful:
+        event["possibleduplicate"] = True
+    return msgspec.json.encode(event)
+
+
+def make_headers(shipment: Shipment, body: bytes, now_s: int) -> dict[str, str]:
+    """Content type, and id, time and signature of the attempt."""
+    name = webhook_id(shipment)
+    return {
+        "Content-Type": "application/cloudevents+json; charset=utf-8",
+        "webhook-id": name,
+        "webhook-timestamp": str(now_s),
+        "webhook-signature": f"v1,{sign(shipment.target.secret, name, now_s, body)}",
+    }
+
+
+def sign(secret: str, name: str, now_s: int, body: bytes) -> str:
+    """The symmetric signature of Standard Webhooks."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{name}.{now_s}.".encode() + body
+    return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

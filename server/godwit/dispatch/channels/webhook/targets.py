@@ -1,0 +1,93 @@
+"""Which addresses a webhook may reach: the public internet, and private networks that the operator named.
+
+Pure. Written forms that hide a private address (IPv4 in IPv6, NAT64, 6to4) are judged by what they reach. Link-local addresses, where
+clouds keep their metadata, are never allowed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from yarl import URL
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_METADATA = (
+    ipaddress.ip_network("169.254.0.0/16"),
+    ipaddress.ip_network("fe80::/10"),
+    ipaddress.ip_network("fd00:ec2::/32"),
+)
+HINT = "the operator may allow it in dispatch.private_targets"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateTarget:
+    """A network that the operator allows, on all ports or on one."""
+
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> PrivateTarget:
+        """`10.0.0.0/8`, `127.0.0.1:9000`, `[::1]:9000`; raises ValueError."""
+        host, port = text, None
+        if text.startswith("["):
+            host, _, rest = text[1:].partition("]")
+            port = rest.removeprefix(":") or None
+        elif text.count(":") == 1:
+            host, port = text.split(":")
+        return cls(ipaddress.ip_network(host, strict=False), None if port is None else int(port))
+
+    def holds(self, address: IpAddress, port: int) -> bool:
+        """Whether it allows an address and port."""
+        return address in self.network and self.port in (None, port)
+
+
+def may_reach(address: IpAddress, port: int, private: tuple[PrivateTarget, ...]) -> bool:
+    """Whether a webhook may be sent to an address."""
+    real = _unwrap(address)
+    if any(real in network for network in _METADATA):
+        return False
+    if any(target.holds(real, port) for target in private):
+        return True
+    return real.is_global and not real.is_multicast
+
+
+def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
+    """Why a URL cannot be a webhook's address; empty where it can. Names are judged again when they are resolved."""
+    try:
+        url = URL(text)
+        port = url.port
+    except ValueError:
+        return "is not a valid URL"
+    if url.scheme not in ("http", "https") or not url.host or port is None:
+        return "must be an http or https URL with a host"
+    if url.user is not None or url.password is not None or url.fragment:
+        return "must not hold a user, a password or a fragment"
+    literal = read_literal(url.host)
+    if literal is not None and not may_reach(literal, port, private):
+        return f"is not a public address; {HINT}"
+    return ""
+
+
+def read_literal(host: str) -> IpAddress | None:
+    """The address that a host is written as, if it is one."""
+    try:
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _unwrap(address: IpAddress) -> IpAddress:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

@@ -1,0 +1,27 @@
+"""Errors of dispatch: each names what was wrong, what was expected, and its code."""
+
+from __future__ import annotations
+
+from ..errors import GodwitError
+from .codes import DISPATCH_CODES, DispatchCode
+
+
+class DispatchError(GodwitError):
+    """What all errors of dispatch have in common."""
+
+
+class RequestRefused(DispatchError):
+    """A request that is answered with a code. `pointer` names the field (RFC 6901)."""
+
+    def __init__(self, code: DispatchCode, detail: str = "", *, pointer: str = "") -> None:
+        self.code, self.pointer = code, pointer
+        self.detail = detail or DISPATCH_CODES[code].sentence
+        super().__init__(self.detail)
+
+
+class StoreFailed(DispatchError):
+    """The store did not take a unit of work: nothing of it happened."""
+
+
+class DispatchDatabaseInvalid(DispatchError):
+    """The database file cannot be used."""

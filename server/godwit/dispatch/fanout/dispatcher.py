@@ -1,0 +1,189 @@
+"""One channel's worker: claims pages and due deliveries, sends, and settles outcomes.
+
+Stateless: a crash loses nothing, because the store has the intent before anything is sent. The three steps are called by `run.py` in a
+loop, and by the property test in any order. Invariant: a shipment is sent only while its lease holds, after the store marked it as
+sending, and never twice under the same attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from ..model import DeliveryKey, Job, Outcome, Page, Result, Shipment, State
+from ..stores.ports import FanoutStore, Sender
+from .lanes import Held, Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much one worker does at once."""
+
+    page_receivers: int = 500
+    slots: int = 64
+    per_lane: int = 8
+    lease_ms: int = 30_000
+    due_limit: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """`now_ms` is the store's wall clock, `mono_ms` one that includes suspend."""
+
+    now_ms: Callable[[], int]
+    mono_ms: Callable[[], int]
+
+
+class Dispatcher:
+    """Works for one channel. `lane_of` says which shipments share a lane."""
+
+    def __init__(
+        self,
+        channel: str,
+        store: FanoutStore,
+        sender: Sender,
+        clocks: Clocks,
+        *,
+        pace: Pace,
+        lane_of: Callable[[Shipment], Hashable] = lambda shipment: shipment.tenant,
+    ) -> None:
+        self.channel = channel
+        self._store, self._sender, self._clocks, self._pace = store, sender, clocks, pace
+        self._waiting = Lanes(lane_of, pace.per_lane, pace.slots)
+        self._in_flight: dict[DeliveryKey, Held] = {}
+        self._outcomes: list[Outcome] = []
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._renewed_ms = 0
+        self.is_stopping = False
+        self.stirred = asyncio.Event()
+        """Set when a slot became free, an outcome waits, or something new can start."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything waits, is in flight, or is not settled."""
+        return bool(len(self._waiting) or self._in_flight or self._outcomes)
+
+    def has_room(self, tenant: str) -> bool:
+        """Whether a page more of this tenant fits into memory."""
+        return self._waiting.count(tenant) < self._pace.page_receivers
+
+    async def list_due_tenants(self) -> list[str]:
+        """The tenants with a job that nobody works on."""
+        return await self._store.list_due_tenants(self.channel, self._clocks.now_ms())
+
+    async def work_page(self, tenant: str | None) -> str | None:
+        """Claims a job and commits one page of it; whose it was, None where there was none."""
+        began_ms = self._clocks.mono_ms()
+        job = await self._store.claim_job(self.channel, tenant, self._clocks.now_ms(), self._pace.lease_ms)
+        if job is None:
+            return None
+        page = await self._store.read_page(job, self._pace.page_receivers)
+        now_ms = self._clocks.now_ms()
+        due_ms = now_ms + self._pace.lease_ms
+        state = State.QUEUED if now_ms < job.expires_ms else State.EXPIRED
+        inserted = await self._store.commit_page(job, page, state, due_ms, now_ms)
+        if inserted and state is State.QUEUED:
+            self._hold_page(job, page, inserted, began_ms + self._pace.lease_ms)
+        return job.tenant
+
+    async def take_due(self) -> int:
+        """Claims deliveries that are due; how many."""
+        lease_end_ms = self._clocks.mono_ms() + self._pace.lease_ms
+        own = {*self._waiting.keys(), *self._in_flight, *(outcome.key for outcome in self._outcomes)}
+        now_ms = self._clocks.now_ms()
+        due_ms = now_ms + self._pace.lease_ms
+        found = await self._store.claim_due(self.channel, now_ms, due_ms, self._pace.due_limit, own)
+        for shipment in found:
+            self._waiting.add(Held(shipment, lease_end_ms))
+        self.stirred.set()
+        return len(found)
+
+    async def tick(self) -> None:
+        """One transaction: outcomes, leases of what is in flight, and the sends that start next."""
+        self.stirred.clear()
+        outcomes, starts = list(self._outcomes), self._choose_starts()
+        mono_ms = self._clocks.mono_ms()
+        renews = mono_ms >= self._renewed_ms + self._pace.lease_ms // 3
+        in_flight = [held.shipment for held in self._in_flight.values()] if renews else []
+        if not (outcomes or starts or in_flight):
+            return
+        lease_end_ms = mono_ms + self._pace.lease_ms
+        self._renewed_ms = mono_ms if renews else self._renewed_ms
+        now_ms = self._clocks.now_ms()
+        begun: list[Shipment] = []
+        try:
+            begun = await self._store.advance(outcomes, starts, in_flight, now_ms, now_ms + self._pace.lease_ms)
+        finally:
+            started = {shipment.key for shipment in begun}
+            for shipment in starts:
+                if shipment.key not in started:  # another worker has it, it ended, or the store failed
+                    self._waiting.end(shipment)
+        del self._outcomes[: len(outcomes)]  # only now: until they are stored they are this worker's to tell
+        for shipment in begun:
+            self._start(Held(shipment, lease_end_ms))
+
+    async def stop(self) -> None:
+        """Finishes what is in flight and stores its outcomes; nothing new starts. Nobody else may call `tick` any more."""
+        self._waiting.clear()
+        while self.tasks:
+            await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self.tick()
+        await self.tick()
+
+    def begin_stop(self) -> None:
+        """Lets go of what waits; `keep_ticking` returns after the tick it is in."""
+        self.is_stopping = True
+        self._waiting.clear()
+        self.stirred.set()
+
+    def abandon(self) -> None:
+        """Stops at once, as a crash does: nothing more is sent or stored."""
+        for task in self.tasks:
+            task.cancel()
+
+    def _choose_starts(self) -> list[Shipment]:
+        now_ms = self._clocks.mono_ms()
+        starts: list[Shipment] = []
+        while len(self._in_flight) + len(starts) < self._pace.slots and (held := self._waiting.take()):
+            if now_ms < held.lease_end_ms:
+                starts.append(held.shipment)
+            else:  # another worker may own it by now: the store's due rows bring it back
+                self._waiting.end(held.shipment)
+        return starts
+
+    def _hold_page(self, job: Job, page: Page, inserted: tuple[DeliveryKey, ...], lease_end_ms: int) -> None:
+        targets = {(target.rid, target.aid): target for target in page.targets}
+        for key in inserted:
+            shipment = Shipment(key, job.tenant, targets[key.rid, key.aid], 0, job.expires_ms)
+            self._waiting.add(Held(shipment, lease_end_ms))
+        self.stirred.set()
+
+    def _start(self, held: Held) -> None:
+        self._in_flight[held.shipment.key] = held
+        task = asyncio.get_running_loop().create_task(self._send(held))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _send(self, held: Held) -> None:
+        shipment = held.shipment
+        outcomes: list[Outcome] = []
+        if self._clocks.mono_ms() >= held.lease_end_ms:
+            pass  # suspended since: another worker may have it by now
+        elif self._clocks.now_ms() >= shipment.expires_ms:
+            outcomes = [Outcome(shipment.key, shipment.attempt, State.EXPIRED)]
+        else:
+            outcomes = await self._try_send(shipment)
+        self._outcomes += outcomes  # before the row leaves `own`
+        del self._in_flight[shipment.key]
+        self._waiting.end(shipment)
+        self.stirred.set()
+
+    async def _try_send(self, shipment: Shipment) -> list[Outcome]:
+        """A sender that raises has broken its word: what it did is in doubt, and is tried again after a lease."""
+        try:
+            return list(await self._sender.send([shipment]))
+        except Exception as error:
+            retry_at_ms = self._clocks.now_ms() + self._pace.lease_ms
+            detail = f"{type(error).__name__}: {error!s:.200}"
+            return [Outcome(shipment.key, shipment.attempt, State.DEFERRED, str(Result.DOUBT), detail, retry_at_ms)]

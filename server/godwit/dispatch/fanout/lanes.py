@@ -1,0 +1,91 @@
+"""What waits to be sent, in lanes: one for each tenant and host, taken in turn.
+
+A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in flight, and alone half
+of the slots; a tenant never has the last quarter of them. So whoever comes next finds a slot. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+
+from ..model import DeliveryKey, Shipment
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A shipment and the end of this worker's right to send it, by its own clock."""
+
+    shipment: Shipment
+    lease_end_ms: int
+
+
+class Lanes:
+    """Lanes in the order in which they are served next."""
+
+    def __init__(self, lane_of: Callable[[Shipment], Hashable], per_lane_max: int, slots: int) -> None:
+        self._lane_of, self._per_lane_max = lane_of, per_lane_max
+        self._alone_max = max(per_lane_max, slots // 2)
+        self._per_tenant_max = slots - slots // 4
+        self._in_flight_of: dict[str, int] = {}
+        self._waiting: dict[Hashable, deque[Held]] = {}
+        self._in_flight: dict[Hashable, int] = {}
+        self._tenants: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(self._tenants.values())
+
+    def count(self, tenant: str) -> int:
+        """How many of a tenant's shipments wait."""
+        return self._tenants.get(tenant, 0)
+
+    def keys(self) -> Iterator[DeliveryKey]:
+        """All deliveries that wait."""
+        return (held.shipment.key for lane in self._waiting.values() for held in lane)
+
+    def add(self, held: Held) -> None:
+        """At the end of its lane."""
+        self._waiting.setdefault(self._lane_of(held.shipment), deque()).append(held)
+        self._change(held.shipment.tenant, 1)
+
+    def take(self) -> Held | None:
+        """The next that may start: it has a slot until `end`, and its lane goes to the end of the turn."""
+        lane_max = self._alone_max if len(self._waiting) == 1 else self._per_lane_max
+        for lane, waiting in self._waiting.items():
+            is_tenant_full = self._in_flight_of.get(waiting[0].shipment.tenant, 0) >= self._per_tenant_max
+            if is_tenant_full or self._in_flight.get(lane, 0) >= lane_max:
+                continue
+            held = waiting.popleft()
+            del self._waiting[lane]
+            if waiting:
+                self._waiting[lane] = waiting
+            self._change(held.shipment.tenant, -1)
+            self._begin(held.shipment)
+            return held
+        return None
+
+    def end(self, shipment: Shipment) -> None:
+        """It is no longer in flight: its slot is free."""
+        lane = self._lane_of(shipment)
+        self._in_flight[lane] -= 1
+        if not self._in_flight[lane]:
+            del self._in_flight[lane]
+        self._in_flight_of[shipment.tenant] -= 1
+        if not self._in_flight_of[shipment.tenant]:
+            del self._in_flight_of[shipment.tenant]
+
+    def clear(self) -> None:
+        """Lets go of all that waits: the store brings it back when its lease ends."""
+        self._waiting.clear()
+        self._tenants.clear()
+
+    def _change(self, tenant: str, change: int) -> None:
+        self._tenants[tenant] = self._tenants.get(tenant, 0) + change
+        if not self._tenants[tenant]:
+            del self._tenants[tenant]
+
+    def _begin(self, shipment: Shipment) -> None:
+        lane = self._lane_of(shipment)
+        self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
+        self._in_flight_of[shipment.tenant] = self._in_flight_of.get(shipment.tenant, 0) + 1

@@ -1,0 +1,69 @@
+"""The loop of one channel's worker: pages while there is room, due deliveries at each sweep, and a tick when something changed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from .dispatcher import Dispatcher
+
+TICK_S = 0.1
+
+
+class Hints(Protocol):
+    """Wake-ups, as this loop needs them."""
+
+    def add(self, tenant: str) -> None: ...
+
+    def take(self) -> str | None: ...
+
+    def __len__(self) -> int: ...
+
+    async def wait(self, timeout_s: float) -> None: ...
+
+
+async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> None:
+    """Works on the pages of woken tenants, in turn; asks the store who has work at each sweep."""
+    passed_over = 0
+    while True:
+        tenant = hints.take()
+        if tenant is None:
+            passed_over = 0
+            for due in await dispatcher.list_due_tenants():
+                hints.add(due)
+            await hints.wait(sweep_s)
+        elif not dispatcher.has_room(tenant):  # its endpoints are slow: others go first
+            hints.add(tenant)
+            passed_over += 1
+            if passed_over >= len(hints):
+                passed_over = 0
+                await asyncio.sleep(TICK_S)
+        elif await dispatcher.work_page(tenant) is not None:
+            passed_over = 0
+            hints.add(tenant)  # at the end of the queue: tenants take turns
+
+
+async def take_due(dispatcher: Dispatcher, sweep_s: float) -> None:
+    """Claims what is due at each sweep, as long as it finds any."""
+    while True:
+        if not await dispatcher.take_due():
+            await asyncio.sleep(sweep_s)
+
+
+async def keep_ticking(dispatcher: Dispatcher) -> None:
+    """A tick when something changed, and every `TICK_S` while anything is in flight. Ends after `begin_stop`, never within a tick."""
+    while not dispatcher.is_stopping:
+        if dispatcher.is_busy:
+            await hold(dispatcher.stirred, TICK_S)
+        else:
+            await dispatcher.stirred.wait()
+        await dispatcher.tick()
+
+
+async def hold(event: asyncio.Event, timeout_s: float) -> None:
+    """Returns when the event is set, or after `timeout_s`."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return

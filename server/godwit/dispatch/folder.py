@@ -1,0 +1,63 @@
+"""Where dispatch keeps its files: the database, its keys, and for `godwit send` a note of where it listens.
+
+With a data directory all of it lies in DIR/dispatch. Without one it lies in a temporary directory (0700) that is removed at the end,
+and `$XDG_RUNTIME_DIR/godwit/dispatch.json` says where.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from .tokens import write_private
+
+
+class DispatchFolder:
+    """Open from construction to `close`."""
+
+    def __init__(self, data_directory: str) -> None:
+        self._is_temporary = not data_directory
+        if self._is_temporary:
+            self.path = Path(tempfile.mkdtemp(prefix="godwit-dispatch-"))
+        else:
+            self.path = Path(data_directory) / "dispatch"
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._note: Path | None = None
+
+    @property
+    def admin_key_file(self) -> Path:
+        """The API key of tenant `default`."""
+        return self.path / "admin.key"
+
+    @property
+    def signing_key_file(self) -> Path:
+        return self.path / "token.key"
+
+    @property
+    def public_keys_file(self) -> Path:
+        """The JWK Set that the node of this process trusts."""
+        return self.path / "keys.json"
+
+    def note_listener(self, url: str) -> None:
+        """Says where the API listens, for commands of this user on this machine."""
+        folder = runtime_folder()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._note = folder / "dispatch.json"
+        write_private(self._note, msgspec.json.encode({"url": url, "key_file": str(self.admin_key_file)}))
+
+    def close(self) -> None:
+        """Removes what must not stay."""
+        if self._note is not None:
+            self._note.unlink(missing_ok=True)
+        if self._is_temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def runtime_folder() -> Path:
+    """Where this user's commands look for a running dispatch."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "godwit" if runtime else Path(tempfile.gettempdir()) / f"godwit-{os.getuid()}"

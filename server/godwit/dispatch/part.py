@@ -1,0 +1,88 @@
+"""Dispatch as a part of a process: a thread and an event loop of its own, from `start` to `stop`.
+
+Owns the order of things: the folder and its keys come before the node, which trusts them; the store opens before the API listens; at
+the end the roles stop before the store closes. Start reading here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+
+from ..config import Config
+from ..config.option import Address
+from .api.keys import SCOPES, digest_key, make_key
+from .folder import DispatchFolder
+from .roles import Roles
+from .stores.sqlite.receivers import put_key, put_tenant
+from .stores.sqlite.store import SqliteStore
+from .tokens import SigningKey, write_private
+
+DEFAULT_TENANT = "default"
+
+
+class DispatchPart:
+    """Made before the node; `config` names the keys that the node must trust."""
+
+    def __init__(self, config: Config) -> None:
+        """Raises ConfigInvalid where the folder is in use or holds something else."""
+        self._folder = DispatchFolder(config.node.data_directory)
+        try:
+            self._store = SqliteStore(self._folder.path, inbox_items_max=config.dispatch_limits.inbox_items_max)
+        except BaseException:
+            self._folder.close()
+            raise
+        self._signing = SigningKey(self._folder.signing_key_file)
+        write_private(self._folder.public_keys_file, self._signing.key_set)
+        trusted = replace(config.dispatch, token_keys_file=str(self._folder.public_keys_file), token_keys_url="")
+        self.config = replace(config, dispatch=trusted)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="godwit-dispatch", daemon=True)
+        self._roles: Roles | None = None
+
+    async def start(self, node: Address) -> Address:
+        """Starts all roles; where the API listens. Raises ListenFailed."""
+        self._thread.start()
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(node.host, node.host)
+        url = f"ws://{Address(host, node.port)}"
+        address = await asyncio.wrap_future(self._submit_start(url))
+        self._folder.note_listener(f"http://{address}")
+        return address
+
+    async def stop(self) -> None:
+        """Finishes what is in flight; a second call does nothing."""
+        if self._loop.is_closed():
+            return
+        if self._roles is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._roles.stop(), self._loop))
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            await asyncio.to_thread(self._thread.join)
+        self._loop.close()
+        await asyncio.to_thread(self._store.close)
+        self._folder.close()
+
+    def _submit_start(self, url: str) -> Future[Address]:
+        return asyncio.run_coroutine_threadsafe(self._start(url), self._loop)
+
+    async def _start(self, url: str) -> Address:
+        await self._ensure_admin_key()
+        config = self.config
+        settings = (config.dispatch, config.dispatch_limits, url, config.dispatch_email)
+        self._roles = Roles(self._store, self._signing, *settings)
+        return await self._roles.start()
+
+    async def _ensure_admin_key(self) -> None:
+        file = self._folder.admin_key_file
+        if not file.exists():
+            write_private(file, make_key().encode())
+        digest = digest_key(file.read_text("ascii").strip())
+        scopes = " ".join(SCOPES)
+        await self._store.writer.run(lambda connection: put_tenant(connection, DEFAULT_TENANT))
+        await self._store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

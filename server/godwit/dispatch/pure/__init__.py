@@ -1,0 +1,1 @@
+"""Decisions of dispatch without I/O: plans, retries and ranks of states."""

@@ -1,0 +1,38 @@
+"""Items and heads of inboxes as JSON: what is published on the node and what the API answers.
+
+Pure. The same object in both places, so that a client needs one reader.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..model import Flag, Head, InboxItem
+
+
+def show_item(item: InboxItem) -> dict[str, Any]:
+    """An item or a change of it."""
+    return {
+        "at": f"{item.head.epoch}.{item.seq}",
+        "id": item.notification,
+        "time": item.at_ms,
+        "flags": [flag.name.lower() for flag in Flag if item.flags & flag],
+        "content": msgspec.Raw(item.content),
+        "unread": item.head.unread,
+        "unseen": item.head.unseen,
+    }
+
+
+def show_head(head: Head) -> dict[str, Any]:
+    """How far an inbox is, with its counts."""
+    return {"head": head.position, "unread": head.unread, "unseen": head.unseen}
+
+
+def parse_position(text: str) -> tuple[int, int] | None:
+    """Epoch and SEQ of a position, or None where it is not one."""
+    epoch, dot, seq = text.partition(".")
+    if not dot or not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in (epoch, seq)):
+        return None
+    return int(epoch), int(seq)

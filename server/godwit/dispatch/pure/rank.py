@@ -1,0 +1,38 @@
+"""The order of delivery states: which fact may replace which.
+
+Pure. Invariant: a final state is left only by a bounce of the attempt that was sent, which this release does not have yet.
+"""
+
+from __future__ import annotations
+
+from ..model import State
+
+RANKS: dict[State, int] = {
+    State.QUEUED: 1,
+    State.DEFERRED: 1,
+    State.SENDING: 2,
+    State.SENT: 3,
+    State.DELIVERED: 4,
+    State.UNKNOWN: 5,
+    State.EXPIRED: 5,
+    State.CANCELLED: 5,
+    State.FAILED: 5,
+}
+OPEN = (State.QUEUED, State.DEFERRED, State.SENDING)
+"""States that dispatch still has to work on."""
+
+
+def is_open(state: State) -> bool:
+    """Whether a delivery is not settled yet."""
+    return state in OPEN
+
+
+def may_settle(current: State, attempt: int, outcome: State, outcome_attempt: int) -> bool:
+    """Whether the outcome of an attempt applies to a delivery.
+
+    A success is a fact, whichever attempt it was. A failure or a retry counts only for the attempt that is in flight: a later one
+    may already be on its way.
+    """
+    if outcome is State.SENT:
+        return RANKS[current] < RANKS[State.SENT]
+    return current is State.SENDING and attempt == outcome_attempt

@@ -1,0 +1,243 @@
+"""The roles of dispatch in one event loop: API, router, and the workers of the channels.
+
+Owns their tasks. A role that raises is logged and started again after a second, so that an error of one tenant's data stops nobody
+else. Invariant: `stop` returns after everything in flight is finished and stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+
+from aiohttp import web
+
+from ..config.dispatch import DispatchConfig
+from ..config.dispatch_email import DispatchEmailConfig, is_email
+from ..config.dispatch_limits import DispatchLimits
+from ..config.option import Address
+from ..errors import ListenFailed
+from ..logs import read_logger
+from .api.answers import allow_origins, answer, answer_errors
+from .api.groups import GroupApi
+from .api.inbox import InboxApi
+from .api.keys import KeyRing
+from .api.letters import LetterApi
+from .api.notifications import NotificationApi
+from .api.receivers import ReceiverApi
+from .api.tenants import TenantApi
+from .api.waiters import Waiters
+from .channels.inbox.announcer import Announcer
+from .channels.letter import Letter
+from .channels.part import ChannelPart, ClosingSender
+from .channels.webhook.sender import WebhookSender, host_of
+from .channels.webhook.targets import PrivateTarget, check_url
+from .clock import now_ms
+from .codes import DispatchCode
+from .errors import RequestRefused
+from .fanout.dispatcher import Pace
+from .fanout.inbox_worker import InboxWorker
+from .model import Head, InboxItem, Shipment
+from .stores.sqlite import receivers
+from .stores.sqlite.accept import read_letter
+from .stores.sqlite.inbox import read_head
+from .stores.sqlite.store import SqliteStore
+from .tokens import SigningKey
+from .wakeups import WakeUps
+
+ROUTE_LIMIT = 200
+FORGET_LIMIT = 1_000
+RESTART_S = 1.0
+
+
+class Roles:
+    """All roles over one store. `node_url` is where the node of the inbox listens."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        signing: SigningKey,
+        config: DispatchConfig,
+        limits: DispatchLimits,
+        node_url: str,
+        email: DispatchEmailConfig,
+    ) -> None:
+        """Raises ConfigInvalid where a file of a channel cannot be used."""
+        self._store, self._signing, self._config, self._limits = store, signing, config, limits
+        self._accepted = asyncio.Event()
+        names = ("inbox", "webhook", "email") if email.relay else ("inbox", "webhook")
+        self._wakeups = {channel: WakeUps() for channel in names}
+        self._waiters = Waiters(limits.inbox_waiters_max)
+        self._announcer = Announcer(node_url, signing.sign_service, self._read_head)
+        self._inbox = InboxWorker(
+            store,
+            self._announce,
+            page_receivers=limits.page_receivers_max,
+            lease_ms=limits.lease_ms,
+            now_ms=now_ms,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._channels = self._open_channels(email)
+        self._runner: web.AppRunner | None = None
+        self._is_stopping = False
+
+    async def start(self) -> Address:
+        """Listens and works; the address of the API. Raises ListenFailed."""
+        self._runner = web.AppRunner(self._build_app(), access_log=None)
+        await self._runner.setup()
+        address = self._config.address
+        site = web.TCPSite(self._runner, address.host, address.port, reuse_address=True)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ListenFailed("dispatch.address", str(address), error.strerror or str(error)) from error
+        roles = {
+            "retention": self._forget,
+            "router": self._route,
+            "inbox": self._work_inbox,
+            "announcer": self._announcer.run,
+        }
+        self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
+        for channel in self._channels:
+            channel.start(self._keep)
+        host, port = self._runner.addresses[0][:2]
+        return Address(host, port)
+
+    async def stop(self) -> None:
+        """Takes no more requests, starts no new work, and finishes what is in flight."""
+        self._is_stopping = True
+        self._waiters.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self._channels:
+            await channel.stop()
+
+    def _open_channels(self, email: DispatchEmailConfig) -> list[ChannelPart]:
+        limits = self._limits
+        webhooks = WebhookSender(
+            self._read_letter,
+            list_private_targets(self._config),
+            sends_max=limits.webhook_sends_max,
+            timeout_ms=limits.webhook_timeout_ms,
+            now_ms=now_ms,
+        )
+        sends = (limits.webhook_sends_max, limits.webhook_sends_per_host_max)
+        opened = [self._open_channel("webhook", webhooks, host_of, *sends)]
+        if email.relay:
+            from .channels.email.sender import EmailSender, domain_of  # its library comes with the extra `dispatch`
+
+            sender = EmailSender(self._read_letter, email, now_ms)
+            opened.append(self._open_channel("email", sender, domain_of, email.sends_max, email.sends_max))
+        return opened
+
+    def _open_channel(
+        self,
+        channel: str,
+        sender: ClosingSender,
+        lane_of: Callable[[Shipment], Hashable],
+        slots: int,
+        per_lane: int,
+    ) -> ChannelPart:
+        limits = self._limits
+        pace = Pace(limits.page_receivers_max, slots, per_lane, limits.lease_ms)
+        hints = self._wakeups[channel]
+        return ChannelPart(channel, self._store, sender, hints, pace=pace, sweep_ms=limits.sweep_ms, lane_of=lane_of)
+
+    def _build_app(self) -> web.Application:
+        keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms)
+        app = web.Application(
+            middlewares=(allow_origins(self._config.origins), answer_errors),
+            client_max_size=self._limits.request_bytes_max,
+        )
+        parts = (
+            NotificationApi(self._store, keys, self._limits, self._accepted.set),
+            LetterApi(self._store, keys, self._limits),
+            TenantApi(self._store, keys, self._limits),
+            GroupApi(self._store, keys, self._limits),
+            ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address),
+            InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
+        )
+        for part in parts:
+            app.add_routes(part.list_routes())
+        app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
+        return app
+
+    async def _keep(self, name: str, role: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await role()
+            except Exception as error:
+                read_logger().error("dispatch_role_failed", role=name, reason=f"{type(error).__name__}: {error}")
+                await asyncio.sleep(RESTART_S)
+
+    async def _route(self) -> None:
+        """Makes jobs of what was accepted; looks at least every `sweep_ms`, whatever wake-ups were lost."""
+        while True:
+            self._accepted.clear()
+            tenants = await self._store.route(tuple(self._wakeups), ROUTE_LIMIT)
+            for tenant in dict.fromkeys(tenants):
+                for wakeups in self._wakeups.values():
+                    wakeups.add(tenant)
+            if len(tenants) < ROUTE_LIMIT:
+                await self._wait(self._accepted)
+
+    async def _forget(self) -> None:
+        """Deletes what is older than `retention_ms`, a bounded number of rows at a time."""
+        while True:
+            before_ms = now_ms() - self._limits.retention_ms
+            if not await self._store.forget_old(before_ms, FORGET_LIMIT):
+                await asyncio.sleep(self._limits.sweep_ms / 1_000)
+
+    async def _wait(self, event: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(self._limits.sweep_ms / 1_000):
+                await event.wait()
+        except TimeoutError:
+            return
+
+    async def _work_inbox(self) -> None:
+        wakeups = self._wakeups["inbox"]
+        while True:
+            tenant = wakeups.take()
+            if await self._inbox.work_page(tenant):
+                if tenant is not None:
+                    wakeups.add(tenant)  # at the end of the queue: tenants take turns
+            elif tenant is None:
+                await wakeups.wait(self._limits.sweep_ms / 1_000)
+
+    def _announce(self, items: Sequence[InboxItem]) -> None:
+        self._announcer.announce(items)
+        for item in items:
+            self._waiters.wake((item.tenant, item.receiver))
+
+    async def _read_head(self, tenant: str, receiver: str) -> Head | None:
+        found = await self._store.reader.run(lambda connection: read_head(connection, tenant, receiver))
+        return None if found is None else found[1]
+
+    async def _read_letter(self, nid: int) -> Letter | None:
+        found = await self._store.reader.run(lambda connection: read_letter(connection, nid))
+        return None if found is None else Letter(*found)
+
+    def _check_address(self, channel: str, value: str) -> None:
+        problem = "" if is_email(value) else "is not an e-mail address"
+        if channel == "webhook":
+            problem = check_url(value, list_private_targets(self._config))
+        if problem:
+            raise RequestRefused(DispatchCode.ADDRESS_FORBIDDEN, f"the address {problem}", pointer="/value")
+
+    async def _find_key(self, digest: bytes) -> tuple[str, str] | None:
+        return await self._store.reader.run(lambda connection: receivers.find_key(connection, digest))
+
+    async def _show_keys(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._signing.key_set, content_type="application/json")
+
+    async def _show_ready(self, request: web.Request) -> web.Response:
+        return answer({"ready": not self._is_stopping}, 503 if self._is_stopping else 200)
+
+
+def list_private_targets(config: DispatchConfig) -> tuple[PrivateTarget, ...]:
+    """The private networks that webhooks may reach."""
+    return tuple(PrivateTarget.parse(text) for text in config.private_targets)

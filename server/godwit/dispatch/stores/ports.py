@@ -1,0 +1,65 @@
+"""What fan-out and the inbox need of a store. Each method is one atomic unit: it happens whole, or not at all.
+
+The embedded store implements them over SQLite (`sqlite/`), a test implements them in memory to plant faults. Times are wall-clock
+milliseconds of the store's host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Shipment, State
+
+
+class FanoutStore(Protocol):
+    """Jobs and deliveries, as the workers of one channel see them."""
+
+    async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
+        """The tenants with a job that is due and whose lease has ended."""
+
+    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None:
+        """Takes a due job of `tenant` (None: of any) whose lease has ended, under a new fence."""
+
+    async def read_page(self, job: Job, limit: int) -> Page:
+        """The receivers after the job's cursor."""
+
+    async def commit_page(
+        self, job: Job, page: Page, state: State, due_ms: int, now_ms: int
+    ) -> tuple[DeliveryKey, ...] | None:
+        """Inserts missing deliveries in `state` and moves the cursor; the rows inserted. None: another worker owns the job."""
+
+    async def advance(
+        self,
+        outcomes: Sequence[Outcome],
+        starts: Sequence[Shipment],
+        in_flight: Sequence[Shipment],
+        now_ms: int,
+        due_ms: int,
+    ) -> list[Shipment]:
+        """One tick: settles outcomes, renews what is in flight until `due_ms`, and marks `starts` as sending.
+
+        Returns what may be sent now: each shipment with the number of the attempt that began.
+        """
+
+    async def claim_due(
+        self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
+    ) -> list[Shipment]:
+        """Takes deferred deliveries that are due, and queued or sending ones whose lease has ended, except the worker's own.
+
+        One that was sending is in doubt: it is flagged before it is sent again.
+        """
+
+
+class Sender(Protocol):
+    """A channel's way out."""
+
+    async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
+        """Sends, and says what became of each. Raises nothing: what is not known is in doubt."""
+
+
+class InboxStore(Protocol):
+    """Inboxes, as the inbox worker sees them. Appending is exact by (receiver, notification)."""
+
+    async def append_page(self, job: Job, page: Page, state: State, now_ms: int) -> list[InboxItem] | None:
+        """Appends a page's items, each with its delivery, and moves the cursor. None: another worker owns the job."""

@@ -1,0 +1,177 @@
+"""Accepting and routing in the embedded store, and what a notification's state is.
+
+A notification is one row with the numbers of its receivers. Accepting it takes its number from the counter that orders it with
+changes of receivers. Routing makes one job for each channel; a repeat changes nothing.
+"""
+
+from __future__ import annotations
+
+import array
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...model import State
+from .groups import find_group
+from .receivers import find_receivers, put_receiver, take_number
+
+
+class Accepted(NamedTuple):
+    """What accepting came to. `conflict`: the id exists with another body. `unknown`: names that do not exist."""
+
+    id: str
+    is_duplicate: bool = False
+    is_conflict: bool = False
+    unknown: tuple[str, ...] = ()
+    lacks_group: bool = False
+
+
+class Draft(NamedTuple):
+    """A notification to accept. `new_receivers` are upserted first: (name, attributes)."""
+
+    tenant: str
+    id: str
+    fingerprint: bytes
+    body: bytes
+    receivers: tuple[str, ...]
+    new_receivers: tuple[tuple[str, bytes], ...]
+    is_single: bool
+    expires_ms: int
+    group: str | None = None
+    """Instead of receivers: a group, from which `receivers` are left out."""
+
+
+class NotificationRow(NamedTuple):
+    """A notification and its counts: (channel, state, count)."""
+
+    id: str
+    state: str
+    accepted_ms: int
+    expires_ms: int
+    receivers: int | None
+    """How many it lists; None for a group."""
+    counts: tuple[tuple[str, str, int], ...]
+
+
+class DeliveryRow(NamedTuple):
+    """One delivery, as the API shows it."""
+
+    receiver: str | None
+    channel: str
+    address: str | None
+    state: str
+    attempt: int
+    possible_duplicate: bool
+    reason: str
+    ref: str
+
+
+def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
+    """Inserts the notification, unless its id exists."""
+    row = connection.execute(
+        "SELECT fingerprint FROM notification WHERE tenant = ? AND id = ?", (draft.tenant, draft.id)
+    ).fetchone()
+    if row is not None:
+        return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
+    for name, attributes in draft.new_receivers:
+        put_receiver(connection, draft.tenant, name, attributes, now_ms)
+    rids, unknown = find_receivers(connection, draft.tenant, draft.receivers)
+    if unknown and draft.is_single:
+        return Accepted(draft.id, unknown=tuple(unknown))
+    gid, version = (0, 0) if draft.group is None else find_group(connection, draft.tenant, draft.group) or (0, -1)
+    if version < 0:
+        return Accepted(draft.id, lacks_group=True)
+    connection.execute(
+        "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, expires_ms) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?)",
+        (
+            draft.tenant,
+            draft.id,
+            draft.fingerprint,
+            draft.body,
+            pack_numbers(rids),
+            gid,
+            version,
+            take_number(connection),
+            now_ms,
+            draft.expires_ms,
+        ),
+    )
+    return Accepted(draft.id, unknown=tuple(unknown))
+
+
+def route(connection: sqlite3.Connection, channels: Sequence[str], limit: int) -> list[str]:
+    """Makes the jobs of accepted notifications; the tenants that now have work."""
+    rows = connection.execute(
+        "SELECT nid, tenant FROM notification WHERE state = 'accepted' ORDER BY nid LIMIT ?", (limit,)
+    ).fetchall()
+    for nid, tenant in rows:
+        connection.executemany(
+            "INSERT OR IGNORE INTO job VALUES (?, ?, ?, 0, 0, 0, 0)", [(nid, channel, tenant) for channel in channels]
+        )
+        connection.execute("UPDATE notification SET state = 'routed' WHERE nid = ? AND state = 'accepted'", (nid,))
+    return [tenant for _, tenant in rows]
+
+
+def read_notification(connection: sqlite3.Connection, tenant: str, name: str) -> NotificationRow | None:
+    """A notification with its counts; `settled` once nothing is left to do."""
+    row = connection.execute(
+        "SELECT nid, state, accepted_ms, expires_ms, IIF(gid = 0, length(targets) / 8, NULL) FROM notification "
+        "WHERE tenant = ? AND id = ?",
+        (tenant, name),
+    ).fetchone()
+    if row is None:
+        return None
+    nid, state, accepted_ms, expires_ms, receivers = row
+    counts = connection.execute(
+        "SELECT channel, state, count FROM delivery_count WHERE nid = ? AND count > 0 ORDER BY channel, state", (nid,)
+    ).fetchall()
+    if state == "routed":
+        left = connection.execute("SELECT count(*) FROM job WHERE nid = ? AND is_done = 0", (nid,)).fetchone()[0]
+        is_open = left or any(State(number) in (State.QUEUED, State.DEFERRED, State.SENDING) for _, number, _ in counts)
+        state = "running" if is_open else "settled"
+    told = tuple((channel, State(number).label, count) for channel, number, count in counts)
+    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, told)
+
+
+def read_deliveries(
+    connection: sqlite3.Connection, tenant: str, name: str, after: int, limit: int
+) -> tuple[list[DeliveryRow], int | None] | None:
+    """Deliveries of the receivers after number `after`, and the number to go on from; None: no such notification."""
+    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
+    if row is None:
+        return None
+    rows = connection.execute(
+        "SELECT delivery.rid, receiver.name, delivery.channel, address.name, delivery.state, attempt, doubt, delivery.reason, ref "
+        "FROM delivery LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid) "
+        "WHERE nid = ? AND delivery.rid > ? ORDER BY delivery.rid, delivery.channel, delivery.aid LIMIT ?",
+        (row[0], after, limit + 1),
+    ).fetchall()
+    following = None
+    if len(rows) > limit:  # whole receivers only: the cursor is a receiver's number
+        last = rows[limit][0]
+        whole = [found for found in rows[:limit] if found[0] < last]
+        rows, following = (whole, whole[-1][0]) if whole else (rows, last)
+    told = [
+        DeliveryRow(receiver, channel, address, State(state).label, attempt, bool(doubt), reason, ref)
+        for _, receiver, channel, address, state, attempt, doubt, reason, ref in rows
+    ]
+    return told, following
+
+
+def pack_numbers(numbers: Sequence[int]) -> bytes:
+    """Numbers as eight bytes each."""
+    return array.array("q", numbers).tobytes()
+
+
+def unpack_numbers(packed: bytes) -> array.array[int]:
+    """The numbers of `pack_numbers`."""
+    numbers = array.array("q")
+    numbers.frombytes(packed)
+    return numbers
+
+
+def read_letter(connection: sqlite3.Connection, nid: int) -> tuple[str, int, bytes] | None:
+    """Id, time and content of a notification."""
+    row = connection.execute("SELECT id, accepted_ms, body FROM notification WHERE nid = ?", (nid,)).fetchone()
+    return None if row is None else (str(row[0]), int(row[1]), bytes(row[2]))

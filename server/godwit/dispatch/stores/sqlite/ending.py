@@ -1,0 +1,103 @@
+"""Ending and repeating deliveries in the embedded store: cancel, dead letters, replay.
+
+A dead letter is a delivery that failed or whose outcome is unknown. Replaying one queues it again with its flag: what may have been
+sent stays a possible duplicate.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from typing import NamedTuple
+
+from ...model import DeliveryKey, State
+from .fanout import add_counts
+
+
+class DeadLetter(NamedTuple):
+    """One delivery that came to nothing."""
+
+    notification: str
+    receiver: str | None
+    channel: str
+    address: str | None
+    state: str
+    reason: str
+    ref: str
+    attempt: int
+    possible_duplicate: bool
+
+
+def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None:
+    """Ends a notification's jobs and what was not sent; how many deliveries. None: no such notification."""
+    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
+    if row is None:
+        return None
+    connection.execute("UPDATE notification SET state = 'cancelled' WHERE nid = ?", row)
+    connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE nid = ?", row)
+    counts: Counter[tuple[int, str, State]] = Counter()
+    rows = connection.execute(
+        "SELECT rid, channel, aid, state FROM delivery WHERE nid = ? AND state IN (1, 2)", row
+    ).fetchall()
+    for rid, channel, aid, state in rows:
+        connection.execute(
+            "UPDATE delivery SET state = 9 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+            (row[0], rid, channel, aid),
+        )
+        counts[row[0], channel, State(state)] -= 1
+        counts[row[0], channel, State.CANCELLED] += 1
+    add_counts(connection, counts)
+    return len(rows)
+
+
+def list_dead(
+    connection: sqlite3.Connection, tenant: str, reason: str | None, after: int, limit: int
+) -> tuple[list[DeadLetter], int | None]:
+    """Dead letters of notifications after number `after`, and the number to go on from."""
+    rows = connection.execute(
+        "SELECT nid, notification.id, receiver.name, delivery.channel, address.name, delivery.state, delivery.reason, ref, "
+        "attempt, doubt FROM delivery JOIN notification USING (nid) LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid) "
+        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND nid > ? AND (? IS NULL OR delivery.reason = ?) "
+        "ORDER BY nid, delivery.rid, delivery.channel, delivery.aid LIMIT ?",
+        (tenant, after, reason, reason, limit + 1),
+    ).fetchall()
+    following = None
+    if len(rows) > limit:  # whole notifications only: the cursor is a notification's number
+        whole = [row for row in rows[:limit] if row[0] < rows[limit][0]]
+        rows, following = (whole, whole[-1][0]) if whole else (rows[:limit], rows[limit][0])
+    letters = [
+        DeadLetter(name, receiver, channel, address, State(state).label, why, ref, attempt, bool(doubt))
+        for _, name, receiver, channel, address, state, why, ref, attempt, doubt in rows
+    ]
+    return letters, following
+
+
+def replay(
+    connection: sqlite3.Connection,
+    tenant: str,
+    reason: str | None,
+    name: str | None,
+    limit: int,
+    now_ms: int,
+    expires_ms: int,
+) -> int:
+    """Queues dead letters again, and lets their notifications live until `expires_ms`; how many."""
+    rows = connection.execute(
+        "SELECT nid, rid, channel, aid, delivery.state FROM delivery JOIN notification USING (nid) "
+        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND (? IS NULL OR notification.id = ?) "
+        "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",
+        (tenant, name, name, reason, reason, limit),
+    ).fetchall()
+    counts: Counter[tuple[int, str, State]] = Counter()
+    for nid, rid, channel, aid, state in rows:
+        key = DeliveryKey(nid, rid, channel, aid)
+        connection.execute(
+            "UPDATE delivery SET state = 2, due_ms = ?, reason = '', doubt = doubt OR state = 7 "
+            "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+            (now_ms, *key),
+        )
+        connection.execute("UPDATE notification SET expires_ms = max(expires_ms, ?) WHERE nid = ?", (expires_ms, nid))
+        counts[nid, channel, State(state)] -= 1
+        counts[nid, channel, State.DEFERRED] += 1
+    add_counts(connection, counts)
+    return len(rows)

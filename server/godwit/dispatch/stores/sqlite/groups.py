@@ -1,0 +1,84 @@
+"""Groups and their subscriptions in the embedded store.
+
+A group has versions: sending goes to the current one. Imports write another version, which becomes the current one at once. Invariant:
+a notification goes to the version that was current when it was accepted, and to subscriptions that were older than it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from .receivers import find_receiver, take_number
+
+
+def find_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int] | None:
+    """Number and current version of a group."""
+    row = connection.execute(
+        "SELECT gid, version FROM receiver_group WHERE tenant = ? AND name = ?", (tenant, name)
+    ).fetchone()
+    return None if row is None else (int(row[0]), int(row[1]))
+
+
+def put_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Creates a group, with version 0; whether it is new."""
+    made = connection.execute(
+        "INSERT OR IGNORE INTO receiver_group (tenant, name, version) VALUES (?, ?, 0)", (tenant, name)
+    )
+    return made.rowcount == 1
+
+
+def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int] | None:
+    """The current version of a group, and how many receivers it has."""
+    found = find_group(connection, tenant, name)
+    if found is None:
+        return None
+    count = connection.execute("SELECT count(*) FROM subscription WHERE gid = ? AND version = ?", found).fetchone()[0]
+    return found[1], int(count)
+
+
+def delete_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Deletes a group and all its versions; whether there was one. Jobs that read it end."""
+    found = find_group(connection, tenant, name)
+    if found is None:
+        return False
+    connection.execute("DELETE FROM subscription WHERE gid = ?", found[:1])
+    connection.execute("DELETE FROM receiver_group WHERE gid = ?", found[:1])
+    return True
+
+
+def subscribe(
+    connection: sqlite3.Connection, tenant: str, group: str, receivers: Iterable[str], version: int | None
+) -> list[str] | None:
+    """Adds receivers to a version of a group (None: the current one); the names that do not exist. None: no such group."""
+    found = find_group(connection, tenant, group)
+    if found is None:
+        return None
+    gid, current = found
+    since = take_number(connection)
+    unknown = []
+    for name in receivers:
+        rid = find_receiver(connection, tenant, name)
+        if rid is None:
+            unknown.append(name)
+        else:
+            row = (gid, current if version is None else version, rid, since)
+            connection.execute("INSERT OR IGNORE INTO subscription VALUES (?, ?, ?, ?)", row)
+    return unknown
+
+
+def unsubscribe(connection: sqlite3.Connection, tenant: str, group: str, receiver: str) -> bool:
+    """Removes a receiver from the current version; whether it was there."""
+    found, rid = find_group(connection, tenant, group), find_receiver(connection, tenant, receiver)
+    if found is None or rid is None:
+        return False
+    gone = connection.execute("DELETE FROM subscription WHERE gid = ? AND version = ? AND rid = ?", (*found, rid))
+    return gone.rowcount == 1
+
+
+def set_version(connection: sqlite3.Connection, tenant: str, group: str, version: int) -> bool:
+    """Makes a version the current one. Others stay, so that notifications under way find theirs."""
+    changed = connection.execute(
+        "UPDATE receiver_group SET version = ? WHERE tenant = ? AND name = ?", (version, tenant, group)
+    )
+    return changed.rowcount == 1

@@ -1,0 +1,194 @@
+"""Inboxes in the embedded store: appending, fetching, and what receivers do with items.
+
+An item takes the next SEQ of its receiver, and so does each change of it: only an item's latest change is kept, so a client that was
+away learns what happened to it. The head keeps epoch, SEQ and the counts. Invariant: `unread` and `unseen` equal the items that lack
+the flag and are not archived.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
+from .fanout import add_counts, insert_deliveries, move_cursor
+
+
+class Fetched(NamedTuple):
+    """Items after or before a position, and the head up to which they are complete."""
+
+    head: Head
+    items: tuple[InboxItem, ...]
+    is_complete: bool
+
+
+class Marked(NamedTuple):
+    """What a mark changed: the items, each with its new SEQ."""
+
+    items: tuple[InboxItem, ...]
+    head: Head
+
+
+_ITEM = (
+    "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body FROM item "
+    "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
+)
+_CLOSED = Flag.ARCHIVED | Flag.RECALLED
+
+
+def append_page(
+    connection: sqlite3.Connection, job: Job, page: Page, state: State, now_ms: int, items_max: int
+) -> list[InboxItem] | None:
+    """Inserts a page's deliveries and items and moves the cursor; None where the fence is another's."""
+    if not move_cursor(connection, job, page):
+        return None
+    inserted = insert_deliveries(connection, job, page, state, 0)
+    if state is not State.SENT or not inserted:
+        return []
+    name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (job.nid,)).fetchone()
+    return [_append(connection, key, job.tenant, name, body, now_ms, items_max) for key in inserted]
+
+
+def _append(
+    connection: sqlite3.Connection, key: DeliveryKey, tenant: str, name: str, body: bytes, now_ms: int, items_max: int
+) -> InboxItem:
+    row = connection.execute(
+        "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 WHERE rid = ? "
+        "RETURNING epoch, seq, unread, unseen, items",
+        (key.rid,),
+    ).fetchone()
+    connection.execute("INSERT INTO item VALUES (?, ?, ?, 0, ?)", (key.rid, row[1], key.nid, now_ms))
+    head = Head(*row[:4])
+    if row[4] > items_max:
+        head = _remove_oldest(connection, key.rid, row[4] - items_max)
+    receiver = connection.execute("SELECT name FROM receiver WHERE rid = ?", (key.rid,)).fetchone()[0]
+    return InboxItem(tenant, receiver, head.seq, head, name, 0, now_ms, body)
+
+
+def _remove_oldest(connection: sqlite3.Connection, rid: int, surplus: int) -> Head:
+    gone = connection.execute(
+        "SELECT seq, flags FROM item WHERE rid = ? ORDER BY seq LIMIT ?", (rid, surplus)
+    ).fetchall()
+    connection.executemany("DELETE FROM item WHERE rid = ? AND seq = ?", [(rid, seq) for seq, _ in gone])
+    unread = sum(_is_unread(flags) for _, flags in gone)
+    unseen = sum(_is_unseen(flags) for _, flags in gone)
+    return _change_head(connection, rid, 0, -unread, -unseen, -len(gone))
+
+
+def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tuple[int, Head] | None:
+    """A receiver's number and head."""
+    row = connection.execute(
+        "SELECT rid, head.epoch, seq, unread, unseen FROM receiver JOIN head USING (rid) WHERE tenant = ? AND name = ?",
+        (tenant, receiver),
+    ).fetchone()
+    return None if row is None else (int(row[0]), Head(*row[1:]))
+
+
+def fetch_after(connection: sqlite3.Connection, tenant: str, receiver: str, after: int, limit: int) -> Fetched | None:
+    """Items and changes after a SEQ, oldest first. Complete up to the head, unless `limit` cut them."""
+    return _fetch(connection, tenant, receiver, " AND item.seq > ? ORDER BY item.seq", after, limit)
+
+
+def fetch_before(connection: sqlite3.Connection, tenant: str, receiver: str, before: int, limit: int) -> Fetched | None:
+    """Items before a SEQ, newest first."""
+    return _fetch(connection, tenant, receiver, " AND item.seq < ? ORDER BY item.seq DESC", before, limit)
+
+
+def _fetch(
+    connection: sqlite3.Connection, tenant: str, receiver: str, which: str, bound: int, limit: int
+) -> Fetched | None:
+    found = read_head(connection, tenant, receiver)
+    if found is None:
+        return None
+    rid, head = found
+    rows = connection.execute(f"{_ITEM}{which} LIMIT ?", (rid, bound, limit + 1)).fetchall()
+    items = tuple(_make_item(tenant, receiver, head, row) for row in rows[:limit])
+    return Fetched(head, items, len(rows) <= limit)
+
+
+def mark(
+    connection: sqlite3.Connection,
+    tenant: str,
+    receiver: str,
+    seqs: Sequence[int] | None,
+    up_to: int | None,
+    sets: int,
+    clears: int,
+) -> Marked | None:
+    """Sets and clears flags of items, named by SEQ or up to one; items that have them already do not change."""
+    found = read_head(connection, tenant, receiver)
+    if found is None:
+        return None
+    rid, head = found
+    if seqs is None:
+        rows = connection.execute(
+            "SELECT seq, nid, flags FROM item WHERE rid = ? AND seq <= ?", (rid, up_to)
+        ).fetchall()
+    else:
+        rows = [
+            row
+            for seq in seqs
+            for row in connection.execute("SELECT seq, nid, flags FROM item WHERE rid = ? AND seq = ?", (rid, seq))
+        ]
+    changed = []
+    for seq, nid, flags in rows:
+        fresh = (flags | sets) & ~clears
+        if fresh == flags:
+            continue
+        unread, unseen = _is_unread(fresh) - _is_unread(flags), _is_unseen(fresh) - _is_unseen(flags)
+        head = _change_head(connection, rid, 1, unread, unseen, 0)
+        connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
+        _deliver(connection, DeliveryKey(nid, rid, "inbox", 0))
+        changed.append(head.seq)
+    items = tuple(
+        _make_item(tenant, receiver, head, row)
+        for seq in changed
+        for row in connection.execute(f"{_ITEM} AND item.seq = ?", (rid, seq))
+    )
+    return Marked(items, head)
+
+
+def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: int) -> int | None:
+    """The client has everything up to a SEQ: those deliveries are delivered. How many; None: no such receiver."""
+    found = read_head(connection, tenant, receiver)
+    if found is None:
+        return None
+    rid = found[0]
+    rows = connection.execute(
+        "SELECT nid FROM item JOIN delivery USING (rid, nid) WHERE rid = ? AND seq <= ? AND channel = 'inbox' AND state = 4",
+        (rid, min(up_to, found[1].seq)),
+    ).fetchall()
+    return sum(_deliver(connection, DeliveryKey(nid, rid, "inbox", 0)) for (nid,) in rows)
+
+
+def _deliver(connection: sqlite3.Connection, key: DeliveryKey) -> bool:
+    """A receiver that did something with an item has it."""
+    changed = connection.execute(
+        "UPDATE delivery SET state = 5 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ? AND state = 4", key
+    )
+    if changed.rowcount:
+        add_counts(connection, {(key.nid, "inbox", State.SENT): -1, (key.nid, "inbox", State.DELIVERED): 1})
+    return bool(changed.rowcount)
+
+
+def _change_head(connection: sqlite3.Connection, rid: int, seq: int, unread: int, unseen: int, items: int) -> Head:
+    row = connection.execute(
+        "UPDATE head SET seq = seq + ?, unread = unread + ?, unseen = unseen + ?, items = items + ? WHERE rid = ? "
+        "RETURNING epoch, seq, unread, unseen",
+        (seq, unread, unseen, items, rid),
+    ).fetchone()
+    return Head(*row)
+
+
+def _is_unread(flags: int) -> bool:
+    return not flags & (Flag.READ | _CLOSED)
+
+
+def _is_unseen(flags: int) -> bool:
+    return not flags & (Flag.SEEN | Flag.READ | _CLOSED)
+
+
+def _make_item(tenant: str, receiver: str, head: Head, row: tuple[int, str, int, int, bytes]) -> InboxItem:
+    seq, name, flags, at_ms, body = row
+    return InboxItem(tenant, receiver, seq, head, name, flags, at_ms, body)

@@ -1,0 +1,49 @@
+"""Reads beside the writer: threads with connections of their own. No read transaction outlives one call."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from .schema import open_reader
+
+THREADS = 2
+T = TypeVar("T")
+
+
+class Reader:
+    """Open from construction to `close`. It sees everything that a returned write committed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="godwit-dispatch-reader", initializer=self._open)
+
+    async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """What `read` returns, from one of the reader threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, read)
+
+    def close(self) -> None:
+        """Returns when no read runs any more."""
+        self._threads.shutdown(wait=True)
+        for connection in self._opened:
+            connection.close()
+
+    def _open(self) -> None:
+        connection = open_reader(self._path)
+        self._local.connection = connection
+        self._opened.append(connection)
+
+    def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        connection: sqlite3.Connection = self._local.connection
+        connection.execute("BEGIN")  # one view of the data for all statements of a read
+        try:
+            return read(connection)
+        finally:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,100 @@
+"""The tables of the embedded store, and the settings of a connection.
+
+Times are wall-clock milliseconds. `number` is the one counter that orders accepting and subscribing: no clock does. Keys of large
+tables are clustered, so that fan-out inserts in order and retention deletes ranges.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from ...errors import DispatchDatabaseInvalid
+
+VERSION = 1
+TABLES = """
+CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
+INSERT INTO number VALUES (1, 0);
+CREATE TABLE tenant (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE api_key (digest BLOB PRIMARY KEY, tenant TEXT NOT NULL, scopes TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE receiver (
+  rid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, epoch INTEGER NOT NULL,
+  since INTEGER NOT NULL, attributes BLOB NOT NULL, UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE address (
+  aid INTEGER PRIMARY KEY AUTOINCREMENT, rid INTEGER NOT NULL, channel TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+  secret TEXT NOT NULL, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, UNIQUE (rid, channel, name)
+) STRICT;
+CREATE TABLE receiver_group (
+  gid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE subscription (
+  gid INTEGER NOT NULL, version INTEGER NOT NULL, rid INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (gid, version, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subscription_receiver ON subscription (rid);
+CREATE TABLE notification (
+  nid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, body BLOB NOT NULL,
+  targets BLOB NOT NULL, gid INTEGER NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, accepted INTEGER NOT NULL,
+  accepted_ms INTEGER NOT NULL,
+  expires_ms INTEGER NOT NULL, UNIQUE (tenant, id)
+) STRICT;
+CREATE INDEX notification_old ON notification (accepted_ms);
+CREATE INDEX notification_accepted ON notification (nid) WHERE state = 'accepted';
+CREATE TABLE job (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, tenant TEXT NOT NULL, cursor INTEGER NOT NULL, fence INTEGER NOT NULL,
+  lease_end_ms INTEGER NOT NULL, is_done INTEGER NOT NULL, PRIMARY KEY (nid, channel)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_due ON job (channel, tenant, lease_end_ms) WHERE is_done = 0;
+CREATE TABLE delivery (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, state INTEGER NOT NULL,
+  attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,
+  PRIMARY KEY (nid, rid, channel, aid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery (channel, due_ms) WHERE state IN (1, 2, 3);
+CREATE INDEX delivery_failed ON delivery (nid) WHERE state IN (6, 7);
+CREATE TABLE delivery_count (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (nid, channel, state)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE item (
+  rid INTEGER NOT NULL, seq INTEGER NOT NULL, nid INTEGER NOT NULL, flags INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+  PRIMARY KEY (rid, seq)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX item_notification ON item (rid, nid);
+CREATE TABLE head (
+  rid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, seq INTEGER NOT NULL, unread INTEGER NOT NULL, unseen INTEGER NOT NULL,
+  items INTEGER NOT NULL
+) STRICT;
+"""
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes; makes the tables where there are none. Raises DispatchDatabaseInvalid."""
+    try:
+        connection = _open(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        elif version != VERSION:
+            raise DispatchDatabaseInvalid(f"{path} has schema version {version}: expected {VERSION}")
+    except sqlite3.Error as error:
+        raise DispatchDatabaseInvalid(f"{path} cannot be opened: {error}") from error
+    path.chmod(0o600)
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that only reads."""
+    connection = _open(path)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA cache_size = -16000")
+    return connection

@@ -1,0 +1,91 @@
+"""The embedded store: binds the units of this folder to the writer and the readers.
+
+Owns the file's lock: one process at a time. What a successful write returned is seen by the next read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from ....errors import ConfigInvalid
+from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Shipment, State
+from . import accept, fanout, inbox, retention
+from .reader import Reader
+from .writer import Writer
+
+
+class SqliteStore:
+    """Implements FanoutStore and InboxStore. Open from construction to `close`."""
+
+    def __init__(self, folder: Path, *, inbox_items_max: int = 1_000) -> None:
+        """Raises ConfigInvalid where another process has the file."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise ConfigInvalid("node.data_directory", str(folder), "is in use by another dispatch") from error
+        self._inbox_items_max = inbox_items_max
+        self.writer = Writer(folder / "dispatch.sqlite")
+        self.reader = Reader(folder / "dispatch.sqlite")
+
+    def close(self) -> None:
+        """Commits what waits and lets another process have the file."""
+        self.reader.close()
+        self.writer.close()
+        os.close(self._lock)
+
+    async def accept(self, draft: accept.Draft, now_ms: int) -> accept.Accepted:
+        return await self.writer.run(lambda connection: accept.accept(connection, draft, now_ms))
+
+    async def route(self, channels: Sequence[str], limit: int) -> list[str]:
+        return await self.writer.run(lambda connection: accept.route(connection, channels, limit))
+
+    async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
+        return await self.reader.run(lambda connection: fanout.list_due_tenants(connection, channel, now_ms))
+
+    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None:
+        return await self.writer.run(
+            lambda connection: fanout.claim_job(connection, channel, tenant, now_ms, lease_ms), bulk=True
+        )
+
+    async def read_page(self, job: Job, limit: int) -> Page:
+        return await self.reader.run(lambda connection: fanout.read_page(connection, job, limit))
+
+    async def commit_page(
+        self, job: Job, page: Page, state: State, due_ms: int, now_ms: int
+    ) -> tuple[DeliveryKey, ...] | None:
+        return await self.writer.run(
+            lambda connection: fanout.commit_page(connection, job, page, state, due_ms), bulk=True
+        )
+
+    async def append_page(self, job: Job, page: Page, state: State, now_ms: int) -> list[InboxItem] | None:
+        return await self.writer.run(
+            lambda connection: inbox.append_page(connection, job, page, state, now_ms, self._inbox_items_max), bulk=True
+        )
+
+    async def advance(
+        self,
+        outcomes: Sequence[Outcome],
+        starts: Sequence[Shipment],
+        in_flight: Sequence[Shipment],
+        now_ms: int,
+        due_ms: int,
+    ) -> list[Shipment]:
+        return await self.writer.run(
+            lambda connection: fanout.advance(connection, outcomes, starts, in_flight, due_ms), bulk=True
+        )
+
+    async def claim_due(
+        self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
+    ) -> list[Shipment]:
+        return await self.writer.run(
+            lambda connection: fanout.claim_due(connection, channel, now_ms, due_ms, limit, own), bulk=True
+        )
+
+    async def forget_old(self, before_ms: int, limit: int) -> int:
+        return await self.writer.run(lambda connection: retention.forget_old(connection, before_ms, limit), bulk=True)

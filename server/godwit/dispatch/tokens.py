@@ -1,0 +1,104 @@
+"""The signing key of dispatch: tokens for receivers and for dispatch itself, and the public keys that nodes trust.
+
+Owns the key file (0600). A receiver's token names its inbox and nothing else. Invariant: a token that this key did not sign, or whose
+time is over, is nobody's.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from ..config.dispatch import DISPATCH_ISSUER
+from ..errors import ConfigInvalid
+from .codes import DispatchCode
+from .errors import RequestRefused
+from .pure.subjects import inbox_subject
+
+SERVICE = "/service"
+"""The subject of dispatch's own token. No receiver has it: theirs are TENANT/RECEIVER, and no tenant's name is empty."""
+SERVICE_S = 3_600
+
+
+class SigningKey:
+    """One key, from its file or new. `now_s` is the wall clock."""
+
+    def __init__(self, file: Path, now_s: Callable[[], float] = time.time) -> None:
+        """Raises ConfigInvalid where the file holds no Ed25519 key."""
+        self._now_s = now_s
+        self._key = _read_or_make(file)
+        public = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.key_id = hashlib.sha256(public).hexdigest()[:16]
+        encoded = base64.urlsafe_b64encode(public).rstrip(b"=").decode()
+        key = {"kty": "OKP", "crv": "Ed25519", "x": encoded, "kid": self.key_id, "alg": "EdDSA", "use": "sig"}
+        self.key_set: bytes = msgspec.json.encode({"keys": [key]})
+        """The public keys, as a JWK Set."""
+
+    def sign_receiver(self, tenant: str, receiver: str, valid_ms: int) -> tuple[str, int]:
+        """A token for one inbox, and when it ends (Unix ms)."""
+        subject = inbox_subject(tenant, receiver)
+        end_s = int(self._now_s() + valid_ms / 1000)
+        owner = {"sub": subject.removeprefix("/$inbox/"), "godwit_tenant": tenant, "godwit_receiver": receiver}
+        return self._sign(owner, {"subscribe": [subject, f"{subject}/**"]}, end_s), end_s * 1000
+
+    async def sign_service(self) -> str:
+        """Dispatch's own token, for its connections to nodes."""
+        patterns = {"both": ["/$inbox/**", "/$dispatch/**"]}
+        return self._sign({"sub": SERVICE}, patterns, int(self._now_s()) + SERVICE_S)
+
+    def read_receiver(self, token: str) -> tuple[str, str]:
+        """Tenant and receiver of a token; raises RequestRefused."""
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token, self._key.public_key(), ["EdDSA"], issuer=DISPATCH_ISSUER, options={"require": ["exp", "sub"]}
+            )
+        except jwt.PyJWTError as error:
+            raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID) from error
+        tenant, receiver = claims.get("godwit_tenant"), claims.get("godwit_receiver")
+        if not isinstance(tenant, str) or not isinstance(receiver, str):
+            raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID)
+        return tenant, receiver
+
+    def _sign(self, owner: dict[str, str], allow: dict[str, list[str]], end_s: int) -> str:
+        claims = {"iss": DISPATCH_ISSUER, **owner, "exp": end_s, "permissions": {"allow": allow}}
+        return jwt.encode(claims, self._key, "EdDSA", headers={"kid": self.key_id})
+
+
+def _read_or_make(file: Path) -> Ed25519PrivateKey:
+    try:
+        key = load_pem_private_key(file.read_bytes(), None)
+    except FileNotFoundError:
+        key = Ed25519PrivateKey.generate()
+        write_private(file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    except ValueError as error:
+        raise ConfigInvalid("node.data_directory", str(file), "does not hold a private key (PEM)") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ConfigInvalid("node.data_directory", str(file), "does not hold an Ed25519 key")
+    return key
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Writes a file that only its owner may read, whole or not at all."""
+    fresh = file.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as output:
+        output.write(content)
+        output.flush()
+        os.fsync(output.fileno())
+    fresh.replace(file)

@@ -1,0 +1,59 @@
+"""What is deleted is gone: erased addresses from every file, and old notifications with everything that belongs to them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.test_email import Server, mailing, wait_for_state
+from tests.dispatch.test_inbox import wait_for
+
+DEADLINE_S = 60
+HI = {"to": {"receiver": "ann"}, "content": {"title": "hi"}}
+
+
+def find_files(folder: Path, text: bytes) -> list[str]:
+    """The files of a folder that hold a text."""
+    return [str(path) for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+async def test_an_erased_address_is_in_no_file(tmp_path: Path, runtime: Path) -> None:
+    said = "550 5.7.1 <ann@mail.example> is not welcome"
+    async with asyncio.timeout(DEADLINE_S), mailing(tmp_path, Server(said)) as both:
+        await both.api("PUT", "/v1/notifications/n1", HI)
+        row = await wait_for_state(both, "failed")
+        assert row["ref"] == "550 5.7.1 <(address)> is not welcome"
+        assert find_files(tmp_path, b"ann@mail.example")
+        assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 204
+        assert not find_files(tmp_path, b"ann@mail.example")
+        assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 404
+
+
+async def test_old_notifications_go_with_all_that_belongs_to_them(tmp_path: Path, runtime: Path) -> None:
+    settings = {"dispatch_limits": {"retention_ms": 1_000, "sweep_ms": 100}}
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path, settings) as both:
+        await both.api("PUT", "/v1/receivers/ann", {})
+        token = await both.make_token("ann")
+        await send_short(both, "n1")
+        await wait_for(both, "n1")
+        assert (await both.api("GET", "/v1/inbox/counts", key=token))[1]["unread"] == 1
+        while (await both.api("GET", "/v1/notifications/n1"))[0] == 200:
+            pass
+        _, told = await both.api("GET", "/v1/inbox", key=token)
+        assert (told["items"], told["unread"], told["unseen"]) == ([], 0, 0)
+        await send_short(both, "n2")
+        while not (told := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
+            pass
+        assert told["items"][0]["at"].endswith(".2"), "a SEQ is never used again"
+        while (await both.api("GET", "/v1/notifications/n2"))[0] == 200:
+            pass
+    database = sqlite3.connect(tmp_path / "dispatch" / "dispatch.sqlite")
+    for table in ("notification", "job", "delivery", "delivery_count", "item"):
+        assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+    database.close()
+
+
+async def send_short(both: Running, name: str) -> None:
+    assert (await both.api("PUT", f"/v1/notifications/{name}", {**HI, "expires_s": 1}))[0] == 202

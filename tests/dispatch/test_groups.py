@@ -1,0 +1,90 @@
+"""Groups, imports, and which receivers a notification to a group reaches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.test_inbox import wait_for
+
+DEADLINE_S = 60
+
+
+def make_lines(*rows: Any) -> bytes:
+    return b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows)
+
+
+async def test_every_rejected_line_of_an_import_is_named(tmp_path: Path, runtime: Path) -> None:
+    async with (
+        running(tmp_path, {"dispatch": {"private_targets": ["127.0.0.1:9000"]}}) as both,
+        asyncio.timeout(DEADLINE_S),
+    ):
+        hook = {"id": "h", "channel": "webhook", "value": "http://127.0.0.1:9000/x"}
+        rows = make_lines(
+            {"id": "ann", "locale": "de", "addresses": [hook]},
+            b"",
+            {"id": "bob", "unknown": 1},
+            {"id": "cid", "addresses": [{**hook, "value": "http://127.0.0.1:9001/x"}]},
+            b"x" * 70_000,
+            {"id": "dan"},
+            b'{"id": "cut',
+        )
+        status, told = await both.api("POST", "/v1/receivers/import", rows)
+        assert (status, told["lines"], told["rejected_count"]) == (200, 7, 4)
+        assert {(row["line"], row["code"]) for row in told["rejected"]} == {(3, 4300), (4, 4313), (5, 4301), (7, 4300)}
+        _, ann = await both.api("GET", "/v1/receivers/ann")
+        assert (ann["locale"], ann["addresses"][0]["value"]) == ("de", hook["value"])
+        assert [(await both.api("GET", f"/v1/receivers/{name}"))[0] for name in ("bob", "cid", "dan")] == [
+            404,
+            404,
+            200,
+        ]
+        status, told = await both.api("POST", "/v1/receivers/import?after_line=6", rows)
+        assert (told["lines"], told["rejected_count"]) == (7, 1)
+
+
+async def test_a_group_reaches_those_who_subscribed_before_and_leaves_out_exceptions(dispatch: Running) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        names = [f"r{number}" for number in range(1_200)]
+        await dispatch.api("POST", "/v1/receivers/import", make_lines(*({"id": name} for name in names)))
+        note = {"to": {"group": "news", "except": ["r0", "r1199"]}, "content": {"title": "x"}}
+        assert (await dispatch.api("PUT", "/v1/notifications/early", note))[1]["code"] == 4316
+        assert (await dispatch.api("PUT", "/v1/groups/news"))[0] == 201
+        rows = make_lines(*({"receiver": name} for name in [*names, "nobody"]))
+        assert (await dispatch.api("POST", "/v1/groups/news/import?version=0", rows))[0] == 422, "the current one"
+        _, told = await dispatch.api("POST", "/v1/groups/news/import?version=1", rows)
+        assert told["rejected"] == [
+            {"line": 1_201, "code": 4310, "detail": told["rejected"][0]["detail"], "pointer": "/receiver"}
+        ]
+        assert (await dispatch.api("GET", "/v1/groups/news"))[1]["receivers"] == 0
+        await dispatch.api("PUT", "/v1/groups/news/version", {"version": 1})
+        assert (await dispatch.api("GET", "/v1/groups/news"))[1] == {"id": "news", "version": 1, "receivers": 1_200}
+        assert (await dispatch.api("PUT", "/v1/notifications/n1", note))[0] == 202
+        assert (await wait_for(dispatch, "n1"))["counts"] == {"inbox": {"sent": 1_198}}
+        _, page = await dispatch.api("GET", "/v1/notifications/n1/deliveries")
+        rest = await dispatch.api("GET", f"/v1/notifications/n1/deliveries?after={page['after']}")
+        seen = [row["receiver"] for row in page["deliveries"] + rest[1]["deliveries"]]
+        assert len(seen) == len(set(seen)) == 1_000 and seen[0] == "r1"
+
+
+async def test_who_subscribes_after_the_accept_is_not_reached(dispatch: Running) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        await dispatch.api("PUT", "/v1/groups/news")
+        for name in ("ann", "bob"):
+            await dispatch.api("PUT", f"/v1/receivers/{name}", {})
+        await dispatch.api("PUT", "/v1/groups/news/subscriptions/ann")
+        note = {"to": {"group": "news"}, "content": {"title": "x"}}
+        await dispatch.api("PUT", "/v1/notifications/n1", note)
+        assert (await dispatch.api("PUT", "/v1/groups/news/subscriptions/bob"))[0] == 200
+        assert (await wait_for(dispatch, "n1"))["counts"] == {"inbox": {"sent": 1}}
+        await dispatch.api("DELETE", "/v1/groups/news/subscriptions/ann")
+        await dispatch.api("PUT", "/v1/notifications/n2", note)
+        await wait_for(dispatch, "n2")
+        _, told = await dispatch.api("GET", "/v1/notifications/n2/deliveries")
+        assert [row["receiver"] for row in told["deliveries"]] == ["bob"]
+        assert (await dispatch.api("PUT", "/v1/groups/news/subscriptions/nobody"))[1]["code"] == 4310
+        assert (await dispatch.api("DELETE", "/v1/groups/news"))[0] == 204
+        assert (await dispatch.api("GET", "/v1/groups/news"))[1]["code"] == 4317

@@ -1,0 +1,145 @@
+"""`godwit serve --dispatch` as a process: its line, its key, its end, and what kill -9 leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from godwit.children import follow_parent
+from tests.dispatch.conftest import Running
+from tests.dispatch.test_webhook import endpoint, put_webhook
+
+DEADLINE_S = 120
+OPTIONS = ("--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--shards", "1")
+SETTINGS = {
+    "dispatch.address": "127.0.0.1:0",
+    "dispatch.private_targets": "127.0.0.0/8",
+    "dispatch_limits.sweep_ms": "100",
+    "dispatch_limits.lease_ms": "1000",
+}
+
+
+async def serve(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
+    """A process and the line in which it names its listeners; the line is empty where it ended before."""
+    settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", "serve", "--dispatch", "--data", str(folder), *OPTIONS, *settings),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        preexec_fn=follow_parent(),
+        env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
+    )
+    assert process.stdout is not None
+    return process, (await process.stdout.readline()).decode()
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, Running]]:
+    """A process that runs, and its API."""
+    process, line = await serve(folder)
+    try:
+        addresses = dict(word.split("=", 1) for word in line.split()[1:])
+        key = (folder / "dispatch" / "admin.key").read_text("ascii")
+        async with aiohttp.ClientSession() as http:
+            url, node_url = f"http://{addresses['dispatch']}", f"ws://{addresses['client']}"
+            yield process, Running(url, node_url, key, http)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_it_names_its_listener_keeps_its_key_private_and_ends_in_order(tmp_path: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (process, both):
+        assert (await both.api("PUT", "/v1/receivers/ann", {}))[0] == 201
+        assert (await both.api("PUT", "/v1/receivers/ann", {}, key="gwk_wrong"))[0] == 401
+        for name in ("admin.key", "token.key", "dispatch.sqlite"):
+            assert (tmp_path / "dispatch" / name).stat().st_mode & 0o077 == 0, name
+        second, line = await serve(tmp_path)
+        assert (line, await second.wait()) == ("", 2)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    assert not (tmp_path / "godwit" / "dispatch.json").exists()
+
+
+async def send(folder: Path, *words: str) -> tuple[int | None, str]:
+    """`godwit send`: its exit code, and what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", "send", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
+async def test_send_finds_the_dispatch_that_runs_here_and_creates_the_receiver(tmp_path: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        code, output = await send(tmp_path, "--to", "user:42", "--text", "hi")
+        assert code == 1 and "godwit serve --dispatch" in output
+        async with served(tmp_path) as (_, both):
+            code, output = await send(tmp_path, "--to", "user:42", "--text", "hi", "--id", "n1")
+            assert (code, json.loads(output)) == (0, {"id": "n1", "state": "accepted"})
+            token = await both.make_token("user:42")
+            while not (told := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
+                pass
+            assert told["items"][0]["content"] == {"body": "hi"}
+            code, output = await send(tmp_path, "--to", "user:42", "--text", "other", "--id", "n1")
+            assert code == 1 and "4307" in output
+            assert (await send(tmp_path, "--to", "user:42"))[0] == 2
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.long)])
+async def test_kill_9_loses_nothing_and_every_duplicate_is_flagged(tmp_path: Path, kills: int) -> None:
+    taken: Counter[str] = Counter()
+    unflagged: Counter[str] = Counter()
+    names: list[str] = []
+    chance = random.Random(1)
+
+    async def take(request: web.Request) -> web.Response:
+        event = await request.json()
+        taken[event["data"]["notification"]] += 1
+        unflagged[event["data"]["notification"]] += not event.get("possibleduplicate", False)
+        return web.Response()
+
+    async def post(both: Running, name: str) -> None:
+        body = {"to": {"receiver": "ann"}, "content": {"title": name}}
+        try:
+            status, _ = await both.api("PUT", f"/v1/notifications/{name}", body)
+        except aiohttp.ClientError:
+            return  # killed before it answered: accepted or not, nobody was promised anything
+        if status == 202:
+            names.append(name)
+
+    async with endpoint(take) as url:
+        for round_number in range(kills):
+            async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (process, both):
+                await put_webhook(both, url)
+                sends = [asyncio.create_task(post(both, f"n{round_number}-{number}")) for number in range(40)]
+                until = chance.randrange(40)
+                while sum(task.done() for task in sends) < until:
+                    await asyncio.wait([task for task in sends if not task.done()], return_when="FIRST_COMPLETED")
+                process.kill()
+                await asyncio.gather(*sends)
+        async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (_, both):
+            for name in names:
+                while (await both.api("GET", f"/v1/notifications/{name}"))[1]["state"] != "settled":
+                    pass
+                _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
+                row = next(row for row in told["deliveries"] if row["channel"] == "webhook")
+                assert row["state"] == "sent" and taken[name] >= 1, name
+                assert taken[name] == 1 or row["possible_duplicate"], name
+    assert len(names) >= kills and max(unflagged.values()) == 1

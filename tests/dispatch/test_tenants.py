@@ -1,0 +1,94 @@
+"""Tenants see nothing of each other, scopes hold, and hostile requests get a code."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.dispatch.conftest import Running
+
+DEADLINE_S = 60
+HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
+
+
+async def make_key(both: Running, tenant: str, *scopes: str) -> str:
+    await both.api("PUT", f"/v1/tenants/{tenant}")
+    status, told = await both.api("POST", "/v1/keys", {"tenant": tenant, "scopes": list(scopes)})
+    assert status == 201, told
+    return str(told["key"])
+
+
+async def test_a_tenant_sees_nothing_of_another(dispatch: Running) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        shop, bank = await make_key(dispatch, "shop", "admin"), await make_key(dispatch, "bank", "admin")
+        assert (await dispatch.api("PUT", "/v1/notifications/n1", HI, key=shop))[0] == 202
+        assert (await dispatch.api("GET", "/v1/notifications/n1", key=shop))[0] == 200
+        for key in (bank, dispatch.key):
+            assert (await dispatch.api("GET", "/v1/notifications/n1", key=key))[1]["code"] == 4305
+            assert (await dispatch.api("GET", "/v1/notifications/n1/deliveries", key=key))[1]["code"] == 4305
+            assert (await dispatch.api("POST", "/v1/notifications/n1/cancel", key=key))[1]["code"] == 4305
+            assert (await dispatch.api("GET", "/v1/receivers/ann", key=key))[1]["code"] == 4310
+            assert (await dispatch.api("POST", "/v1/receivers/ann/token", key=key))[1]["code"] == 4310
+        assert (await dispatch.api("PUT", "/v1/notifications/n1", HI, key=bank))[1].get("repeat") is None
+
+
+async def test_scopes_hold_and_a_deleted_key_is_refused_at_once(dispatch: Running) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        send, admin = await make_key(dispatch, "shop", "send"), await make_key(dispatch, "shop", "admin")
+        assert (await dispatch.api("PUT", "/v1/notifications/n1", HI, key=send))[0] == 202
+        assert (await dispatch.api("GET", "/v1/notifications/n1", key=send))[1]["code"] == 4304
+        assert (await dispatch.api("GET", "/v1/keys", key=send))[1]["code"] == 4304
+        for body in ({"scopes": ["send"], "tenant": "default"}, {"scopes": ["operator"]}):
+            assert (await dispatch.api("POST", "/v1/keys", body, key=admin))[1]["code"] == 4304
+        assert (await dispatch.api("PUT", "/v1/tenants/evil", key=admin))[1]["code"] == 4304
+        assert (await dispatch.api("POST", "/v1/keys", {"scopes": ["send"], "tenant": "none"}))[1]["code"] == 4318
+        _, told = await dispatch.api("GET", "/v1/keys", key=admin)
+        [name] = [key["id"] for key in told["keys"] if key["scopes"] == ["send"]]
+        assert (await dispatch.api("DELETE", f"/v1/keys/{name}", key=admin))[0] == 204
+        assert (await dispatch.api("DELETE", f"/v1/keys/{name}", key=admin))[1]["code"] == 4319
+        assert (await dispatch.api("PUT", "/v1/notifications/n2", HI, key=send))[1]["code"] == 4303
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("POST", "/v1/notifications", b"x" * 1_048_577, 4301),
+        ("POST", "/v1/notifications", b'{"to": {}, "to": {}}', 4300),
+        ("PUT", "/v1/notifications/" + "a" * 129, b"{}", 4300),
+        ("PUT", "/v1/notifications/a%00b", b"{}", 4300),
+        ("PUT", "/v1/notifications/a%2Fb", b"{}", 4300),
+        ("POST", "/v1/notifications", {"to": {"receivers": ["a"] * 10_001}, "content": {}}, 4300),
+        ("POST", "/v1/notifications", {"to": {"receiver": "nobody"}, "content": {}}, 4306),
+        ("POST", "/v1/notifications", {**HI, "expires_s": 2**63}, 4300),
+        ("GET", "/v1/notifications/n/deliveries?after=-1", None, 4300),
+        ("GET", "/v1/nothing", None, 4308),
+        ("PATCH", "/v1/notifications/n", None, 4309),
+        ("GET", "/v1/inbox", None, 4312),
+    ],
+)
+async def test_a_hostile_request_gets_a_code(
+    dispatch: Running, method: str, path: str, body: object, code: int
+) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        _, told = await dispatch.api(method, path, body)
+        assert (told["code"], told["accepted"]) == (code, False)
+        assert (await dispatch.api("GET", "/health/ready"))[0] == 200
+
+
+async def test_ten_wrong_keys_bar_the_address(dispatch: Running) -> None:
+    codes = [(await dispatch.api("GET", "/v1/keys", key="gwk_wrong"))[1]["code"] for _ in range(11)]
+    assert codes == [4303] * 10 + [4314]
+    status, told = await dispatch.api("GET", "/v1/keys")
+    assert (status, told["code"], told["retry"]) == (429, 4314, True)
+
+
+async def test_another_receivers_token_opens_no_other_inbox(dispatch: Running) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        for name in ("ann", "bob"):
+            await dispatch.api("PUT", f"/v1/receivers/{name}", {})
+        await dispatch.api("PUT", "/v1/notifications/n1", HI)
+        token = await dispatch.make_token("bob")
+        assert (await dispatch.api("GET", "/v1/inbox", key=token))[1]["items"] == []
+        _, told = await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "up_to": "1.999"}, key=token)
+        assert told["items"] == []

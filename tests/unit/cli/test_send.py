@@ -1,0 +1,32 @@
+"""How `godwit send` finds a dispatch, and what it says where there is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from godwit.cli.send import SendFailed, call, find_dispatch
+
+
+def test_options_win_over_the_note_of_the_dispatch_that_runs_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("GODWIT_DISPATCH_KEY", raising=False)
+    with pytest.raises(SendFailed, match="godwit serve --dispatch"):
+        find_dispatch(None, None)
+    (tmp_path / "godwit").mkdir()
+    (tmp_path / "key").write_text("gwk_a\n")
+    note = {"url": "http://127.0.0.1:1", "key_file": str(tmp_path / "key")}
+    (tmp_path / "godwit" / "dispatch.json").write_text(json.dumps(note))
+    assert find_dispatch(None, None) == ("http://127.0.0.1:1", "gwk_a")
+    assert find_dispatch("http://other/", None) == ("http://other", "gwk_a")
+    (tmp_path / "other").write_text("gwk_b")
+    assert find_dispatch("http://other", tmp_path / "other") == ("http://other", "gwk_b")
+    monkeypatch.setenv("GODWIT_DISPATCH_KEY", "gwk_c")
+    assert find_dispatch("http://other", None) == ("http://other", "gwk_c")
+
+
+def test_what_cannot_be_reached_is_named() -> None:
+    with pytest.raises(SendFailed, match="127.0.0.1:1 cannot be reached"):
+        call("http://127.0.0.1:1", "gwk_a", "GET", "/health/ready")

@@ -1,0 +1,84 @@
+"""Bodies, API keys and long polls."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.dispatch.api.bodies import NotificationBody, read_body
+from godwit.dispatch.api.keys import KeyRing, digest_key
+from godwit.dispatch.api.waiters import Waiters
+from godwit.dispatch.codes import DispatchCode
+from godwit.dispatch.errors import RequestRefused
+
+BODY = b'{"to": {"receiver": "ann"}, "content": {"title": "hi"}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "JSON"),
+        (b'{"to": 1, "to": 2}', "twice"),
+        (b'{"to": NaN}', "NaN"),
+        (b'{"to": "\\ud800"}', "surrogates"),
+        (b"[" * 100_000, "JSON"),
+        (b'{"content": {"data": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b"}}", "deeper"),
+        (BODY[:-1] + b', "x": 1}', "unknown field"),
+        (BODY.replace(b'"ann"', b'"../ann"').replace(b"..", b"/"), "Expected"),
+        (BODY.replace(b'"ann"', b'"' + b"a" * 129 + b'"'), "length"),
+        (BODY[:-1] + b', "expires_s": 0}', ">= 1"),
+        (BODY[:-1] + b', "expires_s": 9223372036854775808}', "expires_s|int|<="),
+    ],
+)
+def test_a_body_that_is_not_valid_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(RequestRefused, match=why) as caught:
+        read_body(body, NotificationBody)
+    assert caught.value.code is DispatchCode.REQUEST_INVALID
+
+
+def test_an_invalid_field_is_named_by_a_pointer() -> None:
+    with pytest.raises(RequestRefused) as caught:
+        read_body(b'{"to": {"receivers": ["a", ""]}, "content": {}}', NotificationBody)
+    assert caught.value.pointer == "/to/receivers/1"
+
+
+def test_the_order_of_keys_makes_no_other_body() -> None:
+    other = b'{ "content": {"title":"hi"}, "to": {"receiver":"ann"} }'
+    assert read_body(BODY, NotificationBody)[1] == read_body(other, NotificationBody)[1]
+    assert read_body(BODY, NotificationBody)[1] != read_body(BODY.replace(b"hi", b"ho"), NotificationBody)[1]
+
+
+async def test_too_many_wrong_keys_bar_an_address_for_the_minute() -> None:
+    now = 0
+    known = {digest_key("right"): ("shop", "send")}
+
+    async def find(digest: bytes) -> tuple[str, str] | None:
+        return known.get(digest)
+
+    ring = KeyRing(find, 2, lambda: now)
+
+    async def code_of(key: str, scope: str = "send", address: str = "a") -> DispatchCode | None:
+        try:
+            await ring.read_caller(f"Bearer {key}" if key else "", address, scope)
+        except RequestRefused as refused:
+            return refused.code
+        return None
+
+    assert [await code_of("right"), await code_of("")] == [None, DispatchCode.API_KEY_MISSING]
+    assert await code_of("right", "admin") is DispatchCode.SCOPE_MISSING
+    assert [await code_of("x"), await code_of("y")] == [DispatchCode.API_KEY_INVALID] * 2
+    assert await code_of("right") is DispatchCode.ATTEMPTS_TOO_MANY
+    assert await code_of("right", address="b") is None
+    now = 60_000
+    assert await code_of("right") is None
+
+
+async def test_waiters_are_bounded_and_leave_nothing() -> None:
+    waiters = Waiters(1)
+    event = waiters.enter(("t", "r"))
+    with pytest.raises(RequestRefused):
+        waiters.enter(("t", "s"))
+    waiters.wake(("t", "r"))
+    await waiters.wait(event, 60)
+    waiters.leave(("t", "r"), event)
+    assert waiters.count == 0
+    waiters.leave(("t", "s"), waiters.enter(("t", "s")))

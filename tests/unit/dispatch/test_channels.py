@@ -1,0 +1,53 @@
+"""Webhooks without a network: what answers mean, and when the next attempt is."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.dispatch.channels.outcomes import make_outcome
+from godwit.dispatch.channels.webhook.classes import classify, read_retry_after
+from godwit.dispatch.channels.webhook.envelope import sign, webhook_id
+from godwit.dispatch.channels.webhook.sender import host_of
+from godwit.dispatch.model import DeliveryKey, Result, Shipment, State, Target
+
+SHIPMENT = Shipment(DeliveryKey(7, 8, "webhook", 9), "t", Target(8, 9, "ann", "https://example.com/x"), 2, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "result"),
+    [
+        ((200, 204, 299), Result.OK),
+        ((408, 425, 429, 500, 503, 599), Result.TEMPORARY),
+        ((410,), Result.ADDRESS),
+        ((100, 301, 302, 400, 401, 404, 422), Result.CONTENT),
+    ],
+)
+def test_the_class_of_a_status(statuses: tuple[int, ...], result: Result) -> None:
+    assert {classify(status) for status in statuses} == {result}
+
+
+def test_a_failure_is_tried_again_until_the_notification_expires() -> None:
+    again = make_outcome(SHIPMENT, Result.TEMPORARY, "HTTP 503", 1_000, 0.5, 10_000)
+    assert (again.state, again.retry_at_ms, again.attempt) == (State.DEFERRED, 11_000, 2)
+    for result, state in ((Result.TEMPORARY, State.FAILED), (Result.DOUBT, State.UNKNOWN)):
+        assert make_outcome(SHIPMENT, result, "", 99_999, 0.5).state is state
+    assert make_outcome(SHIPMENT, Result.OK, "HTTP 200", 0, 0.5).state is State.SENT
+    assert make_outcome(SHIPMENT, Result.ADDRESS, "HTTP 410", 0, 0.5).reason == "address"
+
+
+def test_retry_after_is_seconds_or_nothing() -> None:
+    assert [read_retry_after(text) for text in ("120", None, "", "-1", "Fri, 01 Jan 2027", "9" * 12)] == [
+        120_000,
+        *[0] * 5,
+    ]
+
+
+def test_the_signature_is_that_of_the_specification() -> None:
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    signed = sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}')
+    assert signed == "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_the_id_is_the_deliverys_and_the_lane_its_tenants_and_hosts() -> None:
+    assert webhook_id(SHIPMENT) == "dlv_7_8_9"
+    assert host_of(SHIPMENT) == ("t", "example.com")

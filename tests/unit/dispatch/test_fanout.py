@@ -1,0 +1,52 @@
+"""Lanes: who is sent to next, and what a slow host may hold."""
+
+from __future__ import annotations
+
+from godwit.dispatch.fanout.lanes import Held, Lanes
+from godwit.dispatch.model import DeliveryKey, Shipment, Target
+
+
+def hold(number: int, host: str, tenant: str = "t") -> Held:
+    key = DeliveryKey(1, number, "webhook", number)
+    return Held(Shipment(key, tenant, Target(number, number, value=host), 0, 10**9), 10**9)
+
+
+def test_lanes_take_turns_and_a_full_one_waits_while_others_do() -> None:
+    lanes = Lanes(lambda shipment: shipment.target.value, 1, 8)
+    for number, host in enumerate(["slow", "slow", "slow", "quick", "quick"]):
+        lanes.add(hold(number, host))
+    taken = []
+    while held := lanes.take():
+        taken.append(held.shipment.target.value)
+        if held.shipment.target.value == "quick":
+            lanes.end(held.shipment)
+    assert taken == ["slow", "quick", "quick", "slow", "slow"], "alone, a lane may use every slot"
+    assert len(lanes) == 0 and lanes.count("t") == 0
+
+
+def test_what_waits_is_counted_by_tenant_and_let_go() -> None:
+    lanes = Lanes(lambda shipment: shipment.tenant, 8, 8)
+    lanes.add(hold(1, "a", "x"))
+    lanes.add(hold(2, "a", "y"))
+    assert (lanes.count("x"), lanes.count("z"), len(list(lanes.keys()))) == (1, 0, 2)
+    lanes.clear()
+    assert len(lanes) == 0 and lanes.take() is None
+
+
+def test_no_host_and_no_tenant_has_every_slot() -> None:
+    one_host = Lanes(lambda shipment: shipment.target.value, 2, 8)
+    many_hosts = Lanes(lambda shipment: shipment.target.value, 2, 8)
+    for number in range(20):
+        one_host.add(hold(number, "slow"))
+        many_hosts.add(hold(number, f"slow{number}"))
+    for lanes, most in ((one_host, 4), (many_hosts, 6)):
+        taken = []
+        while held := lanes.take():
+            taken.append(held.shipment)
+        assert len(taken) == most
+        lanes.add(hold(99, "quick", "other"))
+        found = lanes.take()
+        assert found is not None and found.shipment.tenant == "other"
+        lanes.end(taken[0])
+        found = lanes.take()
+        assert found is not None and found.shipment.tenant == "t"

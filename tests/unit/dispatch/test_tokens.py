@@ -1,0 +1,36 @@
+"""The signing key: kept between starts, and nobody else's tokens are taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jwt
+import pytest
+
+from godwit.dispatch.errors import RequestRefused
+from godwit.dispatch.tokens import SigningKey
+from godwit.errors import ConfigInvalid
+
+
+async def test_a_token_is_for_one_inbox_and_for_a_time(tmp_path: Path) -> None:
+    now = 1_000_000_000.0
+    key = SigningKey(tmp_path / "key", lambda: now)
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    again = SigningKey(tmp_path / "key")
+    assert again.key_id == key.key_id and again.key_set == key.key_set
+    token, expires_ms = again.sign_receiver("shop", "a/b", 60_000)
+    assert again.read_receiver(token) == ("shop", "a/b")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert claims["sub"] == "shop/a%2Fb" and claims["exp"] * 1000 == expires_ms
+    assert claims["permissions"] == {"allow": {"subscribe": ["/$inbox/shop/a%2Fb", "/$inbox/shop/a%2Fb/**"]}}
+    expired, _ = key.sign_receiver("shop", "ann", 60_000)
+    other, _ = SigningKey(tmp_path / "other").sign_receiver("shop", "ann", 60_000)
+    for bad in (expired, other, await again.sign_service(), "", token + "x"):
+        with pytest.raises(RequestRefused):
+            again.read_receiver(bad)
+
+
+def test_a_file_that_holds_no_such_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("nonsense")
+    with pytest.raises(ConfigInvalid, match="private key"):
+        SigningKey(tmp_path / "key")
