@@ -326,7 +326,7 @@ impl World {
         if let Some(former) = self.past.iter().find(|past| past.subject == subject && past.at.epoch != head.at.epoch) {
             let place = self.node.place(log, former.at, at_ms(self.ms));
             let others = self.past.iter().filter(|past| past.subject == subject && past.at.epoch != head.at.epoch);
-            let last = others.clone().last().map_or(0, |past| past.at.epoch);
+            let last = others.clone().next_back().map_or(0, |past| past.at.epoch);
             let missing = others.filter(|past| past.at.epoch == last && past.at.sequence > former.at.sequence).count();
             match place {
                 Place::Served { count, .. } => {

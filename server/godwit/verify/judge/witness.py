@@ -56,7 +56,8 @@ class Witness:
         self._words: deque[Seen] = deque(maxlen=SEEN_MAX)  # what its library said
         self._resume_tokens: dict[str, dict[str, Position]] = {}
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
-        self._join: tuple[Outcome | None, int | None] | None = None  # of a subject: what its reply said is still to come
+        # What the reply to its subscribe said; None between connections.
+        self._join: tuple[Outcome | None, int | None] | None = None
         self._restarts = court.restarts  # that this subscription has been told of
         self._is_late = False  # it was told of a restart, and nothing has come yet of the run that is now
         self._unmarked_ms: int | None = (
