@@ -119,7 +119,7 @@ class _Sender:
     def _done(self, task: asyncio.Task[Published]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # resume tokens it as seen, also where nobody waits for it any more
+            task.exception()  # marks it as seen, also where nobody waits for it any more
 
     async def give_up(self) -> int:
         """Waits for no more answers; returns how many are missing."""

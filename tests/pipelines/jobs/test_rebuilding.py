@@ -16,8 +16,8 @@ from godwit_pipelines.jobs.rebuilding import (
     finish_rebuild,
     list_removal,
     rebuild,
-    resume_token_of,
-    write_resume_token,
+    marker_of,
+    write_marker,
 )
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.schemas import ACCESS
@@ -68,7 +68,7 @@ def test_a_job_is_made_again_from_a_table_that_was(lake: Lake, run_job: Runs) ->
     with pytest.raises(Exception, match="Run the job that reads it with --rebuild"):
         run_job("sessions")
     said = Said(lake, "sessions").rebuild()
-    assert lake.read("silver.sessions").count() == 2 and not resume_token_of(lake, JOBS["sessions"]).exists()
+    assert lake.read("silver.sessions").count() == 2 and not marker_of(lake, JOBS["sessions"]).exists()
     assert said == [
         "sessions: silver.sessions, gold.concurrency_1m removed, with what was kept of where sessions had read to"
     ]
@@ -78,7 +78,7 @@ def test_what_was_cut_short_is_finished_by_the_next_run(lake: Lake, run_job: Run
     come(lake, 0)
     run_job("sessions")
     run, job = Said(lake, "sessions"), JOBS["sessions"]
-    write_resume_token(lake, job, list_removal(lake, job, {}))
+    write_marker(lake, job, list_removal(lake, job, {}))
     shutil.rmtree(lake.path("silver.sessions"))  # and then the power went
     finish_rebuild(run, job)
     assert not Path(lake.checkpoint("sessions")).exists() and not lake.exists("gold.concurrency_1m")

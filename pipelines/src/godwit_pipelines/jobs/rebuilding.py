@@ -71,7 +71,7 @@ def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
             + f" and {len(gone) - 1} more" * (len(gone) > 1),
             hint="journal.fail_on_data_loss=false removes them all the same",
         )
-    write_resume_token(run.lake, job, removal)
+    write_marker(run.lake, job, removal)
     finish_rebuild(run, job)
     for line in tell_readers(removal.tables, others):
         run.say(line)
@@ -134,16 +134,16 @@ def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def write_resume_token(lake: Lake, job: Job, removal: Removal) -> None:
+def write_marker(lake: Lake, job: Job, removal: Removal) -> None:
     """Say in the lake what is to be removed, before anything is."""
-    write_json(resume_token_of(lake, job), removal._asdict())
+    write_json(marker_of(lake, job), removal._asdict())
 
 
 def finish_rebuild(run: Run, job: Job) -> None:
     """Remove what the file says is to be removed, if there is one: also of a run that was cut short."""
-    resume_token = resume_token_of(run.lake, job)
+    marker = marker_of(run.lake, job)
     try:
-        removal = Removal(**{name: tuple(each) for name, each in json.loads(resume_token.read_text("utf-8")).items()})
+        removal = Removal(**{name: tuple(each) for name, each in json.loads(marker.read_text("utf-8")).items()})
     except FileNotFoundError:
         return
     for name in removal.tables:
@@ -156,7 +156,7 @@ def finish_rebuild(run: Run, job: Job) -> None:
         DeltaTable(quarantine).delete(f"stream IN ({named})")
     for query in removal.queries:
         shutil.rmtree(run.lake.checkpoint(query), ignore_errors=not Path(run.lake.checkpoint(query)).exists())
-    resume_token.unlink()
+    marker.unlink()
     run.say(f"{job.name}: {', '.join(removal.tables)} removed, with what was kept of where {job.name} had read to")
 
 
@@ -168,7 +168,7 @@ def keep_proof(lake: Lake, name: str) -> None:
         write_rows(lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
 
 
-def resume_token_of(lake: Lake, job: Job) -> Path:
+def marker_of(lake: Lake, job: Job) -> Path:
     return lake.folder / _RESUME_TOKENS / f"{job.name}.json"
 
 
