@@ -224,7 +224,7 @@ async def test_a_reloaded_page_goes_on_from_its_saved_place(page: Page, serve: S
         assert read == list(range(25))
         entries = await page.evaluate("Object.entries(localStorage).filter(([key]) => key.endsWith(':/saved/*'))")
         [[_, saved]] = entries  # a reload is the same tab
-        assert json.loads(saved)["stand"]["after"]["/saved/a"].endswith(".25")
+        assert json.loads(saved)["resumePoint"]["after"]["/saved/a"].endswith(".25")
 
 
 async def test_each_message_reaches_each_tab_of_one_storage(page: Page, serve: Serve) -> None:

@@ -48,6 +48,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "revoke": ("--admin", "{admin}", "--token-file", "{admin_token}", "--identity", "é"),
     "purge": ("--admin", "{admin}", "--token-file", "{admin_token}", "{purged}"),
     "reload": ("--admin", "{admin}", "--token-file", "{admin_token}"),
+    "send": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--to", "user:é", "--text", "é"),
     "journal show": ("{data}",),
     "journal check": ("{data}",),
     "bench": ("connect", "--size", "0.001", "--rounds", "1", "--compare", ","),
@@ -81,10 +82,12 @@ class Place:
     folder: Path
     server: str
     admin: str
+    dispatch: str
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def words(self, name: str) -> list[str]:
         files = {each: str(self.folder / each) for each in ("key", "token", "admin_token", "data", "figures")}
+        files["dispatch_key"] = str(self.folder / "data/dispatch/admin.key")
         return [*name.split(), *(word.format(**self._new(name), **files) for word in WORDS[name])]
 
     def _new(self, name: str) -> dict[str, str]:
@@ -94,7 +97,7 @@ class Place:
         if name == "purge":
             publish(self.server, subject)
         new = {"new": str(self.folder / f"keys-{number}"), "purged": subject}
-        return {**new, "server": self.server, "admin": self.admin}
+        return {**new, "server": self.server, "admin": self.admin, "dispatch": self.dispatch}
 
 
 def publish(server: str, subject: str) -> None:
@@ -113,11 +116,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     making = [*command, "token", "make", "--key", folder / "key", "--issuer", "é", "--identity", "é"]
     (folder / "token").write_bytes(subprocess.run(making, check=True, capture_output=True).stdout)
     serving = [*command, "serve", *PORTS, "--data", folder / "data", "--set", f"admin.token={ADMIN_TOKEN}"]
+    serving += ["--dispatch", "--set", "dispatch.address=127.0.0.1:0"]
     node = subprocess.Popen(serving, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=follow_parent())
     with node, contextlib.closing(node.stdout or pytest.fail()) as lines:
         try:
             ports = dict(word.split(b"=", 1) for word in lines.readline().split()[1:])
-            found = Place(folder, f"ws://{ports[b'client'].decode()}", ports[b"admin"].decode())
+            found = Place(
+                folder,
+                f"ws://{ports[b'client'].decode()}",
+                ports[b"admin"].decode(),
+                f"http://{ports[b'dispatch'].decode()}",
+            )
             publish(found.server, "/café")
             yield found
         finally:

@@ -77,7 +77,7 @@ async def test_31_another_media_type_is_415_and_another_method_405_with_what_is_
     for method, path, allowed in (
         ("PUT", PRODUCE, "POST"),
         ("DELETE", "/v1/snapshot?subject=/a", "GET"),
-        ("POST", "/v1/stream?subject=/a", "GET"),
+        ("PUT", "/v1/stream?subject=/a", "GET"),
     ):
         told = await whole(node, request(method, path, "Connection: close", "Content-Length: 0"))
         line = next(line for line in told.split("\r\n") if line.startswith("Allow: "))

@@ -63,7 +63,7 @@ async def test_a_wrong_file_exits_2_before_a_port_opens(tmp_path: Path) -> None:
     ("data", "said"),
     [
         (b"", "--data: '' names no directory; give one"),
-        (b"a\xff", "node.data_directory (from flag): 'a\\udcff' must be UTF-8"),
+        (b"a\xff", "Invalid value for '--data': 'a\\udcff' is not valid UTF-8"),
     ],
 )
 def test_a_data_directory_without_a_name_is_refused_and_none_made(tmp_path: Path, data: bytes, said: str) -> None:

@@ -53,7 +53,7 @@ _KEYS = {
     "shards": ("^[0-9]+$", "By the shard's number."),
     "protocols": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
     "codes": ("^[0-9]+$", "By code, from its first time on."),
-    "reasons": ("^[a-z]+$", "By the reason of a gap."),
+    "reasons": ("^[a-z_]+$", "By the reason of a gap."),
 }
 
 

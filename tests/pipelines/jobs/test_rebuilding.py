@@ -15,8 +15,8 @@ from godwit_pipelines.jobs.rebuilding import (
     check_rebuild,
     finish_rebuild,
     list_removal,
-    rebuild,
     marker_of,
+    rebuild,
     write_marker,
 )
 from godwit_pipelines.lake import Lake

@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from godwit.codes import Code
+from godwit.config.dispatch import DISPATCH_PATTERNS
 from godwit.engine import Draft, Statistic
 from godwit.model import Position
 from godwit.monitoring import monitor as module
@@ -194,7 +195,7 @@ async def test_readings_that_fail_are_told_once_and_do_not_end_the_next(monkeypa
 
 
 def test_the_operators_word_on_a_pattern_goes_before_the_nodes_own() -> None:
-    assert list_patterns([]) == list(PATTERNS)
+    assert list_patterns([]) == [*PATTERNS, *DISPATCH_PATTERNS]
     assert "/$node/**" not in [pattern["pattern"] for pattern in list_patterns(["/$node/**", "/a"])]
 
 

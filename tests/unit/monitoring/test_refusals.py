@@ -7,8 +7,9 @@ from godwit.monitoring.refusals import REASON_CHARACTERS_MAX, REFUSALS_MAX, Refu
 def test_the_oldest_go_and_the_newest_come_first() -> None:
     refusals = Refusals()
     for number in range(REFUSALS_MAX + 10):
+        holder = ("ada", "", "")
         refusals.add(
-            number, int(Code.PUBLISH_FORBIDDEN), "x" * 10_000, address="10.0.0.1:1", connection=2**63, identity="ada"
+            number, int(Code.PUBLISH_FORBIDDEN), "x" * 10_000, address="10.0.0.1:1", connection=2**63, holder=holder
         )
     rows = refusals.list()
     assert len(rows) == REFUSALS_MAX and rows[0]["time_ms"] == REFUSALS_MAX + 9 and rows[-1]["time_ms"] == 10
