@@ -10,13 +10,14 @@ import { logOf } from "./opening.js";
 const STEP_MS = 50;
 const TURNS = 4; // of the event loop, in which everything that can happen at one moment has happened
 const PING_MS = 25_000;
+const STREAM = "POST /v1/stream";
 let addresses = 0; // what worked for one is remembered
 const encoder = new TextEncoder();
 
 /** @typedef {"broken" | "swallowed" | "headless" | "torn" | "full"} Harm reset, never answered, answered with a head alone, then broken, or refused */
 
 export class HttpNode {
-  asked = []; // "GET /v1/stream", in order
+  asked = []; // "POST /v1/stream", in order
   isDown = false;
   isDraining = false;
   isSocketMute = false; // a WebSocket is taken up and never answered; else it is refused
@@ -69,7 +70,7 @@ export class HttpNode {
       };
       const answer = (given) => {
         if (waiting.isSilent) return;
-        if (request !== "GET /v1/stream") this.#open.delete(waiting);
+        if (request !== STREAM) this.#open.delete(waiting);
         resolve(given);
       };
       signal?.addEventListener("abort", () => waiting.fail(signal.reason));
@@ -84,9 +85,9 @@ export class HttpNode {
         answer(new Response(this.#body(waiting).stream, { status: 200, headers: headersOf(pathname) }));
         if (harm === "torn") setTimeout(() => waiting.fail(new TypeError("terminated")), 10);
       }
+      else if (request === STREAM) this.#stream(waiting, commandsOf(body), answer);
       else if (method === "POST") answer(json(this.#publish(JSON.parse(body))));
       else if (method === "HEAD") answer(new Response(null, { status: 200, headers: headersOf(pathname) }));
-      else if (pathname === "/v1/stream") this.#stream(waiting, wishesOf(searchParams), answer);
       else this.#poll(waiting, wishesOf(searchParams), Number(searchParams.get("wait")), answer);
     });
 
@@ -116,7 +117,7 @@ export class HttpNode {
     for (const wish of wishes) {
       const count = this.#after(wish, this.#placeOf(wish)).length;
       const at = isPattern(wish.subject) ? {} : { at: `7.${this.countOf(wish.subject)}`, count };
-      put(`event: subscribed\ndata: ${JSON.stringify({ ok: "subscribed", subject: wish.subject, outcome: "recovered", ...at })}\n\n`);
+      put(`event: subscribed\ndata: ${JSON.stringify({ id: wish.id, ok: "subscribed", subject: wish.subject, outcome: "recovered", ...at })}\n\n`);
     }
     waiting.look = () => {
       for (; place < this.#feed.length; place++) {
@@ -153,17 +154,20 @@ export class HttpNode {
   /** The arrival from which on this is wanted. */
   #placeOf({ subject, after, since }) {
     if (since !== undefined) return Number(since.split(".")[1]);
-    if (after === undefined) return 0;
+    if (typeof after !== "string") return 0; // of a pattern's positions by subject the client drops what comes again
     return 1 + this.#feed.findIndex((each) => each.subject === subject && each.at === after);
   }
 
-    #after(wish, place) {
+  #after(wish, place) {
     const pattern = isPattern(wish.subject) ? { pattern: wish.subject } : {};
     return this.#feed
       .filter(({ subject }, index) => index >= place && matches(wish.subject, subject))
       .map(({ subject, at, content }) => ({ message: subject, at, time: 1, content, ...pattern }));
   }
 }
+
+/** What the commands of a stream ask for. */
+const commandsOf = (body) => JSON.parse(body).map(({ id, subscribe, after, since }) => ({ id, subject: subscribe, after, since }));
 
 /** What a query asks for: each subject with the places behind it. */
 function wishesOf(parameters) {

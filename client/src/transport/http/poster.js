@@ -10,6 +10,7 @@ import { Refused } from "./answer.js";
 /** @typedef {{ id: number, text: string, isAlone: boolean }} Item */
 
 const ANSWER_MS = 2_000; // past it the stream is let go, whose connection the request may be waiting for
+const YIELD_MS = 1_000; // so long it stays away: enough for the request to be sent, and messages go on coming while nothing answers it
 const BATCH_ITEMS_MAX = 500;
 const BATCH_CHARACTERS_MAX = 65_536; // as the connection's own frames, of which one may be larger alone
 
@@ -58,7 +59,7 @@ export class Poster {
     this.#isPosting = true;
     await Promise.resolve(); // what comes together goes together
     const batch = this.#take();
-    const letGo = (this.#timer = setTimeout(() => this.#host.letGo(), ANSWER_MS));
+    this.#timer = setTimeout(() => this.#yield(), ANSWER_MS);
     try {
       const answer = await this.#host.ask("/v1/messages", { method: "POST", body: `[${batch.map(({ text }) => text).join()}]` });
       this.#host.tell(await this.#host.read(answer));
@@ -72,12 +73,18 @@ export class Poster {
       if (batch.length === 1 && only) this.#host.tell(error.told(only.id, sizeOf(only.text)));
       else this.#again(batch);
     } finally {
-      clearTimeout(letGo);
+      clearTimeout(this.#timer);
       this.#host.takeUp();
     }
     this.#isPosting = false;
     this.#host.sent();
     this.stir();
+  }
+
+  /** The request may wait for the place of what the client listens to. */
+  #yield() {
+    this.#host.letGo();
+    this.#timer = setTimeout(() => this.#host.takeUp(), YIELD_MS);
   }
 
   #take() {
