@@ -17,6 +17,7 @@ export class Handover {
   /** @type {string | null} the last one that was handed over, for this and later connections */
   token = null;
   isAsked = false; // the node has been given it, and has not answered
+  isAnyAsked = false; // or has been given an earlier one, whose answer may still come
   #publishes;
   #until = 0;
   /** @type {Settled | null} */
@@ -58,7 +59,23 @@ export class Handover {
    * @param {string | null} token
    */
   opened(token) {
-    this.isAsked = this.isUnderWay && token === this.token;
+    this.isAsked = this.isAnyAsked = this.isUnderWay && token === this.token;
+  }
+
+  /** The node is given the token on a connection that stands. */
+  asked() {
+    this.isAsked = this.isAnyAsked = true;
+    return this.token;
+  }
+
+  /**
+   * The node took a token.
+   * @param {string | null} token which may be an earlier one
+   */
+  taken(token) {
+    if (!this.isAsked || token !== this.token) return;
+    this.isAnyAsked = false;
+    this.end(null);
   }
 
   /** The connection went, and the next one comes with the new token: what is unanswered is not sent under it. */

@@ -239,7 +239,7 @@ export class Session {
     const end = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
     if (end !== null) return this.close(end);
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
-    const isOther = code === Code.TokenInvalid && this.handover.isAsked && this.isWelcome; // of another identity
+    const isOther = code === Code.TokenInvalid && this.handover.isAnyAsked && this.isWelcome; // of another identity
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
       return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
@@ -335,8 +335,7 @@ export class Session {
 
   #moveHandover() {
     if (this.phase !== "live" || !this.handover.isDue(this.#now)) return;
-    this.handover.isAsked = true;
-    this.#connect(this.handover.token);
+    this.#connect(this.handover.asked());
   }
 
   /** @param {Notice} notice */
@@ -360,17 +359,17 @@ export class Session {
   #connect(token) {
     this.#asking.ask(
       (id) => ({ verb: "connect", id, token, client: CLIENT_NAME, frameBytesMax: this.settings.frameBytesMax }),
-      (answer) => this.#connected(answer),
+      (answer) => this.#connected(answer, token),
     );
   }
 
-  /** @param {Reply | Refusal} answer */
-  #connected(answer) {
+  /** @param {Reply | Refusal} answer @param {string | null} token */
+  #connected(answer, token) {
     if (answer.type === "refusal") {
       if (!answer.retry) this.close(new SessionClosed(answer.code, `${answer.codeName}: ${answer.reason}`));
       return; // else the connection is given up by the time limit, and tried again
     }
-    if (this.handover.isAsked) this.handover.end(null);
+    this.handover.taken(token);
     if (answer.session !== null) {
       this.id = answer.session;
       this.node = answer.node;

@@ -155,7 +155,7 @@ class Session:
         self._leave_at = None
         self.frames.clear()
         self.liveness.hold(now, False)
-        self.handover.is_asked = self.handover.is_under_way and token == self.handover.token
+        self.handover.opened(token)
         self._introduce(token)
 
     def receive(self, told: list[Told], now: int) -> None:
@@ -201,7 +201,7 @@ class Session:
             self.close(end)
             return
         is_fresh = code == Code.TOKEN_EXPIRED and self._can_renew and self.is_welcome  # it slept past its token's end
-        is_other = code == Code.TOKEN_INVALID and self.handover.is_asked and self.is_welcome  # of another identity
+        is_other = code == Code.TOKEN_INVALID and self.handover.is_any_asked and self.is_welcome  # of another identity
         if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not (is_fresh or is_other):
             self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
@@ -288,10 +288,8 @@ class Session:
         self._move_handover()
 
     def _move_handover(self) -> None:
-        token = self.handover.token
         if self.phase is Phase.LIVE and self.handover.is_due(self._now):
-            self.handover.is_asked = True
-            self._introduce(token)
+            self._introduce(self.handover.asked())
 
     def _noticed(self, notice: Notice) -> None:
         if notice.name == "token_expiring":
@@ -308,15 +306,16 @@ class Session:
 
     def _introduce(self, token: str | None) -> None:
         bytes_max = self.settings.frame_bytes_max
-        self._command(lambda id: Connect(id, token, CLIENT_NAME, bytes_max), self._connected)
+        self._command(
+            lambda id: Connect(id, token, CLIENT_NAME, bytes_max), lambda answer: self._connected(answer, token)
+        )
 
-    def _connected(self, answer: Reply | Refusal) -> None:
+    def _connected(self, answer: Reply | Refusal, token: str | None) -> None:
         if isinstance(answer, Refusal):
             if not answer.retry:
                 self.close(SessionClosed(answer.code, f"{answer.name}: {answer.reason}", reconnect=False))
             return  # else the connection is given up by the time limit, and tried again
-        if self.handover.is_asked:
-            self.handover.end(None)
+        self.handover.taken(token)
         if answer.session is not None:
             self.id, self.node = answer.session, answer.node
         if answer.ping_interval_ms is not None:

@@ -28,6 +28,7 @@ class Handover:
         self._until = 0
         self.token: str | None = None  # the last one that was handed over, for this and later connections
         self.is_asked = False  # the node has been given it, and has not answered
+        self.is_any_asked = False  # or has been given an earlier one, whose answer may still come
 
     @property
     def is_under_way(self) -> bool:
@@ -43,6 +44,21 @@ class Handover:
         if not self.is_under_way or self.is_asked:
             return False
         return not self._publishes.has_earlier or now >= self._until
+
+    def opened(self, token: str | None) -> None:
+        """A connection begins with this token."""
+        self.is_asked = self.is_any_asked = self.is_under_way and token == self.token
+
+    def asked(self) -> str | None:
+        """The node is given the token on a connection that stands."""
+        self.is_asked = self.is_any_asked = True
+        return self.token
+
+    def taken(self, token: str | None) -> None:
+        """The node took a token, which may be an earlier one."""
+        if self.is_asked and token == self.token:
+            self.is_any_asked = False
+            self.end(None)
 
     def lost(self) -> None:
         """The connection went, and the next one comes with the new token: what is unanswered is not sent under it."""
