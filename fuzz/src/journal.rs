@@ -26,7 +26,7 @@ const FOLDER: &str = "/journal";
 const FILES: [(&str, &[u8]); 7] = [
     sample!("messages/00000000000000000000-00000000000000000020.arrow"),
     sample!("messages/00000000000000000000-00000000000000000020.index"),
-    sample!("messages/00000000000000000021.arrows"),
+    sample!("messages/00000000000000000020.arrows"),
     sample!("messages/manifest.json"),
     sample!("runs/00000000000000000000-00000000000000000002.arrow"),
     sample!("runs/00000000000000000002.arrows"),

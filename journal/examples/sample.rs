@@ -26,6 +26,7 @@ fn main() {
         run,
         epoch: run,
         write_interval_ms: 0,
+        sync_interval_ms: 1,
         ..Settings::default()
     };
     let (journal, _) = Journal::open(&settings(0xa1), Arc::new(RealDisk), || {}).expect("a journal");
@@ -34,7 +35,6 @@ fn main() {
     let (journal, _) = Journal::open(&settings(0xa2), Arc::new(RealDisk), || {}).expect("a journal");
     for arrival in 21..=30 {
         write(&journal, arrival..=arrival);
-        journal.queue().flush();
         let is_written = || journal.progress().rows(Stream::Stats) >= arrival - 20;
         while journal.progress().synced_arrival() < arrival || !is_written() {
             std::thread::yield_now();

@@ -50,7 +50,7 @@ def call(*words: str) -> Result:
         (
             ("run", "ohlc", "--set", "kafka.servers=127.0.0.1:9", "--set", "kafka.topics=rooms"),
             2,
-            "journal.paths: '' must name a node's data directory: bars reads no topics of Kafka; --journal DATA",
+            "journal.paths: '' must name a node's data directory: ohlc reads no topics of Kafka; --journal DATA",
         ),
         (("run", "ohlc", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
         (("run", "ohlc", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
@@ -118,7 +118,7 @@ def call(*words: str) -> Result:
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
         (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
         (("show", "%"), 4, "'%' is no table; `list --tables` has them all"),
-        (("run", "%"), 2, "capacity, bars, replay, maintain"),
+        (("run", "%"), 2, "capacity, ohlc, replay, maintain"),
         (
             ("show", "ops.erasures", "--lake", "none"),
             4,
@@ -323,7 +323,7 @@ def test_each_round_of_a_job_that_goes_on_says_what_it_found(
     outcomes = iter([Outcome("BROKEN: 2 faults", found=2), Outcome(), Outcome("PROVEN: 5 messages")])
     job = replace(JOBS["audit"], run=lambda run: next(outcomes))
     stop, figures = Stopping(), Figures()
-    monkeypatch.setattr(stop, "wait", lambda seconds: figures.rounds["audit"]["rounds"] == 3)
+    monkeypatch.setattr(stop, "wait", lambda seconds: figures.rounds["audit"]["job_runs"] == 3)
     nothing: Any = None
     given = Run(nothing, nothing, nothing, every_s=1.0)
     assert run_rounds(job, given, stop, figures) == Outcome(found=0), "what the last one found counts, and is said"
@@ -332,4 +332,4 @@ def test_each_round_of_a_job_that_goes_on_says_what_it_found(
     assert re.fullmatch(said, capsys.readouterr().out)
     once = replace(JOBS["audit"], run=lambda run: Outcome("BROKEN", found=2))
     assert run_rounds(once, replace(given, every_s=None), stop, figures) == Outcome("BROKEN", found=2)
-    assert figures.rounds["audit"]["found"] == 2 and capsys.readouterr().out == ""
+    assert figures.rounds["audit"]["problems"] == 2 and capsys.readouterr().out == ""

@@ -55,7 +55,7 @@ LOST = """Some data may have been lost because they are not available in Kafka a
 either the data was aged out by Kafka or the topic may have been deleted before all the data in the
 topic was processed.
 If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
-Reason: Could not read records in journal_offset [250, 350) for topic partition loss-2
+Reason: Could not read records in offset [250, 350) for topic partition loss-2
 with consumer group spark-kafka-source-aa31-executor. SQLSTATE: XXKST
 === Streaming Query ==="""
 
@@ -71,7 +71,7 @@ with consumer group spark-kafka-source-aa31-executor. SQLSTATE: XXKST
             f"{CLIENT}TimeoutException: Timed out waiting for a node assignment. Call: listNodes SQLSTATE: XXKST\n",
             "Timed out waiting for a node assignment. Call: listNodes (TimeoutException); the brokers of kafka.servers",
         ),
-        (LOST, "Could not read records in journal_offset [250, 350) for topic partition loss-2: Kafka let go of them"),
+        (LOST, "Could not read records in offset [250, 350) for topic partition loss-2: Kafka let go of them"),
     ],
 )
 def test_a_query_that_kafka_ended_says_why(text: str, said: str) -> None:

@@ -62,7 +62,7 @@ def test_rows_of_a_table_cannot_colour_or_move_a_line(tmp_path: Path) -> None:
 def test_what_a_job_says_of_a_subject_is_not_obeyed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failure: Exception | None
 ) -> None:
-    def run_job(*_: Any) -> Outcome:
+    def run_job(*_: Any, **__: Any) -> Outcome:
         if failure:
             raise failure
         return Outcome(HOSTILE)

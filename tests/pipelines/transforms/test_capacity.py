@@ -58,7 +58,7 @@ def test_loads_are_the_same_as_a_batch_and_as_a_stream(spark: SparkSession, tmp_
 
     batches = [
         [row(0, "connections", 4.0), row(70, "connections", 8.0), row(10, "cpu", 0.5)],
-        [row(30, "connections", 2.0), row(71, "cpu", 0.25), row(5, "cpu", 9.0, window="5m"), row(6, "cpu", None)],
+        [row(30, "connections", 2.0), row(71, "cpu", 0.25), row(5, "cpu", 9.0, window_name="5m"), row(6, "cpu", None)],
     ]
     expected = collected(loads(frame(spark, STATS, [each for rows in batches for each in rows])))
     assert [found[2:4] for found in expected] == [(3.0, 0.5), (8.0, 0.25)]
