@@ -144,7 +144,7 @@ def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
     assert erased_ranges(lake, "messages") == {"a": {run_of("a"): MALLORY[1:]}}
     again = run_job("maintain", erase="nobody")
     assert "bronze.messages: 0 rows removed" in again.text and again.text.endswith("letter by letter")
-    proof = lake.read("ops.erasures").where("table = 'bronze.messages'").orderBy("rows").collect()
+    proof = lake.read("ops.erasures").where("table_name = 'bronze.messages'").orderBy("rows").collect()
     assert [(row["rows"], bool(row["erasure"])) for row in proof] == [(0, False), (9, True)]
     assert proof[0]["person"] != proof[1]["person"], "each has the proof of their own"
     shutil.rmtree(lake.path("bronze.messages"))
@@ -155,7 +155,7 @@ def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
     writer: JournalWriter, lake: Lake, run_job: Runs
 ) -> None:
     run_job("land")
-    old = {"person": ["x"], "table": ["bronze.messages"], "rows": [10], "version": [1]}
+    old = {"person": ["x"], "table_name": ["bronze.messages"], "rows": [10], "version": [1]}
     write_deltalake(lake.path("ops.erasures"), pa.table(old))
     assert "were erased before" not in run_job("reconcile").text
     DeltaTable(lake.path("bronze.messages")).delete("journal_offset >= 21 AND journal_offset < 31")
@@ -202,7 +202,7 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
     document = build_document(lake.folder, START + timedelta(minutes=30))
     assert document["audit"]["state"] == "unproven" and "UNPROVEN" in build_page(document)
     proof = TABLES["ops.erasures"]
-    old = {"time": START, "person": "x", "table": "bronze.messages", "rows": 7, "version": 1}
+    old = {"time": START, "person": "x", "table_name": "bronze.messages", "rows": 7, "version": 1}
     write_rows(lake.path(proof.name), pa.Table.from_pylist([old], arrow_schema(proof.schema)), proof)
     assert "\n7 messages were erased before it was kept where they stood" in run_job("audit").text
 

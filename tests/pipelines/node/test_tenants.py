@@ -81,7 +81,7 @@ def test_a_tenant_and_the_statistics_reach_the_tables(tmp_path: Path, lake: Lake
     assert [used[tenant].in_messages for tenant in ("blue", "red")] == [COUNT, COUNT]
     assert [used[tenant].out_messages for tenant in ("blue", "red")] == [COUNT, 0], "who reads uses what is sent"
     assert used["blue"].connects >= 1
-    figures = lake.read("bronze.stats").filter("scope = 'node' and window = 'now'")
+    figures = lake.read("bronze.stats").filter("scope = 'node' and window_name = 'now'")
     written = {row.metric for row in figures.select("metric").distinct().collect()}
     assert set(INDICATORS.values()) <= written, "what a node costs is fitted to figures that it has"
     told = run_job("capacity")
