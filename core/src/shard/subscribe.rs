@@ -111,14 +111,7 @@ impl Shard {
         let (outcome, plan, gap) = match resume_token {
             Some(Ok(_)) => (Outcome::Recovered, None, None),
             // The map may hold only what came after the resume token: what else the client had is unknown here, so all of it is told.
-            Some(Err(reason)) => {
-                let began = command
-                    .since
-                    .and_then(|resume_token| node.run_ended(resume_token.run))
-                    .filter(|_| reason == GapReason::Epoch);
-                let plan = began.filter(|_| command.conflate_ms == 0).map_or(Plan::Snapshots, Plan::Since);
-                (Outcome::Resync, Some(plan), Some(reason))
-            }
+            Some(Err(reason)) => (Outcome::Resync, Some(plan_behind_gap(command, reason, node)), Some(reason)),
             None if !command.after_each.is_empty() => {
                 let positions: HashMap<Box<str>, Position> =
                     command.after_each.iter().map(|(subject, at)| (Box::from(&**subject), *at)).collect();
@@ -342,6 +335,13 @@ impl Shard {
         self.wakes |= node.take_wakes();
         self.counters.streams = self.streams.len() as u64;
     }
+}
+
+/// What follows the gap of a whole pattern: all since the run of its resume token ended, where that is known; else snapshots.
+fn plan_behind_gap(command: &Subscribe<'_>, reason: GapReason, node: &Node) -> Plan {
+    let began = command.since.and_then(|resume_token| node.run_ended(resume_token.run));
+    let began = began.filter(|_| reason == GapReason::Epoch && command.conflate_ms == 0);
+    began.map_or(Plan::Snapshots, Plan::Since)
 }
 
 /// Where a client says that it stands, as text; of a map only that there is one.

@@ -333,9 +333,7 @@ impl World {
                     assert_eq!((last, missing as u64, count), (former.at.epoch, 0, head.at.sequence));
                 }
                 Place::Gap { reason: GapReason::Epoch, missed, .. } => assert_eq!(missed, None),
-                Place::Gap { missed, .. } => {
-                    assert_eq!((last, missed), (former.at.epoch, Some(missing as u64 + base)));
-                }
+                Place::Gap { missed, .. } => assert_eq!((last, missed), (former.at.epoch, Some(missing as u64 + base))),
             }
         }
     }
