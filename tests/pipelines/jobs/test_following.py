@@ -21,9 +21,9 @@ from godwit_pipelines.source.tasks import TASKS
 from tests.pipelines.journals import JournalWriter
 from tests.pipelines.transforms.rows import NOTHING
 
-ROWS = 1500
+ROWS = 400
 """Subscriptions, and a delivery right after each, that land while others are written."""
-LAND_S = 240
+LAND_S = 900
 
 
 def rows(writer: JournalWriter, count: int) -> list[dict[str, Any]]:
