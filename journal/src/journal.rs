@@ -86,7 +86,7 @@ enum Job {
 }
 
 impl Journal {
-    /// Takes the directory, finds out what it holds, and begins this run's run in it. `notify` is called from the writer's thread
+    /// Takes the directory, finds out what it holds, and begins this run in its chain. `notify` is called from the writer's thread
     /// whenever `progress` has changed. A disk that cannot be written to now does not stop this: the journal then begins failing.
     pub fn open(
         settings: &Settings,

@@ -296,7 +296,7 @@ pub(super) fn plain_bytes(bytes: &[u8], at: usize) -> usize {
         let word = u64::from_le_bytes(*word);
         let quote = word ^ (ONES * b'"' as u64);
         let slash = word ^ (ONES * b'\\' as u64);
-        // A borrow can resume token a byte too many, only above the first true one; the first marked byte is always right.
+        // A borrow can mark a byte too many, only above the first true one; the first marked byte is always right.
         let found = ((quote.wrapping_sub(ONES) & !quote)
             | (slash.wrapping_sub(ONES) & !slash)
             | (word.wrapping_sub(ONES * 0x20) & !word))

@@ -56,8 +56,8 @@ impl Shard {
             return Ok(());
         }
         match action {
-            Action::Publish => self.spend(socket, What::Publishes, 1)?,
-            Action::Subscribe => self.spend(socket, What::Subscribes, 1)?,
+            Action::Publish => self.pay(socket, What::Publishes, 1)?,
+            Action::Subscribe => self.pay(socket, What::Subscribes, 1)?,
         }
         if let Some(connection) = self.connections.get_mut(socket) {
             let prepaid = &mut connection.details().prepaid;

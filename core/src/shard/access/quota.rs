@@ -239,11 +239,16 @@ impl Shard {
         self.spend(socket, What::PublishBytes, bytes as u64)
     }
 
-    /// All rates are asked before any is taken from; what was paid before a question is not paid again.
+    /// What was paid before a question is not paid again.
     pub(super) fn spend(&mut self, socket: u32, what: What, units: u64) -> Result<(), Refusal> {
         if self.take_prepaid(socket, what) {
             return Ok(());
         }
+        self.pay(socket, what, units)
+    }
+
+    /// All rates are asked before any is taken from.
+    pub(super) fn pay(&mut self, socket: u32, what: What, units: u64) -> Result<(), Refusal> {
         let now_ns = self.now_ns();
         let own = rate_of(&self.bounds.connection, what);
         if !own.is_off()

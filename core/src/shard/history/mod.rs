@@ -39,7 +39,7 @@ use crate::subject::{Pattern, Selector};
 
 /// Messages of one page at most.
 const PAGE_MESSAGES: usize = 1_024;
-/// The resume token of a cursor that waits for room.
+/// The serial of a reading that waits for room.
 const WAITING: u64 = u64::MAX;
 
 /// What a shard reads back.

@@ -16,9 +16,9 @@ impl Shard {
         let settings = std::sync::Arc::clone(&self.settings);
         let mut listen = http::read_commands(head, body, &settings.limits)?;
         let mut granted = Vec::with_capacity(listen.asked.len());
-        for Asked { what, .. } in &mut listen.asked {
+        for (place, Asked { what, .. }) in listen.asked.iter_mut().enumerate() {
             let judged = match what {
-                Ok(wish) => self.may_have(socket, wish),
+                Ok(wish) => self.may_have(socket, wish, place),
                 Err(_) => continue,
             };
             match judged {
@@ -28,12 +28,13 @@ impl Shard {
             }
         }
         self.forget_unanswered(socket);
+        self.set_asked(socket, 0);
         self.begin_many(socket, &listen, &granted);
         Ok(Step::Done)
     }
 
-    /// Whether a connection may have what it asks for; none: the server is asked.
-    fn may_have(&mut self, socket: u32, wish: &Wish<'_>) -> Result<Option<Selector>, Refusal> {
+    /// Whether a connection may have what it asks for at this place; none: the server is asked.
+    fn may_have(&mut self, socket: u32, wish: &Wish<'_>, place: usize) -> Result<Option<Selector>, Refusal> {
         let (action, text) = match wish {
             Wish::Subscribe(subscribe) => (Action::Subscribe, &subscribe.selector),
             Wish::Watch(pattern) => (Action::Publish, pattern),
@@ -41,10 +42,15 @@ impl Shard {
         let selector = Selector::parse(text)?;
         match (self.judge(socket, action, &selector), action) {
             (Verdict::Allow, _) => Ok(Some(selector)),
-            (Verdict::Ask, _) if self.is_unanswered(socket, action, text) => {
+            // Asked once: where the answer had to go for room meanwhile, it would be asked for without end.
+            (Verdict::Ask, _) if place < self.asked(socket) || self.is_unanswered(socket, action, text) => {
                 Err(Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()))
             }
-            (Verdict::Ask, _) => self.ask(socket, action, text).map(|_| None),
+            (Verdict::Ask, _) => {
+                self.ask(socket, action, text)?;
+                self.set_asked(socket, place + 1);
+                Ok(None)
+            }
             (Verdict::Deny, Action::Subscribe) => {
                 Err(Refusal::new(Code::SubscribeForbidden, self.why_not(socket, action)))
             }

@@ -200,6 +200,7 @@ impl Shard {
         let (receive_max, alias_max) =
             (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
         let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
+        let origin = self.origin(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let Some(arriving) = mqtt.arriving.take() else { return };
@@ -212,6 +213,7 @@ impl Shard {
                 will.is_answered = access.rights.leaves_open(Action::Publish, &selector);
                 will.token = access.token.clone();
                 will.draft.holder = Arc::clone(&access.holder);
+                will.draft.origin = if access.is_anonymous { origin } else { 0 };
                 Box::new(will)
             });
         }
@@ -326,7 +328,6 @@ impl Mqtt {
         (self.stage != Stage::Fresh).then_some(&self.client_id)
     }
 
-    /// Its client's rights have been revoked: nothing is published in its name any more.
     /// Something came from it, or may have.
     pub(in crate::shard) fn hear(&mut self, now_ms: u64) {
         self.heard_ms = now_ms;
@@ -337,7 +338,7 @@ impl Mqtt {
         self.arriving.is_some()
     }
 
-    /// Of an identity the session ends too. Whether there was one, and whether there was a will.
+    /// Its client's rights have been revoked: nothing is published in its name any more, and for an identity the session ends too. Whether there was one, and whether there was a will.
     pub(in crate::shard) fn revoke(&mut self, is_identity: bool) -> (bool, bool) {
         let has_session = is_identity && self.session_ms > 0;
         if is_identity {

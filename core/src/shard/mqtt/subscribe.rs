@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::gaps::Own;
 use super::inbound::reason_of;
 use super::share::Share;
+use crate::codec::Wire;
 use crate::codes::Code;
 use crate::command::{Outcome, Refusal};
 use crate::cursor::CursorState;
@@ -14,13 +15,12 @@ use crate::node::Node;
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
 
-/// Filters of one packet that the server is asked about.
-const ANSWERS_MAX: usize = 1_000;
-
-use crate::codec::Wire;
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
+
+/// Filters of one packet that the server is asked about.
+const ANSWERS_MAX: usize = 1_000;
 
 impl Shard {
     pub(super) fn take_subscribe(&mut self, socket: u32, packet: &Subscribe<'_>) -> Result<Step, Fault> {
@@ -37,7 +37,7 @@ impl Shard {
                 Ok(None) => Ok(Own::of(filter.filter)
                     .map_or(Qos::AtMostOnce, |own| self.tell_own(socket, own, packet.subscription_id))),
                 Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden),
-                // More than answers are kept would be asked about for ever.
+                // Beyond what one packet may ask.
                 Ok(Some((_, Verdict::Ask))) if codes.len() >= ANSWERS_MAX => Err(Code::SubscriptionsTooMany),
                 Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerTimeout),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),

@@ -93,6 +93,28 @@ fn rates_bound_what_reaches_the_server_and_a_command_pays_once() {
 }
 
 #[test]
+fn each_question_of_one_frame_takes_from_the_rate() {
+    let mut world = world(|limits| limits.subscribes_per_second_max = 5);
+    let (place, _) = come(&mut world, &[rule("/**", "both", "ask")]);
+    let commands: Vec<String> =
+        (0..40).map(|number| format!(r#"{{"id":{number},"subscribe":"/a/{number}"}}"#)).collect();
+    world.say(place, &format!("[{}]", commands.join(",")));
+    world.turn_all();
+    let mut questions = 0;
+    loop {
+        let new = asked(&mut world);
+        if new.is_empty() {
+            break;
+        }
+        for question in new {
+            questions += 1;
+            answer(&mut world, &question, "deny");
+        }
+    }
+    assert_eq!(questions, 5);
+}
+
+#[test]
 fn renewals_have_the_rate_of_connects_and_are_refused_without_an_end() {
     let mut world = world(|limits| limits.connects_per_second_per_identity_max = 5);
     let (place, connection) = come(&mut world, &[rule("/**", "both", "allow")]);
