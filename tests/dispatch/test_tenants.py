@@ -41,6 +41,8 @@ async def test_scopes_hold_and_a_deleted_key_is_refused_at_once(dispatch: Runnin
         assert (await dispatch.api("GET", "/v1/keys", key=send))[1]["code"] == 4304
         for body in ({"scopes": ["send"], "tenant": "default"}, {"scopes": ["operator"]}):
             assert (await dispatch.api("POST", "/v1/keys", body, key=admin))[1]["code"] == 4304
+        for scope in ("operator\n", "admin\nfoo", "ADMIN"):
+            assert (await dispatch.api("POST", "/v1/keys", {"scopes": [scope]}, key=admin))[1]["code"] == 4300
         assert (await dispatch.api("PUT", "/v1/tenants/evil", key=admin))[1]["code"] == 4304
         assert (await dispatch.api("POST", "/v1/keys", {"scopes": ["send"], "tenant": "none"}))[1]["code"] == 4318
         _, told = await dispatch.api("GET", "/v1/keys", key=admin)

@@ -219,6 +219,29 @@ async def test_a_cancelled_notification_is_not_tried_again(tmp_path: Path, runti
         assert (await both.api("POST", "/v1/notifications/none/cancel"))[1]["code"] == 4305
 
 
+async def test_what_is_being_sent_when_its_notification_is_cancelled_is_not_sent_again(
+    tmp_path: Path, runtime: Path
+) -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+    requests = 0
+
+    async def refuse(request: web.Request) -> web.Response:
+        nonlocal requests
+        requests += 1
+        asked.set()
+        await answers.wait()
+        return web.Response(status=503, headers={"Retry-After": "1"})
+
+    async with running(tmp_path, LOOPBACK) as both, endpoint(refuse) as url, asyncio.timeout(DEADLINE_S):
+        await put_webhook(both, url)
+        await both.api("PUT", "/v1/notifications/n1", HI)
+        await asked.wait()
+        assert (await both.api("POST", "/v1/notifications/n1/cancel"))[0] == 200
+        answers.set()
+        await wait_for_state(both, "n1", "cancelled")
+        assert requests == 1
+
+
 async def test_a_tenant_whose_endpoint_hangs_does_not_hold_another_up(tmp_path: Path, runtime: Path) -> None:
     released, quick = asyncio.Event(), asyncio.Event()
 

@@ -126,7 +126,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
 
 
 def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def call(admin: str | None, token_file: Path | None, method: str, path: str, bod
         headers["Content-Type"] = "application/json"
     request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
     try:
-        with _OPENER.open(request, timeout=TIMEOUT_S) as answer:
+        with OPENER.open(request, timeout=TIMEOUT_S) as answer:
             told: dict[str, Any] = json.loads(answer.read())
             return told
     except urllib.error.HTTPError as error:

@@ -10,6 +10,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from urllib.parse import quote
 import click
 
 from ..errors import GodwitError
+from .operator import OPENER
 
 TIMEOUT_S = 30
 
@@ -67,16 +69,22 @@ def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
 
     key = os.environ.get("GODWIT_DISPATCH_KEY", "")
     note: dict[str, str] = {}
+    if server is not None and not (key or key_file):
+        raise SendFailed("--dispatch needs a key of that dispatch: give --key-file FILE, or set GODWIT_DISPATCH_KEY")
     try:
-        if server is None or not (key or key_file):
+        if server is None:
             note = json.loads((runtime_folder() / "dispatch.json").read_text("utf-8"))
-        key = (key_file or Path(note["key_file"])).read_text("ascii").strip() if key_file or not key else key
+        if key_file is not None or not key:
+            key = (key_file or Path(note["key_file"])).read_text("ascii").strip()
+        url = note["url"] if server is None else server
     except FileNotFoundError as error:
         hint = "start one with `godwit serve --dispatch`, or give --dispatch URL and --key-file FILE"
         raise SendFailed(f"no dispatch of this user runs here ({error.filename} does not exist): {hint}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise SendFailed(f"the key cannot be read: {error}") from error
-    return (server or note["url"]).rstrip("/"), key
+    if not all("!" <= character <= "~" for character in key):
+        raise SendFailed("the API key must be one word of printable ASCII characters")
+    return url.rstrip("/"), key
 
 
 def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -85,11 +93,11 @@ def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | None
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(url + path, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answered:
+        with OPENER.open(request, timeout=TIMEOUT_S) as answered:
             return json.loads(answered.read() or b"null")
     except urllib.error.HTTPError as error:
         raise SendFailed(_read_problem(error.read(), error.code)) from error
-    except OSError as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise SendFailed(f"dispatch at {url} cannot be reached: {error}") from error
 
 

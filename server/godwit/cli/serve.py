@@ -77,14 +77,15 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         )
     signals = _listen_to_signals()
     dispatch = _open_dispatch(config)
+    read_again = read if dispatch is None else lambda: dispatch.trust(read())
     try:
-        node = Node(config if dispatch is None else dispatch.config, read_config=read)
+        node = Node(config if dispatch is None else dispatch.config, read_config=read_again)
         listeners = await node.start()
     except BaseException:
         await _stop_dispatch(dispatch)
         raise
     line = await _start_dispatch(dispatch, node, listeners)
-    reloads = _reload_on_hangup(node, read)
+    reloads = _reload_on_hangup(node, read_again)
     await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
     lines = [line]
     if config.demo.enabled:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 import msgspec
 
+from ..errors import ConfigInvalid
 from .tokens import write_private
 
 
@@ -59,5 +61,11 @@ class DispatchFolder:
 
 def runtime_folder() -> Path:
     """Where this user's commands look for a running dispatch."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(runtime) / "godwit" if runtime else Path(tempfile.gettempdir()) / f"godwit-{os.getuid()}"
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(runtime) / "godwit"
+    folder = Path(tempfile.gettempdir()) / f"godwit-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ConfigInvalid("TMPDIR", str(folder), "must be a directory that only this user can use")
+    return folder

@@ -111,6 +111,8 @@ class Outcome:
     reason: str = ""
     ref: str = ""
     retry_at_ms: int | None = None
+    value: str = field(default="", repr=False)
+    """The address that was tried: another may stand there when the outcome is stored."""
 
 
 @dataclass(frozen=True, slots=True)

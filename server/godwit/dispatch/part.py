@@ -36,11 +36,15 @@ class DispatchPart:
             raise
         self._signing = SigningKey(self._folder.signing_key_file)
         write_private(self._folder.public_keys_file, self._signing.key_set)
-        trusted = replace(config.dispatch, token_keys_file=str(self._folder.public_keys_file), token_keys_url="")
-        self.config = replace(config, dispatch=trusted)
+        self.config = self.trust(config)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="godwit-dispatch", daemon=True)
         self._roles: Roles | None = None
+
+    def trust(self, config: Config) -> Config:
+        """A configuration, also one that was read again, with the keys of this dispatch."""
+        keys = replace(config.dispatch, token_keys_file=str(self._folder.public_keys_file), token_keys_url="")
+        return replace(config, dispatch=keys)
 
     async def start(self, node: Address) -> Address:
         """Starts all roles; where the API listens. Raises ListenFailed."""
@@ -76,12 +80,14 @@ class DispatchPart:
 
     async def _ensure_admin_key(self) -> None:
         file = self._folder.admin_key_file
-        if not file.exists():
+        is_new = not file.exists()
+        if is_new:
             write_private(file, make_key().encode())
         digest = digest_key(file.read_text("ascii").strip())
         scopes = " ".join(SCOPES)
         await self._store.writer.run(lambda connection: put_tenant(connection, DEFAULT_TENANT))
-        await self._store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
+        if is_new:  # one that was deleted since stays deleted
+            await self._store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

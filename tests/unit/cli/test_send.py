@@ -20,9 +20,13 @@ def test_options_win_over_the_note_of_the_dispatch_that_runs_here(
     note = {"url": "http://127.0.0.1:1", "key_file": str(tmp_path / "key")}
     (tmp_path / "godwit" / "dispatch.json").write_text(json.dumps(note))
     assert find_dispatch(None, None) == ("http://127.0.0.1:1", "gwk_a")
-    assert find_dispatch("http://other/", None) == ("http://other", "gwk_a")
+    with pytest.raises(SendFailed, match="needs a key of that dispatch"):
+        find_dispatch("http://other/", None)  # the key of the dispatch that runs here is for no other
     (tmp_path / "other").write_text("gwk_b")
     assert find_dispatch("http://other", tmp_path / "other") == ("http://other", "gwk_b")
+    (tmp_path / "other").write_text("gwk_b\ngwk_c")
+    with pytest.raises(SendFailed, match="one word of printable ASCII"):
+        find_dispatch("http://other", tmp_path / "other")
     monkeypatch.setenv("GODWIT_DISPATCH_KEY", "gwk_c")
     assert find_dispatch("http://other", None) == ("http://other", "gwk_c")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,7 +17,7 @@ from ..codes import DispatchCode
 from ..errors import RequestRefused
 
 T = TypeVar("T")
-Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/][^\x00-\x1f\x7f]*$")]
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^(?!\.{1,2}\Z)[^\x00-\x1f\x7f/]+\Z")]
 Text = Annotated[str, Meta(max_length=10_000)]
 Link = Annotated[str, Meta(max_length=2_048)]
 DEPTH_MAX = 32
@@ -79,7 +79,7 @@ class ImportedAddress(Struct, forbid_unknown_fields=True):
     """An address of an imported receiver."""
 
     id: Name
-    channel: Annotated[str, Meta(pattern="^(webhook|email)$")]
+    channel: Literal["webhook", "email"]
     value: Link
 
 
@@ -104,9 +104,7 @@ class VersionBody(Struct, forbid_unknown_fields=True):
 class KeyBody(Struct, forbid_unknown_fields=True):
     """A new API key; without a tenant it is the caller's."""
 
-    scopes: Annotated[
-        list[Annotated[str, Meta(pattern="^(send|read|manage|admin|operator)$")]], Meta(min_length=1, max_length=5)
-    ]
+    scopes: Annotated[list[Literal["send", "read", "manage", "admin", "operator"]], Meta(min_length=1, max_length=5)]
     tenant: Name | None = None
 
 
@@ -121,14 +119,14 @@ class ReplayBody(Struct, forbid_unknown_fields=True):
 class AddressBody(Struct, forbid_unknown_fields=True):
     """An address of a receiver."""
 
-    channel: Annotated[str, Meta(pattern="^(webhook|email)$")]
+    channel: Literal["webhook", "email"]
     value: Link
 
 
 class MarkBody(Struct, forbid_unknown_fields=True):
     """What a receiver did with items: those listed, or all up to a position."""
 
-    mark: Annotated[str, Meta(pattern="^(delivered|seen|read|unread|archived|unarchived|confirmed)$")]
+    mark: Literal["delivered", "seen", "read", "unread", "archived", "unarchived", "confirmed"]
     items: Annotated[list[str], Meta(max_length=1_000)] | None = None
     up_to: str | None = None
 

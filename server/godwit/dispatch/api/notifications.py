@@ -131,7 +131,8 @@ class _Recipients(NamedTuple):
 def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
     """A name of the path; raises RequestRefused."""
     name = request.match_info[field]
-    if not 1 <= len(name) <= limits.name_characters_max or not name.isprintable() or "/" in name or name in (".", ".."):
+    has_control = any(char < " " or char == "\x7f" for char in name)
+    if not 1 <= len(name) <= limits.name_characters_max or has_control or "/" in name or name in (".", ".."):
         detail = f"{field} must be 1 to {limits.name_characters_max} printable characters without a slash"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
     return name

@@ -19,7 +19,7 @@ def make_outcome(
     if result is Result.OK:
         return Outcome(key, attempt, State.SENT, ref=detail)
     if result in (Result.ADDRESS, Result.CONTENT):
-        return Outcome(key, attempt, State.FAILED, reason=str(result), ref=detail)
+        return Outcome(key, attempt, State.FAILED, reason=str(result), ref=detail, value=shipment.target.value)
     due_ms = retry_at(now_ms, attempt, shipment.expires_ms, chance, min(after_ms, RETRY_AFTER_MS_MAX))
     if due_ms is not None:
         return Outcome(key, attempt, State.DEFERRED, reason=str(result), ref=detail, retry_at_ms=due_ms)

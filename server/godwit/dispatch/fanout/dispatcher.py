@@ -16,6 +16,10 @@ from ..stores.ports import FanoutStore, Sender
 from .lanes import Held, Lanes
 
 
+DUE_PAGES_MAX = 20
+"""Pages of due deliveries that are held in memory at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How much one worker does at once."""
@@ -67,6 +71,11 @@ class Dispatcher:
     def has_room(self, tenant: str) -> bool:
         """Whether a page more of this tenant fits into memory."""
         return self._waiting.count(tenant) < self._pace.page_receivers
+
+    @property
+    def has_due_room(self) -> bool:
+        """Whether more due deliveries fit into memory."""
+        return len(self._waiting) < DUE_PAGES_MAX * self._pace.due_limit
 
     async def list_due_tenants(self) -> list[str]:
         """The tenants with a job that nobody works on."""

@@ -46,7 +46,9 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
 async def take_due(dispatcher: Dispatcher, sweep_s: float) -> None:
     """Claims what is due at each sweep, as long as it finds any."""
     while True:
-        if not await dispatcher.take_due():
+        if not dispatcher.has_due_room:
+            await asyncio.sleep(TICK_S)
+        elif not await dispatcher.take_due():
             await asyncio.sleep(sweep_s)
 
 

@@ -72,7 +72,8 @@ class EmailSender:
             answered = await relay.data(message)
         except aiosmtplib.SMTPResponseException as refused:
             await self._give_back(relay)
-            result = classify(refused.code, refused.message)
+            is_ours = relay is None or isinstance(refused, aiosmtplib.SMTPSenderRefused)  # the login, or MAIL FROM
+            result = Result.TEMPORARY if is_ours else classify(refused.code, refused.message)
             detail = f"{refused.code} {refused.message!s:.200}"
             return self._tell(shipment, result, detail, GREYLIST_MS if result is Result.TEMPORARY else 0)
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
@@ -99,9 +100,13 @@ class EmailSender:
             use_tls=self._config.security == "tls",
             start_tls=self._config.security == "starttls",
         )
-        await relay.connect()
-        if self._config.user:
-            await relay.login(self._config.user, self._password)
+        try:
+            await relay.connect()
+            if self._config.user:
+                await relay.login(self._config.user, self._password)
+        except BaseException:
+            relay.close()
+            raise
         return relay
 
     async def _give_back(self, relay: aiosmtplib.SMTP | None) -> None:

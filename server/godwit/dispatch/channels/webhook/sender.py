@@ -69,7 +69,7 @@ class WebhookSender:
         connector = aiohttp.TCPConnector(limit=sends_max, resolver=CheckingResolver(private), ttl_dns_cache=30)
         self._http = aiohttp.ClientSession(
             connector=connector,
-            timeout=aiohttp.ClientTimeout(total=timeout_ms / 1_000),
+            timeout=aiohttp.ClientTimeout(total=timeout_ms / 1_000, sock_connect=timeout_ms / 1_500),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             headers={"User-Agent": "Godwit"},

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...model import State
 from .groups import find_group
-from .receivers import find_receivers, put_receiver, take_number
+from .receivers import find_receiver, find_receivers, put_receiver, take_number
 
 
 class Accepted(NamedTuple):
@@ -74,7 +74,8 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     if row is not None:
         return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
     for name, attributes in draft.new_receivers:
-        put_receiver(connection, draft.tenant, name, attributes, now_ms)
+        if attributes != b"{}" or find_receiver(connection, draft.tenant, name) is None:  # an id alone changes nothing
+            put_receiver(connection, draft.tenant, name, attributes, now_ms)
     rids, unknown = find_receivers(connection, draft.tenant, draft.receivers)
     if unknown and draft.is_single:
         return Accepted(draft.id, unknown=tuple(unknown))

@@ -96,7 +96,9 @@ def replay(
             "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
             (now_ms, *key),
         )
-        connection.execute("UPDATE notification SET expires_ms = max(expires_ms, ?) WHERE nid = ?", (expires_ms, nid))
+        connection.execute(
+            "UPDATE notification SET expires_ms = max(expires_ms, ?), state = 'routed' WHERE nid = ?", (expires_ms, nid)
+        )
         counts[nid, channel, State(state)] -= 1
         counts[nid, channel, State.DEFERRED] += 1
     add_counts(connection, counts)

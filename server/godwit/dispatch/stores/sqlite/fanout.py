@@ -160,6 +160,10 @@ def claim_due(
         key = DeliveryKey(nid, rid, channel, aid)
         if key in own or len(claimed) >= limit:
             continue
+        if _is_cancelled(connection, nid):
+            connection.execute(f"UPDATE delivery SET state = 9 WHERE {_KEY}", key)
+            _count_move(counts, key, State(state), State.CANCELLED)
+            continue
         is_doubtful = bool(doubt) or state == State.SENDING
         connection.execute(
             f"UPDATE delivery SET state = 1, due_ms = ?, doubt = ? WHERE {_KEY}", (due_ms, int(is_doubtful), *key)
@@ -201,16 +205,25 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, counts: Counter[tu
     row = connection.execute(f"SELECT state, attempt FROM delivery WHERE {_KEY}", outcome.key).fetchone()
     if row is None or not may_settle(State(row[0]), row[1], outcome.state, outcome.attempt):
         return
+    is_over = outcome.state is State.DEFERRED and _is_cancelled(connection, outcome.key.nid)
+    state = State.CANCELLED if is_over else outcome.state
     doubt = ", doubt = 1" if outcome.state is State.DEFERRED and outcome.reason == "doubt" else ""
     connection.execute(
         f"UPDATE delivery SET state = ?, due_ms = ?, reason = ?, ref = ?{doubt} WHERE {_KEY}",
-        (int(outcome.state), outcome.retry_at_ms or 0, outcome.reason, outcome.ref, *outcome.key),
+        (int(state), outcome.retry_at_ms or 0, outcome.reason, outcome.ref, *outcome.key),
     )
-    _count_move(counts, outcome.key, State(row[0]), outcome.state)
+    _count_move(counts, outcome.key, State(row[0]), state)
     if outcome.reason == "address":
         connection.execute(
-            "UPDATE address SET state = 'invalid', reason = ? WHERE aid = ?", (outcome.ref, outcome.key.aid)
+            "UPDATE address SET state = 'invalid', reason = ? WHERE aid = ? AND value = ?",
+            (outcome.ref, outcome.key.aid, outcome.value),
         )
+
+
+def _is_cancelled(connection: sqlite3.Connection, nid: int) -> bool:
+    """Whether a notification was cancelled: what of it was being sent then is not sent again."""
+    row = connection.execute("SELECT 1 FROM notification WHERE nid = ? AND state = 'cancelled'", (nid,)).fetchone()
+    return row is not None
 
 
 def _settle_gone(connection: sqlite3.Connection, key: DeliveryKey, counts: Counter[tuple[int, str, State]]) -> None:

@@ -94,10 +94,16 @@ class Writer:
 
     def _empty_log(self, asking: list[_Work]) -> None:
         """Outside of every transaction; busy while a reader looks at the log."""
-        if asking:
+        if not asking:
+            return
+        try:
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error as error:
             for work in asking:
-                work.result = not busy
+                work.error = StoreFailed(f"{type(error).__name__}: {error}")
+            return
+        for work in asking:
+            work.result = not busy
 
     def _take_group(self) -> list[_Work]:
         with self._changed:
