@@ -54,7 +54,11 @@ def make_ranges(spark: SparkSession, count: int, *, has_faults: bool = True) -> 
         f"concat('/subject/', (id div {EACH}) % {SUBJECTS}) as selector",
         *("false as is_pattern", "1L as epoch", f"if({turn} = 0, null, {begin}) as from_sequence"),
         f"{end} as to_sequence",
-        *("cast(null as long) as from_arrival", "cast(null as long) as to_arrival", "cast(null as string) as mark_run"),
+        *(
+            "cast(null as long) as from_arrival",
+            "cast(null as long) as to_arrival",
+            "cast(null as string) as arrival_run",
+        ),
         f"if({turn} = 0, 0L, {end} - {begin} + 1 - if({fault} = 2007, 1, 0)) as count",
         *("0L as bytes", "0L as conflated", "0L as gaps", "0L as gap_count", f"{turn} = 0 as confirmed"),
     )

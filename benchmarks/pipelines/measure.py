@@ -1,6 +1,6 @@
 """Measures reading, landing and the live loops, into benchmarks/results/pipelines/io.json.
 
-    .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live] [bars]
+    .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live] [ohlc]
 
 Each figure is of a warm session on two cores: a session that goes on, as under --every, has Java's compiler behind it after some
 rounds, which are left out and kept beside; the median of the rest counts. The loops have a node beside them, as they would.

@@ -164,5 +164,5 @@ def test_bars_of_values_that_the_journals_let_go_of_are_kept(tmp_path: Path, lak
     run_job("ohlc", field="$.n")
     writer.write([message(20)])
     writer.retain(20)
-    with pytest.raises(ConfigInvalid, match="the journals begin at row 20 of messages"):
+    with pytest.raises(ConfigInvalid, match="begins at row 20 of messages"):
         Said(lake, "ohlc").rebuild()

@@ -382,7 +382,7 @@ def test_figures_of_a_window_are_those_of_its_seconds(tmp_path: Path) -> None:
             assert row["covered_s"] == 0 and row["value"] is not None
             assert row["max"] is row["mean"] is row["deviation"] is None
     for row in windows:
-        seconds = [each for each in rows if (each["window"], each["metric"]) == ("now", row["metric"])]
+        seconds = [each for each in rows if (each["window_name"], each["metric"]) == ("now", row["metric"])]
         values = [each["value"] for each in seconds if each["time"] <= row["time"]]
         assert row["value"] is None and 0 < row["covered_s"] <= 61
         assert 0 <= row["mean"] <= row["max"] * 1.001 and row["max"] >= max(values)

@@ -123,7 +123,7 @@ def noted_rows(lake: Lake, stream: str) -> pa.Table:
 
 
 def erased_arrivals(lake: Lake) -> tuple[DataFrame | None, int]:
-    """Where the messages stood that were erased, as the audit looks at them: `node`, `run`, `epoch`, `offset` and `arrival` of the
+    """Where the messages stood that were erased, as the audit looks at them: `node`, `run`, `epoch`, `journal_offset` and `arrival` of the
     first of successive ones, and how many `rows`; None where none were. And of how many nobody knows where they stood.
     """
     noted = noted_rows(lake, "messages")

@@ -33,7 +33,7 @@ from .erasures import list_unproven
 from .job import Job, Run
 from .land import named_streams, write_json
 
-_RESUME_TOKENS = "_rebuild"
+_MARKERS = "_rebuild"
 _QUARANTINE = "bronze.quarantine"
 
 
@@ -98,12 +98,20 @@ def list_gone(run: Run, removal: Removal) -> list[str]:
                 for name, (first, last) in sorted(runs_of_table(run.lake.path(table)).items())
                 if not held.get(name, (0, 0))[0] <= first <= last < held.get(name, (0, 0))[1]
             ]
-    if "gold.ohlc" in removal.tables:
-        held = held_runs(run, "messages")
-        begins = sorted(first for first, _ in held.values())
-        if begins and begins[0] > 0:
-            found.append(f"the journals begin at row {begins[0]} of messages")
+    if "gold.ohlc" in removal.tables and run.lake.exists("gold.ohlc"):
+        found += list_gone_values(run)
     return found
+
+
+def list_gone_values(run: Run) -> list[str]:
+    """Runs of which gold.ohlc has values and the journals hold nothing, and journals that do not begin at their first row."""
+    held = held_runs(run, "messages")
+    rows = run.lake.read("gold.ohlc").selectExpr("explode(map_keys(to_offsets)) as run").distinct().collect()
+    found = [f"gold.ohlc has values of run {name}" for name in sorted({row["run"] for row in rows} - {*held})]
+    journals = Journals(",".join(run.config.journal.paths), "messages")
+    journals.look()
+    begins = sorted(journals.firsts().items())
+    return found + [f"the journal of {node} begins at row {first} of messages" for node, first in begins if first > 0]
 
 
 def held_runs(run: Run, stream: str) -> dict[str, tuple[int, int]]:
@@ -111,7 +119,13 @@ def held_runs(run: Run, stream: str) -> dict[str, tuple[int, int]]:
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
     runs = Runs(journals)
-    return {span.run: (span.first, span.next) for node in journals.folders for span in runs.spans(node)}
+    found: dict[str, tuple[int, int]] = {}
+    for span in (
+        span for node in journals.folders for span in runs.spans(node)
+    ):  # two nodes may hold copies of one run
+        first, next = found.get(span.run, (span.first, span.next))
+        found[span.run] = min(first, span.first), max(next, span.next)
+    return found
 
 
 def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
@@ -147,8 +161,7 @@ def finish_rebuild(run: Run, job: Job) -> None:
     except FileNotFoundError:
         return
     for name in removal.tables:
-        keep_proof(run.lake, name)
-        shutil.rmtree(run.lake.path(name), ignore_errors=not Path(run.lake.path(name)).exists())
+        remove_table(run.lake, name)
     quarantine = run.lake.path(_QUARANTINE)
     if removal.quarantined and is_table(quarantine):
         keep_proof(run.lake, _QUARANTINE)
@@ -160,6 +173,17 @@ def finish_rebuild(run: Run, job: Job) -> None:
     run.say(f"{job.name}: {', '.join(removal.tables)} removed, with what was kept of where {job.name} had read to")
 
 
+def remove_table(lake: Lake, name: str) -> None:
+    """Remove a table by renaming its folder first: a run that is killed leaves the table whole or gone."""
+    folder = Path(lake.path(name))
+    aside = folder.with_name(f"{folder.name}.removed")
+    if folder.exists():
+        keep_proof(lake, name)
+        shutil.rmtree(aside, ignore_errors=not aside.exists())
+        folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=not aside.exists())
+
+
 def keep_proof(lake: Lake, name: str) -> None:
     """Write down the erasures that only the table's log tells of: what they took out does not come again."""
     table, proof = TABLES[name], TABLES["ops.erasures"]
@@ -169,7 +193,7 @@ def keep_proof(lake: Lake, name: str) -> None:
 
 
 def marker_of(lake: Lake, job: Job) -> Path:
-    return lake.folder / _RESUME_TOKENS / f"{job.name}.json"
+    return lake.folder / _MARKERS / f"{job.name}.json"
 
 
 def tell_readers(tables: Iterable[str], others: Iterable[Job]) -> list[str]:

@@ -18,8 +18,8 @@ _BUCKET = 1 << 16
 
 
 def find_holes(table: DataFrame, nodes: list[str], sides: Sequence[str]) -> Iterator[tuple[str, Row, Row]]:
-    """Node by node the rows on both sides of each hole: `offset`, and the columns of `sides`. Buckets of offsets are counted, and those
-    that lack some are read.
+    """Node by node the rows on both sides of each hole: `journal_offset`, and the columns of `sides`. Buckets of offsets are counted,
+    and those that lack some are read.
     """
     held = table.filter(F.col("node").isin(nodes)).withColumn("bucket", F.expr(f"journal_offset div {_BUCKET}"))
     row = f"struct({', '.join(('journal_offset', *sides))})"

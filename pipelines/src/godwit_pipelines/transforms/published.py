@@ -77,8 +77,8 @@ class Published:
     """Of `sum_messages`."""
     runs: Told
     erased: DataFrame | None = None
-    """Where messages stood that were erased: `node`, `run`, `epoch`, `offset` and `arrival` of the first of successive ones, and how many
-    `rows`; and of those that are not there for another reason what lost.py knows of that."""
+    """Where messages stood that were erased: `node`, `run`, `epoch`, `journal_offset` and `arrival` of the first of successive ones, and
+    how many `rows`; and of those that are not there for another reason what lost.py knows of that."""
 
 
 def sum_messages(messages: DataFrame) -> DataFrame:
@@ -163,8 +163,8 @@ def list_skipping_places(messages: DataFrame, lanes: DataFrame) -> DataFrame:
 
 
 def list_points(ranges: DataFrame) -> DataFrame:
-    """Places that are counted for each range (`run` and `offset`), by `end`: before it, its last, and the last of its lane; where the
-    journal holds them.
+    """Places that are counted for each range (`run` and `journal_offset`), by `end`: before it, its last, and the last of its lane; where
+    the journal holds them.
     """
     held = F.coalesce("held_to", F.lit(_END))
     ends = F.explode(
