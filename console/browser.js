@@ -81,7 +81,7 @@ export const prefersDark = () => dark.matches;
 export const onPreference = (listener) => dark.addEventListener("change", listener);
 export const setTheme = (theme) => { document.documentElement.dataset.theme = theme; };
 export const readColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-export const resumeTokenStale = (isStale) => document.body.classList.toggle("stale", isStale);
+export const markStale = (isStale) => document.body.classList.toggle("stale", isStale);
 
 export function onResize(element, listener) {
   const observer = new ResizeObserver(() => listener(element.clientWidth, element.clientHeight));

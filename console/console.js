@@ -2,7 +2,7 @@
 // build step, nothing loaded from elsewhere.
 
 import { ask, Refused } from "./admin.js";
-import { beginAtTop, find, makeIcon, resumeTokenStale, nowMs, onPlace, readPlace, setTitle } from "./browser.js";
+import { beginAtTop, find, makeIcon, markStale, nowMs, onPlace, readPlace, setTitle } from "./browser.js";
 import { element, say } from "./element.js";
 import { duration } from "./format.js";
 import { Pace } from "./pace.js";
@@ -76,7 +76,7 @@ class Console {
 
   show(node) {
     this.seen_ms = nowMs();
-    resumeTokenStale(false);
+    markStale(false);
     if (node.journal) this.showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
     else say(find("banner"), "");
     this.showCondition(node.condition);
@@ -92,7 +92,7 @@ class Console {
     }
     if (error.name !== "Unreachable" && error.constructor.name !== "Unreachable") throw error;
     this.showCondition("unreachable");
-    resumeTokenStale(true);
+    markStale(true);
     this.showBanner("The node does not answer.", "Trying again every second; what is shown is what was last seen.");
   }
 

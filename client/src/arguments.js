@@ -52,7 +52,7 @@ export function standOf(selector, after) {
   if (after === undefined || after instanceof ResumePoint) return after;
   const places = typeof after === "string" || after instanceof Position ? { [selector]: after } : after;
   if (places === null || typeof places !== "object") {
-    throw new TypeError(`after is ${typeof after}: expected a Stand, a Position, or an object of subject to Position`);
+    throw new TypeError(`after is ${typeof after}: expected a ResumePoint, a Position, or an object of subject to Position`);
   }
   return new ResumePoint(new Map(Object.entries(places).map(([subject, at]) => [checkSubject(subject), positionOf(at)])));
 }

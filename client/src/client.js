@@ -128,7 +128,7 @@ export class Client {
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,
-      token: async () => this.#session.handover.token ?? (typeof token === "function" ? token() : token),
+      token: () => this.#session.handover.tokenOr(token),
       log: this.#log,
     });
     this.#places = options.positions

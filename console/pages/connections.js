@@ -33,7 +33,7 @@ export class Connections {
         { key: "address", label: "Address", kind: "nowrap" },
         { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
         { key: "client", label: "Client", kind: "nowrap", show: (row) => row.client || "–" },
-        { key: "protocol", label: "Wire" },
+        { key: "protocol", label: "Protocol" },
         { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
         { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
         { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },

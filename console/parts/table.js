@@ -13,7 +13,7 @@ export class Table {
     this.table = element("table", { class: columns.some((column) => column.isSortable) ? "sortable" : null }, element("caption", { class: "unseen" }, label), element("thead", {}, element("tr", {}, this.heads)), this.body);
     this.nothing = element("div", {});
     this.root = element("div", {}, element("div", { class: isTall ? "wide tall" : "wide", tabindex: 0, role: "region", "aria-label": label }, this.table), this.nothing);
-    this.resumeTokenSort();
+    this.markSort();
   }
 
   makeHead(column) {
@@ -28,11 +28,11 @@ export class Table {
     const first = column.isNumber ? "desc" : "asc";
     this.order = this.sort === column.key ? (this.order === "asc" ? "desc" : "asc") : first;
     this.sort = column.key;
-    this.resumeTokenSort();
+    this.markSort();
     this.onSort(this.sort, this.order);
   }
 
-  resumeTokenSort() {
+  markSort() {
     this.columns.forEach((column, at) => {
       if (column.key === this.sort && column.isSortable) this.heads[at].setAttribute("aria-sort", this.order === "asc" ? "ascending" : "descending");
       else this.heads[at].removeAttribute("aria-sort");

@@ -33,6 +33,17 @@ export class Handover {
   }
 
   /**
+   * The token that was handed over last; else the client's own, unless another is handed over meanwhile.
+   * @param {string | null | undefined | (() => string | null | Promise<string | null>)} own
+   * @returns {Promise<string | null>}
+   */
+  async tokenOr(own) {
+    if (this.token !== null) return this.token;
+    const given = typeof own === "function" ? await own() : (own ?? null);
+    return this.token ?? given;
+  }
+
+  /**
    * @param {string} token
    * @param {number} now
    * @param {Settled} settle
@@ -62,8 +73,9 @@ export class Handover {
     this.isAsked = this.isAnyAsked = this.isUnderWay && token === this.token;
   }
 
-  /** The node is given the token on a connection that stands. */
+  /** The node is given the token on a connection that stands. Earlier publishes whose time is over fail. */
   asked() {
+    this.#publishes.failEarlier();
     this.isAsked = this.isAnyAsked = true;
     return this.token;
   }

@@ -53,7 +53,7 @@ test("an id of several subscriptions holds a resume token, one of a subject does
   for (const id of [null, "", "7.42", RESUME_TOKEN, `${RESUME_TOKEN}.a.b`]) assert.equal(resumeTokenOf(id), null);
 });
 
-test("subscriptions share a long poll where gaps are mended alike", () => {
+test("subscriptions share a long poll where gaps are treated alike", () => {
   assert.equal(want("/a", { last: 3 }).groupKey, want("/b").groupKey);
   assert.notEqual(want("/a").groupKey, want("/b", { on_gap: "oldest" }).groupKey);
 });

@@ -40,6 +40,15 @@ class DispatchAuthorizer(Authorizer):
             verified_tokens_ms_max=access.verified_tokens_ms_max,
         )
 
+    @property
+    def on_withdrawn(self) -> Callable[[str], None] | None:
+        """Called with the source of a key that was withdrawn."""
+        return self._tokens.on_withdrawn
+
+    @on_withdrawn.setter
+    def on_withdrawn(self, called: Callable[[str], None]) -> None:
+        self._tokens.on_withdrawn = called
+
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if is_signed_by_dispatch(question.token):
             granted = await self._tokens.connect(question)
@@ -82,7 +91,7 @@ class DispatchAuthorizer(Authorizer):
         if self.inner is not None and (self._judges_tokens or question.certificate is not None):
             return await self.inner.connect(question)
         if self._anonymous is None:
-            return Refusal("this node asks for a token", Code.CONNECT_MISSING)
+            return Refusal("this node asks for a token", Code.TOKEN_MISSING)
         return Grant("anonymous", self._anonymous, authority="anonymous")
 
 

@@ -47,9 +47,11 @@ class Gate:
         self._places = asyncio.Semaphore(calls_max)
         self._waiting: dict[int, dict[str, tuple[asyncio.Task[Answer], asyncio.TimerHandle]]] = {}
         self._answers: list[Answer] = []
-        judge = getattr(authorizer, "inner", None) or authorizer  # behind certificates
-        if judge is not None and hasattr(judge, "on_withdrawn"):
-            judge.on_withdrawn = self._ask_for_renewal
+        judge: Authorizer | None = authorizer
+        while judge is not None:  # those of dispatch and of certificates stand before others
+            if hasattr(judge, "on_withdrawn"):
+                judge.on_withdrawn = self._ask_for_renewal
+            judge = getattr(judge, "inner", None)
 
     def ask(self, question: Question) -> None:
         """Begins to answer; returns at once."""

@@ -64,7 +64,9 @@ def resume_point_of(selector: str, after: object) -> ResumePoint | None:
     if isinstance(after, Position):
         return ResumePoint({selector: after})
     if not isinstance(after, Mapping):
-        raise TypeError(f"after is {_shown(after)}: expected a Stand, a Position, or a mapping of subject to Position")
+        raise TypeError(
+            f"after is {_shown(after)}: expected a ResumePoint, a Position, or a mapping of subject to Position"
+        )
     for subject, position in after.items():
         if not isinstance(subject, str):
             raise TypeError(f"after has the subject {_shown(subject)}: expected str")

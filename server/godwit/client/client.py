@@ -337,7 +337,8 @@ class Client:
     async def _current_token(self) -> str | None:
         if self._session.handover.token is not None:
             return self._session.handover.token
-        return self._token if self._token is None or isinstance(self._token, str) else await self._token()
+        given = self._token if self._token is None or isinstance(self._token, str) else await self._token()
+        return self._session.handover.token or given  # another may have been handed over meanwhile
 
     def _check_begun(self) -> None:
         if not self._tasks:

@@ -47,7 +47,7 @@ def find_places(name: str, text: str) -> Places:
             names = _split(key.group(1))
             for end in range(1, len(names) + 1):
                 lines.setdefault((*table, *names[:end]), number)
-            quotes = next((resume_token for resume_token in _LONG_QUOTES if key.group(2).count(resume_token) % 2), "")
+            quotes = next((quote for quote in _LONG_QUOTES if key.group(2).count(quote) % 2), "")
     return Places(name, MappingProxyType(lines))
 
 

@@ -101,21 +101,21 @@ def list_indicators() -> Iterator[tuple[str, str, str, str]]:
 
 
 def describe_figures() -> str:
-    """The reference page: every metric, every window, every metric."""
-    metrics = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators())
+    """The reference page: every metric of /v1/stats, every window, every metric of /metrics."""
+    stats = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators())
     windows = "\n".join(f"| `{window.name}` | {window.seconds:,} |" for window in WINDOWS.values())
     metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
     return f"""# Figures
 
 Made from the table in the code. How to read them is in [Monitoring](../guides/monitor.md).
 
-## Indicators
+## Statistics
 
 In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth a second.
 
 | metric | unit | of | meaning |
 |---|---|---|---|
-{metrics}
+{stats}
 
 ## Windows
 

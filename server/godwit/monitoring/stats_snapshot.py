@@ -17,7 +17,7 @@ NODE_SCOPE: Scope = ("node",)
 
 
 class Series(NamedTuple):
-    """What has statistics: an metric of a scope."""
+    """What has statistics: a metric of a scope."""
 
     scope: Scope
     metric: str

@@ -50,7 +50,8 @@ class Handover:
         self.is_asked = self.is_any_asked = self.is_under_way and token == self.token
 
     def asked(self) -> str | None:
-        """The node is given the token on a connection that stands."""
+        """The node is given the token on a connection that stands. Earlier publishes whose time is over fail."""
+        self._publishes.fail_earlier()
         self.is_asked = self.is_any_asked = True
         return self.token
 
