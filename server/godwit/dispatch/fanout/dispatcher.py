@@ -15,7 +15,6 @@ from ..model import DeliveryKey, Job, Outcome, Page, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
 from .lanes import Held, Lanes
 
-
 DUE_PAGES_MAX = 20
 """Pages of due deliveries that are held in memory at once."""
 
