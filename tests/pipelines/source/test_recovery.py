@@ -11,8 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from godwit_pipelines.source.checksum import checksums
+from godwit_pipelines.source.columns import stream_schema
+from godwit_pipelines.source.recovery import recounted
 from godwit_pipelines.source.segments import SKIPPED, StreamFolder
 from tests.pipelines.conftest import ROOT
 from tests.pipelines.journals import JournalWriter, message
@@ -146,17 +150,39 @@ def test_rows_before_the_next_file_are_lost_and_offsets_left_out_after_a_power_c
     assert not any(row["fault"] for row in found)
 
 
-def test_a_count_of_nulls_that_cannot_be_damages_no_row(tmp_path: Path) -> None:
-    """Arrow's reader takes a description with a negative one; a flipped bit made it from a sound one."""
+def nodes_of(content: bytes, start: int, end: int) -> list[tuple[int, int, int]]:
+    """The rows, the nulls and where their count stands of each array that a batch describes, in the order of the columns."""
+    frame = pa.ipc.read_message(pa.py_buffer(content[start:end]))
+    batch = pa.ipc.read_record_batch(frame, stream_schema("messages"))
+    nodes = [(len(column), column.null_count) for column in batch.columns]
+    laid = b"".join(struct.pack("<qq", *node) for node in nodes)
+    at = content.index(laid, start, end)
+    return [(*node, at + 16 * index + 8) for index, node in enumerate(nodes)]
+
+
+@pytest.mark.parametrize("wrong", [-(1 << 63), -30, -2, -1, 1, 31, 1 << 62])
+def test_a_count_of_nulls_that_cannot_be_damages_no_row(tmp_path: Path, wrong: int) -> None:
+    """Of every column, with nulls and without: Arrow takes a description with any count, and a flipped bit makes one."""
     path = write(tmp_path)
-    content, (start, end, rows) = bytearray(path.read_bytes()), batches_of(path)[6]
-    metadata = struct.unpack_from("<I", content, start + 4)[0]
-    nulls = struct.pack("<qq", rows, rows - rows // 5)  # of `expiry_s`: how many there are, and how many are null
-    at = content.index(nulls, start, start + 8 + metadata) + len(nulls) - 1
-    assert at < end
-    content[at] ^= 0x80
-    path.write_bytes(content)
-    assert [row["journal_offset"] for row in read(tmp_path) if row["fault"] is None] == list(range(ROWS))
+    whole, (start, end, rows) = path.read_bytes(), batches_of(path)[6]
+    for number, (_, nulls, at) in enumerate(nodes_of(whole, start, end)):
+        content = bytearray(whole)
+        struct.pack_into("<q", content, at, wrong)
+        path.write_bytes(content)
+        lost = [row["journal_offset"] for row in read(tmp_path) if row["fault"]]
+        assert lost == [], f"column {number} with {nulls} nulls of {rows}"
+
+
+@pytest.mark.parametrize("wrong", [-(1 << 63), -1, 1, 1 << 62])
+def test_a_wrong_count_of_a_lists_elements_damages_no_row(wrong: int) -> None:
+    schema = pa.schema([pa.field("buckets", pa.list_(pa.int64())), pa.field("crc", pa.int64())])
+    batch = pa.RecordBatch.from_pylist([{"buckets": [1, 2, 3], "crc": 1}, {"buckets": [4, 5], "crc": 2}], schema)
+    content = bytearray(batch.serialize().to_pybytes())
+    at = content.index(struct.pack("<qqqq", 2, 0, 5, 0)) + 24
+    struct.pack_into("<q", content, at, wrong)
+    found = recounted(pa.ipc.read_record_batch(pa.py_buffer(bytes(content)), schema))
+    found.validate(full=True)
+    assert (found.to_pylist(), checksums(found).tolist()) == (batch.to_pylist(), checksums(batch).tolist())
 
 
 def check_all(folders: list[Path]) -> list[list[dict[str, Any]]]:

@@ -144,14 +144,25 @@ def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def recounted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, its nulls counted where it says of them what cannot be: a count is no row's, and a wrong one damages none."""
+    """The batch with its nulls counted anew. A count is part of no row, so a wrong one damages none; checksums decide."""
     for index, column in enumerate(batch.columns):
-        if not 0 <= column.null_count <= len(column):
-            children = [column.values] if pa.types.is_list(column.type) else None
-            buffers = column.buffers()[: column.type.num_buffers]
-            counted = pa.Array.from_buffers(column.type, len(column), buffers, -1, column.offset, children)
+        counted = _recounted(column)
+        if counted is not column:
             batch = batch.set_column(index, batch.schema.field(index), counted)
     return batch
+
+
+def _recounted(column: pa.Array) -> pa.Array:
+    """The column with the nulls of its bitmap. A count without a bitmap makes Arrow read one of no bytes: past its end."""
+    buffers = column.buffers()[: column.type.num_buffers]
+    elements = column.values if pa.types.is_list(column.type) else None
+    counted_elements = None if elements is None else _recounted(elements)
+    if buffers[0] is None and counted_elements is elements:
+        return column
+    if buffers[0] is not None and 8 * buffers[0].size < column.offset + len(column):
+        buffers[0] = None
+    children = None if counted_elements is None else [counted_elements]
+    return pa.Array.from_buffers(column.type, len(column), buffers, -1, column.offset, children)
 
 
 def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
