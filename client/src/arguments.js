@@ -10,16 +10,40 @@ import { checkSubject } from "./subject.js";
 
 const KEY_BYTES_MAX = 256;
 const COUNT_MAX = 0xffff_ffff;
+const LISTENERS = ["message", "gap", "dropped", "status", "error"];
+const PUBLISH_OPTIONS = ["key", "replyTo", "retain", "guaranteed", "ack", "once", "signal"];
+const CLIENT_OPTIONS = [
+  ...["token", "encoding", "positions", "pauseHiddenMs", "whenHidden", "settings", "log", "transport", "onSaveFailed", "onTransport"],
+];
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 export const NEVER_MS = 2 ** 31; // a longer time never ends: timers of JavaScript would fire at once
+
+/**
+ * The options of a client, each of which is checked where it is used; a misspelt name would change nothing, in silence.
+ * @template {object} Options
+ * @param {Options} options
+ */
+export function checkClient(options) {
+  checkedOptions(options, CLIENT_OPTIONS);
+  return options;
+}
+
+/** @param {object} options of a request */
+export function checkRequest(options) {
+  const { timeoutMs } = checkedOptions(options, ["timeoutMs"]);
+  if (timeoutMs !== undefined) checkTime("timeoutMs", timeoutMs);
+}
 
 /**
  * The options of a subscribe, apart from where it begins.
  * @param {Record<string, unknown>} options
  */
 export function checkSubscribe(options) {
-  const { last, snapshot, onGap, conflateMs } = checkedOptions(options);
+  if (LISTENERS.some((name) => typeof (/** @type {any} */ (options)?.[name]) === "function")) {
+    throw new TypeError("options is a listener: expected it as the third argument, subscribe(selector, {}, listener)");
+  }
+  const { last, snapshot, onGap, conflateMs } = checkedOptions(options, ["after", "last", "snapshot", "onGap", "conflateMs"]);
   if (last !== undefined) checkCount("last", last, 0);
   if (snapshot !== undefined) checkFlag("snapshot", snapshot);
   if (onGap !== undefined) checkChoice("onGap", onGap, ["snapshot", "oldest"]);
@@ -31,7 +55,7 @@ export function checkSubscribe(options) {
  * @param {Record<string, unknown>} options
  */
 export function checkPublish(options) {
-  const { key, replyTo, retain, guaranteed, ack, once, signal } = checkedOptions(options);
+  const { key, replyTo, retain, guaranteed, ack, once, signal } = checkedOptions(options, PUBLISH_OPTIONS);
   if (key !== undefined && key !== null) checkText("key", key, KEY_BYTES_MAX);
   if (replyTo !== undefined && replyTo !== null) checkSubject(/** @type {string} */ (replyTo));
   if (retain !== undefined && retain !== null) checkFlag("retain", retain);
@@ -76,7 +100,10 @@ export function checkListener(listener) {
   if (listener === null || typeof listener !== "object") {
     throw new TypeError(`listener is ${shown(listener)}: expected a function, or an object of functions`);
   }
-  for (const name of ["message", "gap", "dropped", "status", "error"]) {
+  if (!LISTENERS.some((name) => name in listener)) {
+    throw new TypeError(`listener has none of the functions ${LISTENERS.join(", ")}`);
+  }
+  for (const name of LISTENERS) {
     const value = /** @type {Record<string, unknown>} */ (listener)[name];
     if (value !== undefined && typeof value !== "function") {
       throw new TypeError(`listener.${name} is ${shown(value)}: expected a function`);
@@ -129,12 +156,15 @@ function checkCount(name, value, least) {
 
 /**
  * @param {unknown} options
+ * @param {string[]} names
  * @returns {Record<string, unknown>}
  */
-function checkedOptions(options) {
+function checkedOptions(options, names) {
   if (options === null || typeof options !== "object") {
     throw new TypeError(`options is ${shown(options)}: expected an object`);
   }
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new TypeError(`${unknown} is not an option: expected ${names.join(", ")}`);
   return /** @type {Record<string, unknown>} */ (options);
 }
 

@@ -5,7 +5,7 @@
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { checkListener, checkPublish, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
+import { checkClient, checkListener, checkPublish, checkRequest, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
@@ -115,7 +115,7 @@ export class Client {
    * @param {Platform} platform
    */
   constructor(servers, options, platform) {
-    const { token = null } = options;
+    const { token = null } = checkClient(options);
     if (token !== null && typeof token !== "function") checkText("token", token);
     this.#servers = new ServerList(servers);
     this.#platform = platform;
@@ -240,11 +240,11 @@ export class Client {
    * @param {{ timeoutMs?: number }} [options]
    * @returns {Promise<Message>}
    */
-  async request(subject, content, { timeoutMs = 10_000 } = {}) {
-    checkTime("timeoutMs", timeoutMs);
+  async request(subject, content, options = {}) {
+    checkRequest(options);
     checkSubject(subject);
     this.#requests ??= this.#listenForReplies();
-    return this.#requests.ask(this, subject, content, timeoutMs);
+    return this.#requests.ask(this, subject, content, options.timeoutMs ?? 10_000);
   }
 
   /**
@@ -341,7 +341,7 @@ export class Client {
       if (wasWelcome) this.#servers.succeeded();
       ways.ended(wasWelcome, loss);
       this.loss = wordsOf(loss.code, loss.reason);
-      session.lost(this.#platform.now(), loss.code, loss.reason, loss.isTooLarge);
+      session.lost(this.#platform.now(), loss.code, loss.reason, loss.fault);
       if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
       losses.tell(url, this.loss, wasWelcome, waitMs);

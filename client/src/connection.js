@@ -13,6 +13,7 @@ import { newEncoding } from "./codec/encodings.js";
 /** @typedef {import("./session/session.js").Session} Session */
 /** @typedef {import("./transport/transport.js").Link} Link */
 /** @typedef {import("./transport/transport.js").LinkEnd} LinkEnd */
+/** @typedef {LinkEnd & { fault?: string | null }} Loss `fault`: the frame that broke it, in words */
 /** @typedef {import("./codec/command.js").Command} Command */
 /** @typedef {import("./codec/encodings.js").Encoding} Encoding */
 /** @typedef {import("./ways.js").Way} Way */
@@ -105,7 +106,7 @@ export class Connection {
    * @param {string} url
    * @param {Way} way
    * @param {() => boolean} isWanted whether it is still wanted once there is a token
-   * @returns {Promise<LinkEnd>}
+   * @returns {Promise<Loss>}
    */
   async live(url, way, isWanted) {
     /** @type {string | null} */
@@ -130,7 +131,13 @@ export class Connection {
     this.#link = null;
     this.#isOpen = this.#isBlocked = false;
     if (end.isWrongPort) this.#session.close(new ClientError(end.reason));
-    return end;
+    return { ...end, fault: this.#faultOf(end) };
+  }
+
+  /** @param {LinkEnd} end */
+  #faultOf({ reason, isTooLarge = false, isInvalid = false }) {
+    if (isTooLarge) return `a frame of more than ${this.#session.settings.frameBytesMax} bytes (frameBytesMax)`;
+    return isInvalid ? `a frame that this client cannot read (${reason})` : null;
   }
 
   /**
@@ -189,7 +196,7 @@ export class Connection {
     } catch (error) {
       if (!(error instanceof FrameInvalid)) this.#means.log.error("godwit: the client met a fault of its own", error);
       this.#link?.close(1002, String(error));
-      this.#settle({ code: null, reason: String(error) });
+      this.#settle({ code: null, reason: String(error), isInvalid: true });
     }
   }
 

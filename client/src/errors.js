@@ -8,7 +8,7 @@
 //     ├── CommandRefused      the node answered one command with an error code; the session lives
 //     ├── SessionClosed       the session ended with a closing code that forbids coming back
 //     └── ClientError         the root of what only the client raises
-//         ├── FrameInvalid        the server sent what the wire does not allow: the connection is given up and tried again
+//         ├── FrameInvalid        the server sent what the wire does not allow: tried again on another connection, once
 //         ├── SubscriptionExists  this client already has that selector
 //         ├── PublishQueueFull    more publishes wait for an answer than the client may hold
 //         ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice

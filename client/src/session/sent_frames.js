@@ -4,7 +4,7 @@
 // the client, because it would be refused again without end.
 
 import { CODES, Code } from "../codes.js";
-import { ClientError, SessionClosed } from "../errors.js";
+import { SessionClosed } from "../errors.js";
 
 /** @typedef {import("../codec/command.js").Command} Command */
 /** @typedef {import("./publishing.js").Frame} Frame */
@@ -44,12 +44,4 @@ export class SentFrames {
     const sentence = CODES.get(Code.MessageTooBig)?.sentence ?? "";
     return new SessionClosed(Code.MessageTooBig, `a command of ${size} bytes is not taken: ${sentence}`);
   }
-}
-
-/**
- * A server does not hold to this client's limit.
- * @param {number} bytesMax
- */
-export function tooLarge(bytesMax) {
-  return new ClientError(`the server twice sent a frame of more than ${bytesMax} bytes (frameBytesMax)`);
 }

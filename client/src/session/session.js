@@ -15,7 +15,8 @@ import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
 import { Handover } from "./handover.js";
 import { Liveness } from "./liveness.js";
 import { PublishQueue } from "./publishing.js";
-import { SentFrames, tooLarge } from "./sent_frames.js";
+import { Faults } from "./faults.js";
+import { SentFrames } from "./sent_frames.js";
 import { Subscriptions } from "./subscriptions.js";
 import { Watches } from "./watches.js";
 
@@ -55,7 +56,7 @@ export class Session {
   #canRenew;
   #now = 0;
   #openedAt = 0;
-  #wasTooLarge = false; // the last connection was lost by a frame that is too long
+  #faults = new Faults();
   /** @type {number | null} when a draining server wants this client gone */
   #leaveAt = null;
 
@@ -231,20 +232,19 @@ export class Session {
    * @param {number} now
    * @param {number | null} [code]
    * @param {string} [reason]
-   * @param {boolean} [isTooLarge] a frame was longer than this client takes
+   * @param {string | null} [fault] the frame that broke it, in words
    */
-  lost(now, code = null, reason = "", isTooLarge = false) {
+  lost(now, code = null, reason = "", fault = null) {
     if (this.phase === "over") return;
     this.#now = now;
-    const end = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
+    const refused = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
+    const end = refused ?? this.#faults.lost(fault, now - this.#openedAt);
     if (end !== null) return this.close(end);
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
     const isOther = code === Code.TokenInvalid && this.handover.isAnyAsked && this.isWelcome; // of another identity
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
       return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
-    if (isTooLarge && this.#wasTooLarge) return this.close(tooLarge(this.settings.frameBytesMax));
-    this.#wasTooLarge = isTooLarge;
     const wish = isOther ? 0 : (wishOf(reason) ?? (this.#leaveAt === null ? null : Math.max(0, this.#leaveAt - now)));
     this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
     this.phase = "away";

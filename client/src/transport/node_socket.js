@@ -189,7 +189,7 @@ class NodeLink {
     } catch (error) {
       if (!(error instanceof FramingBroken)) throw error;
       if (!this.#isClosing) this.#write(CLOSE, Uint8Array.of(error.code >> 8, error.code & 0xff));
-      this.#end(null, `the server broke the framing: ${error.message}`, error.code === TOO_BIG ? { isTooLarge: true } : {});
+      this.#end(null, `the server broke the framing: ${error.message}`, error.code === TOO_BIG ? { isTooLarge: true } : { isInvalid: true });
     }
   }
 
@@ -220,7 +220,7 @@ class NodeLink {
   /**
    * @param {number | null} code
    * @param {string} reason
-   * @param {{ isWrongPort?: boolean, isTooLarge?: boolean }} [why]
+   * @param {{ isWrongPort?: boolean, isTooLarge?: boolean, isInvalid?: boolean }} [why]
    */
   #end(code, reason, why = {}) {
     if (this.#isEnded) return;

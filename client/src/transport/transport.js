@@ -17,6 +17,7 @@
  * @property {number | null} code the close code, if one was received
  * @property {string} reason the peer's reason, or what went wrong
  * @property {boolean} [isTooLarge] a frame was longer than `frameBytesMax`
+ * @property {boolean} [isInvalid] a frame cannot be read
  * @property {boolean} [isUntried] no link was opened at all
  * @property {boolean} [isWrongPort] the server answered 421: clients of Godwit are served at another address
  * @property {boolean} [isUnusable] this way of carrying does not work here, and another may

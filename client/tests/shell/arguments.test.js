@@ -21,6 +21,7 @@ const NO_FLAG = [0, 1, "yes", null];
 const NO_COUNT = [-1, true, 1.5, "1", NaN, Infinity, 2 ** 40, null];
 const NO_SUBJECT = ["a", "", SURROGATE, `/${SURROGATE}`, 1, null, undefined, "/a//b"];
 const NO_FUNCTION = [1, "x", true];
+const UNKNOWN = [{ timeout: 1_000 }, { Key: "x" }, { conflate_ms: 10 }]; // a misspelt option would change nothing, in silence
 const options = (name, values) => values.map((value) => ["/good", { [name]: value }]);
 const content = [SURROGATE, Infinity, { x: NaN }, 1n, new Map(), new Blob(["x"]), { x: new Set() }, () => 1, Symbol("x"), undefined];
 
@@ -35,6 +36,9 @@ const BAD = {
     ...options("conflateMs", [...NO_COUNT, 0]),
     ...NO_FUNCTION.map((value) => ["/good", {}, value]),
     ...NO_FUNCTION.map((message) => ["/good", {}, { message }]),
+    ...UNKNOWN.map((unknown) => ["/good", unknown]),
+    ...[{ message: () => {} }, { gap: () => {}, last: 1 }].map((listener) => ["/good", listener]), // it is the third argument
+    ...[{}, { onMessage: () => {} }].map((listener) => ["/good", {}, listener]),
     ["/good", null],
   ],
   publish: [
@@ -47,12 +51,14 @@ const BAD = {
     ...NO_FLAG.map((once) => ["/good", 1, { once }]),
     ...["x", 1, true].map((ack) => ["/good", 1, { ack }]),
     ["/good", 1, { signal: 1 }],
+    ...UNKNOWN.map((unknown) => ["/good", 1, unknown]),
     ["/good", 1, null],
   ],
   request: [
     ...[...NO_SUBJECT, "/a/*"].map((value) => [value, 1]),
     ...content.map((value) => ["/good", value]),
     ...[-1, true, "1", null, NaN].map((timeoutMs) => ["/good", 1, { timeoutMs }]),
+    ...UNKNOWN.map((unknown) => ["/good", 1, unknown]),
   ],
   setToken: [1, "", SURROGATE, null, undefined].map((value) => [value]),
   reply: [[null, 1], ["/a", 1], [{}, 1]],
@@ -103,7 +109,7 @@ for (const [method, lists] of Object.entries(BAD)) {
 
 test("the client refuses a wrong token, wire, setting and server", LIMITS, () => {
   const wrong = [[1], ["ws://a", { token: 1 }], ["ws://a", { token: "" }], ["ws://a", { token: SURROGATE }]];
-  wrong.push(["ws://a", { encoding: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }]);
+  wrong.push(["ws://a", { encoding: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }], ...UNKNOWN.map((unknown) => ["ws://a", unknown]));
   for (const given of wrong) assert.throws(() => new Client(...given), /TypeError|RangeError|Error/);
 });
 

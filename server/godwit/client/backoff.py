@@ -1,7 +1,8 @@
 """How long to wait before connecting again: full jitter, or the server's own wish; and what else its reason says.
 
 The first try comes within `first_ms`; the bound doubles with each failure up to `max_ms`. Waits are drawn from
-the whole range, so that clients cut together do not come back together. Randomness is given by the caller.
+the whole range, so that clients cut together do not come back together. Randomness is given by the caller. A client
+that its server's frames keep breaking does not connect a third time: what cannot be received would come again each time.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import json
 from typing import Any
 
 from ..codes import CODES
+from .errors import ClientError
 
 DOUBLINGS_MAX = 30  # beyond it the bound is `max_ms` anyway
 WISH_MS_MAX = 3_600_000  # a server may ask for an hour, not for a year
+HELD_MS = 60_000  # a connection that held so long before a frame broke it makes that a first time
 
 
 def reconnect_wait_ms(failures: int, random: float, first_ms: int, max_ms: int) -> int:
@@ -64,3 +67,18 @@ class Backoff:
         if self._wish_ms is not None:
             return self._wish_ms
         return reconnect_wait_ms(max(self._failures - 1, 0), random, self._first_ms, self._max_ms)
+
+
+class Faults:
+    """Whether the connection before this one broke by a frame as well."""
+
+    def __init__(self) -> None:
+        self._has_broken = False
+
+    def lost(self, fault: str | None, open_ms: int) -> ClientError | None:
+        """A connection ended, by a frame (`fault`, in words) or otherwise; returns what ends the client, if it does."""
+        is_again = self._has_broken and open_ms < HELD_MS
+        self._has_broken = fault is not None
+        if fault is None or not is_again:
+            return None
+        return ClientError(f"the server sent {fault}, twice in a row; the client does not connect a third time")

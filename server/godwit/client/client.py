@@ -321,7 +321,7 @@ class Client:
             if was_welcome := session.is_welcome:
                 self._servers.succeeded()
             self._loss = words_of(loss.code, loss.reason)
-            session.lost(now_ms(), loss.code, loss.reason, is_too_large=loss.is_too_large)
+            session.lost(now_ms(), loss.code, loss.reason, fault=loss.fault)
             if not session.is_over:
                 wait_ms = session.backoff.wait_ms(random.random())
                 if was_welcome:

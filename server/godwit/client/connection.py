@@ -22,7 +22,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
-from websockets.frames import CloseCode
+from websockets.frames import Close, CloseCode
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
@@ -36,6 +36,7 @@ from .tokens.source import Tokens, TokenSource
 BATCH_COMMANDS_MAX = 64
 BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's limit for one message
 CLOSE_TIMEOUT_S = 2.0
+FRAME_FAULTS = (CloseCode.MESSAGE_TOO_BIG, CloseCode.PROTOCOL_ERROR, CloseCode.INVALID_DATA)  # found by this side
 POSITION_BYTES = 30  # a position with its quotes
 UNREAD_MS = 100  # a queue that stays full so long is paused at the node, where another subscription could go on
 WARN_AGAIN_MS = 60_000
@@ -49,7 +50,7 @@ class Loss:
 
     code: int | None
     reason: str
-    is_too_large: bool = False  # a frame was longer than the client takes
+    fault: str | None = None  # the frame that broke it, in words
 
 
 def now_ms() -> int:
@@ -173,18 +174,24 @@ class Connection:
             return next(task for task in tasks if task in done).result()
         except ConnectionClosed as closed:
             received, sent = closed.rcvd, closed.sent
-            if sent is not None and sent.code == CloseCode.MESSAGE_TOO_BIG and not closed.rcvd_then_sent:
-                return Loss(None, sent.reason, is_too_large=True)
+            if sent is not None and sent.code in FRAME_FAULTS and not closed.rcvd_then_sent:
+                return Loss(None, sent.reason, self._fault_of(sent))
             return Loss(received.code, received.reason) if received else Loss(None, "the connection broke")
         except FrameInvalid as error:
             await _close(socket, 1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
-            return Loss(None, str(error))
+            return Loss(None, str(error), f"a frame that this client cannot read ({error})")
         finally:
             renewing, self._renewing = self._renewing, None
             ending: list[asyncio.Task[Any]] = [*tasks, *([renewing] if renewing else [])]
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
+
+    def _fault_of(self, sent: Close) -> str:
+        """Why this side closed, in words."""
+        if sent.code == CloseCode.MESSAGE_TOO_BIG:
+            return f"a frame of more than {self._session.settings.frame_bytes_max} bytes (frame_bytes_max)"
+        return f"a frame that this client cannot read ({sent.reason})"
 
     async def _read(self, socket: ClientConnection) -> Loss:
         session = self._session

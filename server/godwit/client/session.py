@@ -17,11 +17,11 @@ from typing import TypeAlias
 from ..codes import Code
 from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
-from .backoff import WISH_MS_MAX, Backoff, wish_of, words_of
+from .backoff import WISH_MS_MAX, Backoff, Faults, wish_of, words_of
 from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
 from .codec.push import Ended, Epochs, Marked, Notice, Told
 from .codec.reply import Refusal, Reply
-from .errors import ClientClosed, ClientError
+from .errors import ClientClosed
 from .items import Dropped
 from .liveness import Health, Liveness
 from .publishing import Pending, PublishQueue, SentFrames, Settle
@@ -72,7 +72,7 @@ class Session:
         self._last_id = 0
         self._now = 0
         self._opened_at = 0
-        self._was_too_large = False  # the last connection was lost by a frame that is too long
+        self._faults = Faults()
         self._leave_at: int | None = None  # when a draining server wants this client gone
 
     # What the user wants
@@ -192,7 +192,7 @@ class Session:
                 self._command(Ping, _ignored)
         return None
 
-    def lost(self, now: int, code: int | None = None, reason: str = "", *, is_too_large: bool = False) -> None:
+    def lost(self, now: int, code: int | None = None, reason: str = "", *, fault: str | None = None) -> None:
         """The connection is gone, or could not be made; `code` is the close code, if one was received."""
         if self.phase is Phase.OVER:
             return
@@ -205,11 +205,9 @@ class Session:
         if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not (is_fresh or is_other):
             self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
-        if is_too_large and self._was_too_large:
-            bytes_max = self.settings.frame_bytes_max
-            self.close(ClientError(f"the server twice sent a frame of more than {bytes_max} bytes (frame_bytes_max)"))
+        if (broken := self._faults.lost(fault, now - self._opened_at)) is not None:
+            self.close(broken)
             return
-        self._was_too_large = is_too_large
         wish = 0 if is_other else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)

@@ -36,10 +36,10 @@ class Peer:
         assert self._server is not None
         return f"ws://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
-    async def say(self, *objects: dict[str, Any]) -> None:
+    async def say(self, *objects: dict[str, Any] | str | bytes) -> None:
         for connection in list(self.connections):
             for each in objects:
-                await connection.send(json.dumps(each))
+                await connection.send(json.dumps(each) if isinstance(each, dict) else each)
 
     async def cut(self) -> None:
         for connection in list(self.connections):

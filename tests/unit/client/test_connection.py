@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from godwit.client import Client, ClientError, Settings, Unauthorized
+from godwit.client.backoff import HELD_MS, Faults
 from godwit.client.tokens import source
 from tests.unit.client.peer import Peer
 from tests.waiting import until
@@ -79,6 +80,29 @@ async def test_function_that_closes_its_client_closes_it() -> None:
         async with client:
             with pytest.raises(Exception, match="closed"):
                 await client.connected()
+
+
+@pytest.mark.parametrize(
+    "poison",
+    ["{", "[[]]", '{"message":7,"content":1}', '{"gap":"/a","missed":{}}', '{"message":"/a","text":"\\ud800', b"\x01"],
+)
+async def test_frame_that_nobody_can_read_ends_the_client_the_second_time(poison: str | bytes) -> None:
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=QUICK) as client:
+        for _ in range(2):
+            await client.connected()
+            await peer.say(poison)
+            await until(lambda: not client.is_connected)
+        with pytest.raises(ClientError, match=r"cannot read .*twice in a row"):
+            await client.publish("/a", 1)
+        with pytest.raises(ClientError, match="twice in a row"):
+            await client.connected()
+        assert len([command for command in peer.heard if "connect" in command]) == 2
+
+
+def test_connection_that_held_for_a_minute_makes_the_next_broken_frame_a_first_one() -> None:
+    faults = Faults()
+    broken = [("a frame", 0), (None, 0), ("a frame", 0), ("a frame", HELD_MS), ("a frame", HELD_MS - 1)]
+    assert [faults.lost(*each) is not None for each in broken] == [False, False, False, False, True]
 
 
 async def test_server_that_sends_a_frame_too_long_twice_is_not_asked_a_third_time() -> None:

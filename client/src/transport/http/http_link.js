@@ -69,7 +69,7 @@ export class HttpLink {
   #crowd;
   #poster = new Poster(this);
   #ending = new AbortController();
-  #hasWorked = false; // something has come by a stream
+  #hasWorked = false; // something has come by a stream or poll
   /** @type {Set<ReturnType<typeof after>>} of what is awaited */
   #timers = new Set();
   #resume = () => {};
@@ -237,6 +237,7 @@ export class HttpLink {
   fail(error, isLate = false) {
     if (error instanceof Refused) this.end(error.end);
     else if (error instanceof EventTooBig) this.end({ code: null, reason: told(error), isTooLarge: true });
+    else if (this.#hasWorked && error instanceof SyntaxError) this.end({ code: null, reason: told(error), isInvalid: true });
     else this.end({ code: null, reason: told(error), isUnusable: isLate && !this.#hasWorked });
   }
 

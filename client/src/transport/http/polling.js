@@ -208,6 +208,7 @@ export class Polling {
       const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}&frame_bytes_max=${this.#host.frameBytesMax}`, signal ? { signal } : {});
       const place = answer.headers.get("godwit-position");
       if (place === null) throw new Error("an answer without a place");
+      this.#host.worked();
       const text = await this.#host.read(answer);
       portion.arrived();
       return { text, place };

@@ -1,0 +1,23 @@
+// What ends a client that its server's frames keep breaking: a message that cannot be received comes again after each
+// reconnect, so the second time in a row is the last.
+
+import { ClientError } from "../errors.js";
+
+const HELD_MS = 60_000; // a connection that held so long before is a first time again
+
+/** Whether the connection before this one broke by a frame as well. */
+export class Faults {
+  #hasBroken = false;
+
+  /**
+   * A connection ended; returns what ends the client, if it does.
+   * @param {string | null} fault the frame that broke it, in words
+   * @param {number} openMs how long it was there
+   * @returns {ClientError | null}
+   */
+  lost(fault, openMs) {
+    const isAgain = this.#hasBroken && openMs < HELD_MS;
+    this.#hasBroken = fault !== null;
+    return fault !== null && isAgain ? new ClientError(`the server sent ${fault}, twice in a row; the client does not connect a third time`) : null;
+  }
+}
